@@ -1,0 +1,1 @@
+//! Arguments, roles as subcommands, exit codes.

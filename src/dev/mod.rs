@@ -1,0 +1,1 @@
+//! The embedded default: a private Postgres, and the local engine and trainer as ordinary wire servers.

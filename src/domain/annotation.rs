@@ -1,0 +1,125 @@
+//! What is derived from a stored transition: predictions, targets, critiques, refinements.
+//! Nothing derived overwrites anything; each names the generation that it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ids::{CritiqueId, GenerationId, PredictionId, RefinementId, TargetId, TransitionId},
+    text_enum::text_enum,
+};
+
+text_enum!(
+    /// What a predicted future is for.
+    PredictionUse {
+        /// Read by the evaluator: from (s, x), x the action under judgement.
+        Critique = "critique",
+        /// Bootstraps a target: from (s', a').
+        Bootstrap = "bootstrap",
+    }
+);
+
+text_enum!(
+    /// Whether a target may be trained on.
+    TargetStatus {
+        /// It trains the successor.
+        Accepted = "accepted",
+        /// It does not say what really came next.
+        Misquoted = "misquoted",
+        /// It was cut by the token limit or is not in the form that the prompt demands.
+        Unparseable = "unparseable",
+    }
+);
+
+text_enum!(
+    /// The evaluator's answer.
+    Verdict {
+        /// The action is optimal.
+        Yes = "yes",
+        /// It is not; the text says why and what instead.
+        No = "no",
+        /// No answer could be read.
+        Unparseable = "unparseable",
+    }
+);
+
+/// A future written by the successor model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Its id.
+    pub id: PredictionId,
+    /// The transition it was made for.
+    pub transition_id: TransitionId,
+    /// What it is for.
+    pub purpose: PredictionUse,
+    /// Refinement round, from 0; 0 for bootstraps.
+    pub round: i32,
+    /// Its number among the round's futures, from 0.
+    pub ordinal: i32,
+    /// The action whose future it is.
+    pub action: String,
+    /// The generation that it is.
+    pub generation_id: GenerationId,
+    /// The text.
+    pub text: String,
+}
+
+/// A language Bellman target d* for (s, a).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Target {
+    /// Its id.
+    pub id: TargetId,
+    /// Its transition.
+    pub transition_id: TransitionId,
+    /// a' at the next state; null at terminal transitions.
+    pub next_action_generation_id: Option<GenerationId>,
+    /// d' from (s', a'); null at terminal transitions.
+    pub next_prediction_id: Option<PredictionId>,
+    /// The generation that is d*.
+    pub generation_id: GenerationId,
+    /// The text of d*.
+    pub text: String,
+    /// Whether it may be trained on.
+    pub status: TargetStatus,
+}
+
+/// An evaluator's verdict over k predicted futures of one action.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Critique {
+    /// Its id.
+    pub id: CritiqueId,
+    /// Its transition.
+    pub transition_id: TransitionId,
+    /// Refinement round, from 0.
+    pub round: i32,
+    /// The action judged.
+    pub action: String,
+    /// The futures it read.
+    pub prediction_ids: Vec<PredictionId>,
+    /// The generation that it is.
+    pub generation_id: GenerationId,
+    /// Optimal or not.
+    pub verdict: Verdict,
+    /// The text.
+    pub text: String,
+}
+
+/// An action rewritten by a critique.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Refinement {
+    /// Its id.
+    pub id: RefinementId,
+    /// Its transition.
+    pub transition_id: TransitionId,
+    /// Refinement round, from 0.
+    pub round: i32,
+    /// The critique it follows.
+    pub critique_id: CritiqueId,
+    /// The generation that it is.
+    pub generation_id: GenerationId,
+    /// The new reply, whole.
+    pub action: String,
+    /// The environment can parse it.
+    pub valid: bool,
+    /// The environment would see another action than before.
+    pub changed: bool,
+}

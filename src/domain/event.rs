@@ -1,0 +1,56 @@
+//! What happened to a job, in order, for people and for SSE.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::{ids::JobId, text_enum::text_enum};
+
+text_enum!(
+    /// What kind of thing happened.
+    EventKind {
+        /// The job was accepted.
+        Submitted = "submitted",
+        /// Its first work was planned.
+        Started = "started",
+        /// A phase of an iteration began.
+        PhaseStarted = "phase_started",
+        /// An iteration ended; `data` holds its metrics.
+        IterationFinished = "iteration_finished",
+        /// An adapter was published.
+        Published = "published",
+        /// Held-out episodes were played.
+        Evaluated = "evaluated",
+        /// A unit of work failed and will be tried again.
+        Retried = "retried",
+        /// A unit of work was taken over from a process that died.
+        Reclaimed = "reclaimed",
+        /// No new work is claimed.
+        Paused = "paused",
+        /// Work goes on.
+        Resumed = "resumed",
+        /// A user stopped the job.
+        Cancelled = "cancelled",
+        /// The job failed.
+        Failed = "failed",
+        /// The job is complete.
+        Succeeded = "succeeded",
+    }
+);
+
+/// One event.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Event {
+    /// Its place in the log of all jobs; SSE's event id.
+    pub id: i64,
+    /// Its job.
+    pub job_id: JobId,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+    /// What kind.
+    pub kind: EventKind,
+    /// One sentence for people.
+    pub message: String,
+    /// The same for programs.
+    pub data: serde_json::Value,
+}

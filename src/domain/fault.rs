@@ -1,0 +1,27 @@
+//! What a failed unit of work asks of the queue.
+
+/// Decides between another attempt, giving up and standing down.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// May succeed later: a timeout, a refused connection, an engine that restarts.
+    #[error("{0}")]
+    Retry(String),
+    /// Will not succeed by repetition: a wrong spec, a missing model, a broken invariant.
+    #[error("{0}")]
+    Fail(String),
+    /// The lease was lost or the job was cancelled: stop without writing.
+    #[error("the lease was lost or the job was cancelled")]
+    Cancelled,
+}
+
+impl Fault {
+    /// A retryable fault from any error; keeps its message.
+    pub fn retry(error: impl std::fmt::Display) -> Self {
+        Self::Retry(error.to_string())
+    }
+
+    /// A permanent fault from any error; keeps its message.
+    pub fn fail(error: impl std::fmt::Display) -> Self {
+        Self::Fail(error.to_string())
+    }
+}

@@ -1,0 +1,88 @@
+//! Generated texts with their provenance: which weights, which prompt, which seed, which tokens.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ids::{CheckpointId, GenerationId},
+    text_enum::text_enum,
+};
+
+text_enum!(
+    /// The part that the language model played (algorithms: NLAC §4).
+    Role {
+        /// Acts in the environment.
+        Policy = "policy",
+        /// Writes what will happen after (state, action).
+        Successor = "successor",
+        /// Joins what came next with the prediction from there on (the language Bellman backup).
+        Bellman = "bellman",
+        /// Judges an action from predicted futures.
+        Evaluator = "evaluator",
+        /// Rewrites an action by its critique.
+        Refiner = "refiner",
+    }
+);
+
+text_enum!(
+    /// Which weights played it.
+    Weights {
+        /// The adapter that is being trained, as last published.
+        Online = "online",
+        /// Its lagging average.
+        Target = "target",
+        /// The base model, no adapter.
+        Base = "base",
+    }
+);
+
+text_enum!(
+    /// Why a generation ended.
+    FinishReason {
+        /// End of text or a stop sequence.
+        Stop = "stop",
+        /// The token limit.
+        Length = "length",
+    }
+);
+
+/// How a text was sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Sampling {
+    /// 0 is greedy.
+    pub temperature: f32,
+    /// Most tokens to write.
+    pub max_tokens: u32,
+    /// The request's own seed.
+    pub seed: i64,
+}
+
+/// One text that a model wrote, with everything needed to say what made it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Generation {
+    /// Its id.
+    pub id: GenerationId,
+    /// The part played.
+    pub role: Role,
+    /// The weights asked for.
+    pub weights: Weights,
+    /// The checkpoint behind them; null for the base model.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// The model name that the engine echoed (equal to the one asked for, or the call fails).
+    pub model: String,
+    /// The engine that answered.
+    pub engine: String,
+    /// Content hash of the prompt template.
+    pub prompt_hash: String,
+    /// How it was sampled.
+    pub sampling: Sampling,
+    /// Tokens in the prompt, as the engine counted them.
+    pub prompt_tokens: i32,
+    /// The tokens written, end-of-text included where the engine returns it.
+    pub token_ids: Vec<i32>,
+    /// Log-probability of each token under the weights, natural log; only for the policy's actions.
+    pub logprobs: Option<Vec<f32>>,
+    /// The text, without special tokens.
+    pub text: String,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+}

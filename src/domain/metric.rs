@@ -1,0 +1,61 @@
+//! Time series of a job.
+
+use serde::{Deserialize, Serialize};
+
+/// One value of one series, at an iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Metric {
+    /// The series, e.g. `eval.success` or `critic.loss`; `names` lists those that exist.
+    pub name: String,
+    /// The iteration it describes.
+    pub iteration: i32,
+    /// Sampling temperature it was measured at, for evaluations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// The value, in the series' own unit.
+    pub value: f64,
+}
+
+/// The series that a job writes.
+pub mod names {
+    /// Share of held-out episodes solved, 0 to 1.
+    pub const EVAL_SUCCESS: &str = "eval.success";
+    /// Held-out episodes with a known outcome.
+    pub const EVAL_EPISODES: &str = "eval.episodes";
+    /// Held-out episodes that failed technically; they count in no success rate.
+    pub const EVAL_FAILED: &str = "eval.failed";
+    /// Mean steps per held-out episode.
+    pub const EVAL_TURNS: &str = "eval.turns";
+    /// Share of collected episodes solved, 0 to 1.
+    pub const COLLECT_SUCCESS: &str = "collect.success";
+    /// Environment steps taken for training so far.
+    pub const ENV_STEPS: &str = "collect.env_steps";
+    /// Mean cross entropy per token of the successor on its targets before learning from them, nats.
+    pub const CRITIC_LOSS: &str = "critic.loss";
+    /// Mean cross entropy per token of the policy on its examples before learning from them, nats.
+    pub const POLICY_LOSS: &str = "policy.loss";
+    /// Share of Bellman targets accepted, 0 to 1.
+    pub const TARGETS_ACCEPTED: &str = "critic.targets_accepted";
+    /// Share of terminal transitions whose predicted end is the one that came, 0 to 1.
+    pub const CRITIC_END_ACCURACY: &str = "critic.end_accuracy";
+    /// Share of first verdicts that are Yes, 0 to 1.
+    pub const VERDICT_YES: &str = "evaluator.yes";
+    /// Share of verdicts that could not be read, 0 to 1.
+    pub const VERDICT_UNPARSEABLE: &str = "evaluator.unparseable";
+    /// Share of refined actions that differ from the original in the environment's eyes, 0 to 1.
+    pub const REFINEMENT_CHANGED: &str = "refiner.changed";
+    /// Share of refined actions that the environment can parse, 0 to 1.
+    pub const REFINEMENT_VALID: &str = "refiner.valid";
+    /// Tokens generated in the iteration, all roles.
+    pub const GENERATED_TOKENS: &str = "tokens.generated";
+    /// Prompt tokens read in the iteration, all roles.
+    pub const PROMPT_TOKENS: &str = "tokens.prompt";
+    /// Tokens trained on in the iteration, prompts included.
+    pub const TRAINED_TOKENS: &str = "tokens.trained";
+    /// Optimizer steps taken so far.
+    pub const OPTIMIZER_STEPS: &str = "learn.steps";
+    /// Wall time of the iteration, seconds.
+    pub const ITERATION_SECONDS: &str = "time.iteration";
+    /// Wall time of a phase, seconds: this prefix and the phase's name.
+    pub const PHASE_SECONDS_PREFIX: &str = "time.";
+}

@@ -1,0 +1,22 @@
+//! The nouns of the loop: ids, records, states, work payloads and faults.
+//!
+//! Level 0: imports nothing else of this crate, opens nothing, decides nothing about time or chance
+//! (see [`clock`] and [`seed`], which others are handed).
+
+pub mod annotation;
+pub mod checkpoint;
+pub mod clock;
+pub mod episode;
+pub mod event;
+pub mod fault;
+pub mod generation;
+pub mod ids;
+pub mod job;
+pub mod message;
+pub mod metric;
+pub mod seed;
+pub mod spec;
+pub mod training;
+pub mod work;
+
+mod text_enum;

@@ -1,0 +1,45 @@
+//! Closed sets that are stored, sent and shown as one word of text.
+
+/// Declares an enum whose variants are `snake_case` words in Postgres, in JSON and on the page.
+macro_rules! text_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize,
+            serde::Deserialize, sqlx::Type, utoipa::ToSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        #[sqlx(type_name = "text", rename_all = "snake_case")]
+        pub enum $name {
+            $($(#[$vdoc])* $variant),+
+        }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word that stands for it everywhere.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|v| v.as_str() == word).ok_or_else(|| {
+                    let known: Vec<_> = Self::ALL.iter().map(|v| v.as_str()).collect();
+                    format!("{word:?} is none of {}", known.join(", "))
+                })
+            }
+        }
+    };
+}
+pub(crate) use text_enum;

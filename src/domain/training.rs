@@ -1,0 +1,92 @@
+//! Training examples and optimizer steps.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ids::{ExampleId, IterationId, JobId, TransitionId},
+    text_enum::text_enum,
+};
+
+text_enum!(
+    /// Which loss an example belongs to (NLAC §4: L1 and L2).
+    Objective {
+        /// L1: the successor learns to say the Bellman target.
+        Critic = "critic",
+        /// L2: the policy learns to say the refined action at once.
+        Policy = "policy",
+    }
+);
+
+text_enum!(
+    /// Where the text that an example teaches came from.
+    ExampleSource {
+        /// A language Bellman target.
+        Target = "target",
+        /// A refined action.
+        Refinement = "refinement",
+        /// The transition's own action (judged optimal, rehearsed in the warm-up, or from a success).
+        Action = "action",
+    }
+);
+
+text_enum!(
+    /// Where an optimizer step stands.
+    StepState {
+        /// Recorded before it was sent; its effect is unknown until it is applied or repeated.
+        Sent = "sent",
+        /// Part of the saved weights of its iteration.
+        Applied = "applied",
+    }
+);
+
+/// A prompt and the text that it should bring forth, both as token ids.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrainingExample {
+    /// Its id.
+    pub id: ExampleId,
+    /// Its place in the iteration, from 0: annotation chunk order, then order in the chunk.
+    pub ordinal: i32,
+    /// The transition it was made from.
+    pub transition_id: TransitionId,
+    /// Which loss.
+    pub objective: Objective,
+    /// Where the taught text came from.
+    pub source: ExampleSource,
+    /// Content hash of the prompt template of the trained prompt.
+    pub prompt_hash: String,
+    /// The trained prompt; masked in the loss.
+    pub prompt_tokens: Vec<i32>,
+    /// What is to be said, end-of-text included.
+    pub completion_tokens: Vec<i32>,
+    /// Weight in the loss (λ times importance weight).
+    pub weight: f32,
+    /// Cross entropy per token, natural log, before the iteration's first step on it; null until learnt.
+    pub loss: Option<f32>,
+}
+
+/// One optimizer step of a job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrainStep {
+    /// Its job.
+    pub job_id: JobId,
+    /// Its iteration.
+    pub iteration_id: IterationId,
+    /// Its number in the job, from 1.
+    pub step: i32,
+    /// Where it stands.
+    pub state: StepState,
+    /// Which attempt at the iteration's learning took it.
+    pub attempt: i32,
+    /// Ordinals of the examples in its minibatch.
+    pub examples: Vec<i32>,
+    /// Tokens in the minibatch, prompts included.
+    pub tokens: i32,
+    /// Mean cross entropy per token over critic examples; null when it had none.
+    pub critic_loss: Option<f32>,
+    /// Mean cross entropy per token over policy examples; null when it had none.
+    pub policy_loss: Option<f32>,
+    /// Gradient norm before clipping, when the trainer tells.
+    pub grad_norm: Option<f32>,
+    /// Learning rate of the step.
+    pub learning_rate: f32,
+}

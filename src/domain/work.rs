@@ -1,0 +1,94 @@
+//! Units of work: what a lease is held on. Payloads live here, runners in `work`.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use super::{
+    ids::{IterationId, JobId, LeaseToken, WorkItemId},
+    job::Phase,
+    text_enum::text_enum,
+};
+
+text_enum!(
+    /// Where a unit of work stands.
+    WorkState {
+        /// May be claimed once its time has come.
+        Ready = "ready",
+        /// Somebody holds a lease on it.
+        Leased = "leased",
+        /// Its results are written.
+        Done = "done",
+        /// It failed for good.
+        Failed = "failed",
+        /// Its job was cancelled.
+        Cancelled = "cancelled",
+    }
+);
+
+/// What is to be done. The phase of the iteration it belongs to is [`Payload::phase`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Payload {
+    /// Play episodes `first .. first + count` of the iteration with the online adapter.
+    Collect {
+        /// Ordinal of the first episode.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Annotate slice `chunk` of `chunks` of the iteration's replay batch.
+    Annotate {
+        /// Which slice, from 0.
+        chunk: u32,
+        /// Of how many.
+        chunks: u32,
+    },
+    /// Take the iteration's optimizer steps and save the result.
+    Learn,
+    /// Make the saved adapter and its target available on the engine.
+    Publish,
+    /// Play held-out episodes `first .. first + count` at a sampling temperature.
+    Evaluate {
+        /// Sampling temperature; 0 is greedy.
+        temperature: f32,
+        /// Ordinal of the first episode.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+}
+
+impl Payload {
+    /// The phase in which such work is planned.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        match self {
+            Self::Collect { .. } => Phase::Collect,
+            Self::Annotate { .. } => Phase::Annotate,
+            Self::Learn => Phase::Learn,
+            Self::Publish => Phase::Publish,
+            Self::Evaluate { .. } => Phase::Evaluate,
+        }
+    }
+}
+
+/// A unit of work that this process has claimed.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    /// The unit.
+    pub item_id: WorkItemId,
+    /// Its job.
+    pub job_id: JobId,
+    /// Its iteration.
+    pub iteration_id: IterationId,
+    /// What to do.
+    pub payload: Payload,
+    /// Proof of the claim; every write checks it.
+    pub token: LeaseToken,
+    /// Which attempt this is, from 1.
+    pub attempt: i32,
+    /// How many there may be.
+    pub max_attempts: i32,
+    /// When the claim lapses unless it is renewed (database clock).
+    pub expires_at: OffsetDateTime,
+}

@@ -1,0 +1,1 @@
+//! Generation on engines that others host: the trait, the wire, the pool.

@@ -1,0 +1,1 @@
+//! Environments: the trait and each kind.

@@ -1,0 +1,1 @@
+//! The only HTTP client: deadlines, bounded retries, redaction.

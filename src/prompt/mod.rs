@@ -1,0 +1,1 @@
+//! Prompt templates, strict rendering, content hashes, reply parsing.

@@ -1,0 +1,1 @@
+//! Leases: claim, heartbeat, complete, back off. Mechanism only.

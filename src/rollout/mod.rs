@@ -1,0 +1,1 @@
+//! One environment, one policy, one episode.

@@ -1,0 +1,1 @@
+//! What should exist next: reconcilers without input. Enqueues, never computes.

@@ -1,0 +1,1 @@
+//! The log subscriber and the metrics registry.

@@ -1,0 +1,1 @@
+//! One file per kind of work: load, compute, save in one transaction.
