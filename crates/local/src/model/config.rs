@@ -1,0 +1,233 @@
+//! `config.json` of a Hugging Face model directory. What this transformer cannot do is refused by the
+//! name of the field that asks for it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a model directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file is missing or unreadable.
+    #[error("cannot read {path}: {source}; a model directory needs config.json, model.safetensors and tokenizer.json")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path} is not valid: {reason}")]
+    Invalid {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The model needs something that this transformer does not have.
+    #[error("{path}: {what} is not supported by the local engine; serve this model with vLLM")]
+    Unsupported {
+        /// The file.
+        path: String,
+        /// The field and its value.
+        what: String,
+    },
+    /// A tensor is missing or has another shape.
+    #[error("model.safetensors: {0}")]
+    Tensor(String),
+}
+
+/// A decoder's shape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Rows of the embedding.
+    pub vocab_size: usize,
+    /// Width of the residual stream.
+    pub hidden_size: usize,
+    /// Width of the gated layer.
+    pub intermediate_size: usize,
+    /// Decoder layers.
+    pub num_hidden_layers: usize,
+    /// Query heads.
+    pub num_attention_heads: usize,
+    /// Key and value heads.
+    pub num_key_value_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// ε of every RMS norm.
+    pub rms_norm_eps: f32,
+    /// Base of the rotary angles.
+    pub rope_theta: f64,
+    /// Longest sequence.
+    pub max_position_embeddings: usize,
+    /// The output layer is the embedding.
+    pub tie_word_embeddings: bool,
+    /// Queries and keys are normalised per head (Qwen3).
+    pub qk_norm: bool,
+    /// Tokens that end a text.
+    pub eos_token_ids: Vec<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Raw {
+    architectures: Vec<String>,
+    model_type: String,
+    vocab_size: usize,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    num_key_value_heads: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head_dim: Option<usize>,
+    rms_norm_eps: f32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rope_theta: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rope_parameters: Option<Rope>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rope_scaling: Option<Rope>,
+    max_position_embeddings: usize,
+    #[serde(default)]
+    tie_word_embeddings: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    eos_token_id: Option<OneOrMany>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bos_token_id: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pad_token_id: Option<u32>,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default)]
+    use_sliding_window: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden_act: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    torch_dtype: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Rope {
+    #[serde(default, alias = "type")]
+    rope_type: Option<String>,
+    #[serde(default)]
+    rope_theta: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl Config {
+    /// Reads `config.json`.
+    ///
+    /// # Errors
+    /// A missing or malformed file, or a feature that this transformer lacks.
+    pub fn load(directory: &Path) -> Result<Self, LoadError> {
+        let path = directory.join("config.json");
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| LoadError::Read { path: shown.clone(), source })?;
+        let raw: Raw = serde_json::from_str(&text)
+            .map_err(|e| LoadError::Invalid { path: shown.clone(), reason: e.to_string() })?;
+        let refuse = |what: String| Err(LoadError::Unsupported { path: shown.clone(), what });
+        let qk_norm = match raw.architectures.first().map(String::as_str) {
+            Some("Qwen3ForCausalLM") => true,
+            Some("LlamaForCausalLM") => false,
+            other => return refuse(format!("architecture {}", other.unwrap_or("(none)"))),
+        };
+        if raw.attention_bias {
+            return refuse("attention_bias: true".into());
+        }
+        if raw.use_sliding_window {
+            return refuse("use_sliding_window: true".into());
+        }
+        if let Some(act) = raw.hidden_act.filter(|act| act != "silu") {
+            return refuse(format!("hidden_act: {act}"));
+        }
+        for rope in [&raw.rope_scaling, &raw.rope_parameters].into_iter().flatten() {
+            if let Some(kind) = rope.rope_type.as_deref().filter(|kind| *kind != "default") {
+                return refuse(format!("rope_type: {kind}"));
+            }
+        }
+        let config = Self {
+            vocab_size: raw.vocab_size,
+            hidden_size: raw.hidden_size,
+            intermediate_size: raw.intermediate_size,
+            num_hidden_layers: raw.num_hidden_layers,
+            num_attention_heads: raw.num_attention_heads,
+            num_key_value_heads: raw.num_key_value_heads,
+            head_dim: raw.head_dim.unwrap_or(raw.hidden_size / raw.num_attention_heads.max(1)),
+            rms_norm_eps: raw.rms_norm_eps,
+            rope_theta: raw
+                .rope_theta
+                .or(raw.rope_parameters.and_then(|rope| rope.rope_theta))
+                .unwrap_or(10_000.0),
+            max_position_embeddings: raw.max_position_embeddings,
+            tie_word_embeddings: raw.tie_word_embeddings,
+            qk_norm,
+            eos_token_ids: match raw.eos_token_id {
+                None => Vec::new(),
+                Some(OneOrMany::One(id)) => vec![id],
+                Some(OneOrMany::Many(ids)) => ids,
+            },
+        };
+        if config.head_dim % 2 != 0
+            || config.num_key_value_heads == 0
+            || config.num_attention_heads % config.num_key_value_heads != 0
+        {
+            return refuse("this combination of head_dim and heads".into());
+        }
+        Ok(config)
+    }
+
+    /// Writes `config.json` as transformers, vLLM and SkyRL read it.
+    ///
+    /// # Errors
+    /// What writing the file runs into.
+    pub fn save(&self, directory: &Path, bos: Option<u32>, pad: Option<u32>) -> std::io::Result<()> {
+        let (architecture, model_type) =
+            if self.qk_norm { ("Qwen3ForCausalLM", "qwen3") } else { ("LlamaForCausalLM", "llama") };
+        let raw = Raw {
+            architectures: vec![architecture.into()],
+            model_type: model_type.into(),
+            vocab_size: self.vocab_size,
+            hidden_size: self.hidden_size,
+            intermediate_size: self.intermediate_size,
+            num_hidden_layers: self.num_hidden_layers,
+            num_attention_heads: self.num_attention_heads,
+            num_key_value_heads: self.num_key_value_heads,
+            head_dim: Some(self.head_dim),
+            rms_norm_eps: self.rms_norm_eps,
+            rope_theta: Some(self.rope_theta),
+            rope_parameters: None,
+            rope_scaling: None,
+            max_position_embeddings: self.max_position_embeddings,
+            tie_word_embeddings: self.tie_word_embeddings,
+            eos_token_id: self.eos_token_ids.first().copied().map(OneOrMany::One),
+            bos_token_id: bos,
+            pad_token_id: pad,
+            attention_bias: false,
+            use_sliding_window: false,
+            hidden_act: Some("silu".into()),
+            torch_dtype: Some("float32".into()),
+        };
+        let text = serde_json::to_string_pretty(&raw).map_err(std::io::Error::other)?;
+        std::fs::write(directory.join("config.json"), text + "\n")
+    }
+
+    /// Width of all query heads together.
+    #[must_use]
+    pub const fn query_width(&self) -> usize {
+        self.num_attention_heads * self.head_dim
+    }
+
+    /// Width of all key (or value) heads together.
+    #[must_use]
+    pub const fn key_width(&self) -> usize {
+        self.num_key_value_heads * self.head_dim
+    }
+}

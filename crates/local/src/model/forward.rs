@@ -1,0 +1,387 @@
+//! The forward pass over ragged, packed sequences. Serving and training run the same one, so the
+//! trainer's log-probabilities are the engine's.
+
+use std::{ops::Range, sync::Arc};
+
+use super::{
+    attention::{LayerCache, attend},
+    config::Config,
+    kernel::{Strided, matmul},
+    math::{rms_norm, rope, swiglu},
+    weights::{Layer, Linear, Weights},
+};
+
+/// Keys and values of one sequence, all layers.
+#[derive(Debug, Clone)]
+pub struct KvCache {
+    layers: Vec<LayerCache>,
+    length: usize,
+    capacity: usize,
+}
+
+/// Keys and values of a run of positions, to be put into another sequence's cache.
+#[derive(Debug, Clone)]
+pub struct KvBlock {
+    positions: usize,
+    values: Arc<Vec<f32>>,
+}
+
+impl KvCache {
+    /// An empty cache for up to `capacity` positions.
+    #[must_use]
+    pub fn new(config: &Config, capacity: usize) -> Self {
+        let layers =
+            (0..config.num_hidden_layers).map(|_| LayerCache::new(config, capacity)).collect();
+        Self { layers, length: 0, capacity }
+    }
+
+    /// Positions filled.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn layers_mut(&mut self) -> &mut [LayerCache] {
+        &mut self.layers
+    }
+
+    pub(crate) fn layer(&self, index: usize) -> &LayerCache {
+        &self.layers[index]
+    }
+
+    /// Nothing is filled.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Copies positions out.
+    #[must_use]
+    pub fn export(&self, config: &Config, range: Range<usize>) -> KvBlock {
+        let positions = range.len();
+        let mut values =
+            Vec::with_capacity(positions * 2 * config.key_width() * config.num_hidden_layers);
+        for layer in &self.layers {
+            for position in range.clone() {
+                layer.get(config, position, &mut values);
+            }
+        }
+        KvBlock { positions, values: Arc::new(values) }
+    }
+
+    /// Appends positions that another cache exported.
+    pub fn append(&mut self, config: &Config, block: &KvBlock) {
+        let width = config.key_width();
+        assert!(self.length + block.positions <= self.capacity, "the cache is too short");
+        let mut rows = block.values.chunks_exact(2 * width);
+        for layer in &mut self.layers {
+            for offset in 0..block.positions {
+                if let Some(row) = rows.next() {
+                    layer.put(config, self.length + offset, &row[..width], &row[width..]);
+                }
+            }
+        }
+        self.length += block.positions;
+    }
+}
+
+impl KvBlock {
+    /// Positions held.
+    #[must_use]
+    pub const fn positions(&self) -> usize {
+        self.positions
+    }
+}
+
+/// New tokens for one sequence.
+pub struct Extend<'a> {
+    /// The weights it runs on.
+    pub weights: &'a Weights,
+    /// The tokens; at least one.
+    pub tokens: &'a [u32],
+    /// What came before; grows by the tokens.
+    pub cache: &'a mut KvCache,
+    /// Logits of every new position are wanted, not only of the last.
+    pub all_logits: bool,
+}
+
+/// Runs new tokens of several sequences; returns the logits of each one's last new position, or of all
+/// of them one after another. A sequence's logits do not depend on what else is in the batch, nor on
+/// `threads`.
+pub fn extend(config: &Config, batch: &mut [Extend<'_>], threads: usize) -> Vec<Vec<f32>> {
+    let threads = threads.clamp(1, batch.len().max(1));
+    if threads == 1 {
+        return extend_on_one(config, batch);
+    }
+    // Contiguous shares of about equal token counts.
+    let total: usize = batch.iter().map(|e| e.tokens.len()).sum();
+    let share = total.div_ceil(threads);
+    let mut shares = Vec::with_capacity(threads);
+    let mut rest = batch;
+    while !rest.is_empty() {
+        let mut tokens = 0;
+        let mut count = 0;
+        while count < rest.len() && (tokens < share || shares.len() + 1 == threads) {
+            tokens += rest[count].tokens.len();
+            count += 1;
+        }
+        let (head, tail) = rest.split_at_mut(count);
+        shares.push(head);
+        rest = tail;
+    }
+    std::thread::scope(|scope| {
+        let running: Vec<_> = shares
+            .into_iter()
+            .map(|share| scope.spawn(move || extend_on_one(config, share)))
+            .collect();
+        running
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+            .collect()
+    })
+}
+
+fn extend_on_one(config: &Config, batch: &mut [Extend<'_>]) -> Vec<Vec<f32>> {
+    let mut logits = vec![Vec::new(); batch.len()];
+    let mut done = vec![false; batch.len()];
+    for first in 0..batch.len() {
+        if done[first] {
+            continue;
+        }
+        let weights = batch[first].weights;
+        let mut members = Vec::new();
+        let mut segments = Vec::new();
+        for (index, extend) in batch.iter_mut().enumerate() {
+            if !done[index] && extend.weights.same(weights) {
+                done[index] = true;
+                members.push((index, if extend.all_logits { extend.tokens.len() } else { 1 }));
+                segments.push(Segment {
+                    tokens: extend.tokens,
+                    start: extend.cache.length,
+                    wanted: if extend.all_logits { extend.tokens.len() } else { 1 },
+                    layers: &mut extend.cache.layers,
+                });
+                extend.cache.length += extend.tokens.len();
+            }
+        }
+        let hidden = forward(config, weights, &mut segments, None);
+        let rows = hidden.len() / config.hidden_size;
+        let all = apply(&weights.head, &hidden, rows);
+        let mut row = 0;
+        for (index, wanted) in members {
+            let from = row * config.vocab_size;
+            logits[index] = all[from..from + wanted * config.vocab_size].to_vec();
+            row += wanted;
+        }
+    }
+    logits
+}
+
+/// One sequence's part of a packed pass.
+pub(crate) struct Segment<'a> {
+    pub tokens: &'a [u32],
+    /// Position of the first token.
+    pub start: usize,
+    /// How many of the last positions go through the last layer.
+    pub wanted: usize,
+    pub layers: &'a mut [LayerCache],
+}
+
+/// What the backward pass needs of a layer.
+#[derive(Default)]
+pub(crate) struct LayerTape {
+    pub x: Vec<f32>,
+    pub inverse_input: Vec<f32>,
+    pub h: Vec<f32>,
+    pub q_raw: Vec<f32>,
+    pub k_raw: Vec<f32>,
+    pub inverse_q: Vec<f32>,
+    pub inverse_k: Vec<f32>,
+    pub q: Vec<f32>,
+    /// Per sequence.
+    pub probabilities: Vec<Vec<f32>>,
+    pub mixed: Vec<f32>,
+    pub x_mid: Vec<f32>,
+    pub inverse_post: Vec<f32>,
+    pub h_post: Vec<f32>,
+    pub gate: Vec<f32>,
+    pub up: Vec<f32>,
+    pub act: Vec<f32>,
+}
+
+/// What the backward pass needs of a whole pass.
+#[derive(Default)]
+pub(crate) struct Tape {
+    pub layers: Vec<LayerTape>,
+    pub x_final: Vec<f32>,
+    pub inverse_final: Vec<f32>,
+}
+
+/// Runs the segments; returns the normalised final states of each one's wanted rows,
+/// `[rows, hidden_size]`. With a tape every row is wanted.
+pub(crate) fn forward(
+    config: &Config,
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+    mut tape: Option<&mut Tape>,
+) -> Vec<f32> {
+    let d = config.hidden_size;
+    let mut x: Vec<f32> = Vec::new();
+    for token in segments.iter().flat_map(|s| s.tokens) {
+        let row = *token as usize * d;
+        x.extend_from_slice(&weights.embed.w[row..row + d]);
+    }
+    for (index, layer) in weights.layers.iter().enumerate() {
+        let last = index + 1 == weights.layers.len();
+        let trim = last && tape.is_none();
+        x = run_layer(config, weights, layer, index, segments, x, trim, tape.as_deref_mut());
+    }
+    let mut normed = vec![0.0; x.len()];
+    let inverse = rms_norm(&x, &weights.final_norm, config.rms_norm_eps, &mut normed);
+    if let Some(tape) = tape {
+        tape.x_final = x;
+        tape.inverse_final = inverse;
+    }
+    normed
+}
+
+#[expect(clippy::too_many_arguments, reason = "one layer of one pass; a struct would only rename them")]
+fn run_layer(
+    config: &Config,
+    weights: &Weights,
+    layer: &Layer,
+    index: usize,
+    segments: &mut [Segment<'_>],
+    x: Vec<f32>,
+    trim: bool,
+    tape: Option<&mut Tape>,
+) -> Vec<f32> {
+    let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
+    let rows = x.len() / d;
+    let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
+    let mut h = vec![0.0; x.len()];
+    let inverse_input = rms_norm(&x, &layer.input_norm, config.rms_norm_eps, &mut h);
+
+    let k_raw = apply(k_proj, &h, rows);
+    let v = apply(v_proj, &h, rows);
+    let (mut k, inverse_k) = head_norm(config, &k_raw, &layer.k_norm);
+    rotate(config, weights, segments, &mut k, kw);
+    let mut row = 0;
+    for segment in segments.iter_mut() {
+        for offset in 0..segment.tokens.len() {
+            let at = (row + offset) * kw..(row + offset + 1) * kw;
+            let position = segment.start + offset;
+            segment.layers[index].put(config, position, &k[at.clone()], &v[at]);
+        }
+        row += segment.tokens.len();
+    }
+
+    // Rows that nobody asks for leave here: their keys and values are all that is needed of them.
+    let (x, h) = if trim { (wanted(&x, segments, d), wanted(&h, segments, d)) } else { (x, h) };
+    let rows = x.len() / d;
+    let q_raw = apply(q_proj, &h, rows);
+    let (mut q, inverse_q) = head_norm(config, &q_raw, &layer.q_norm);
+    let mut mixed = vec![0.0; rows * qw];
+    let mut probabilities = Vec::new();
+    let mut row = 0;
+    for segment in segments.iter_mut() {
+        let count = if trim { segment.wanted } else { segment.tokens.len() };
+        let first = segment.start + segment.tokens.len() - count;
+        let at = row * qw..(row + count) * qw;
+        rotate_rows(config, weights, first, &mut q[at.clone()], qw);
+        let cache = &segment.layers[index];
+        let p =
+            attend(config, &q[at.clone()], first, cache, &mut mixed[at], tape.is_some());
+        probabilities.push(p);
+        row += count;
+    }
+    let mut x_mid = apply(o_proj, &mixed, rows);
+    add(&mut x_mid, &x);
+    let mut h_post = vec![0.0; x_mid.len()];
+    let inverse_post = rms_norm(&x_mid, &layer.post_norm, config.rms_norm_eps, &mut h_post);
+    let gate = apply(gate_proj, &h_post, rows);
+    let up = apply(up_proj, &h_post, rows);
+    let mut act = vec![0.0; gate.len()];
+    swiglu(&gate, &up, &mut act);
+    let mut out = apply(down_proj, &act, rows);
+    add(&mut out, &x_mid);
+    if let Some(tape) = tape {
+        tape.layers.push(LayerTape {
+            x,
+            inverse_input,
+            h,
+            q_raw,
+            k_raw,
+            inverse_q,
+            inverse_k,
+            q,
+            probabilities,
+            mixed,
+            x_mid,
+            inverse_post,
+            h_post,
+            gate,
+            up,
+            act,
+        });
+    }
+    out
+}
+
+/// `x · Wᵀ` for `rows` rows.
+pub(crate) fn apply(linear: &Linear, x: &[f32], rows: usize) -> Vec<f32> {
+    let mut y = vec![0.0; rows * linear.outputs];
+    matmul(Strided::rows(x, linear.inputs), &linear.t, &mut y, rows, linear.inputs, linear.outputs);
+    y
+}
+
+/// Per-head RMS norm; a copy where the architecture has none.
+fn head_norm(config: &Config, raw: &[f32], weight: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    if weight.is_empty() {
+        return (raw.to_vec(), Vec::new());
+    }
+    let mut normed = vec![0.0; raw.len()];
+    let inverse = rms_norm(raw, weight, config.rms_norm_eps, &mut normed);
+    (normed, inverse)
+}
+
+fn rotate(
+    config: &Config,
+    weights: &Weights,
+    segments: &[Segment<'_>],
+    heads: &mut [f32],
+    width: usize,
+) {
+    let mut row = 0;
+    for segment in segments {
+        let count = segment.tokens.len();
+        let at = row * width..(row + count) * width;
+        rotate_rows(config, weights, segment.start, &mut heads[at], width);
+        row += count;
+    }
+}
+
+fn rotate_rows(config: &Config, weights: &Weights, start: usize, rows: &mut [f32], width: usize) {
+    for (offset, row) in rows.chunks_exact_mut(width).enumerate() {
+        let (cosines, sines) = weights.angles(config, start + offset);
+        for head in row.chunks_exact_mut(config.head_dim) {
+            rope(head, cosines, sines);
+        }
+    }
+}
+
+fn wanted(rows: &[f32], segments: &[Segment<'_>], width: usize) -> Vec<f32> {
+    let mut kept = Vec::new();
+    let mut end = 0;
+    for segment in segments {
+        end += segment.tokens.len();
+        kept.extend_from_slice(&rows[(end - segment.wanted) * width..end * width]);
+    }
+    kept
+}
+
+fn add(to: &mut [f32], other: &[f32]) {
+    for (to, other) in to.iter_mut().zip(other) {
+        *to += other;
+    }
+}

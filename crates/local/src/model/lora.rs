@@ -1,0 +1,270 @@
+//! Low-rank adapters on all seven linear maps, and their PEFT files.
+//!
+//! An adapter is used merged (`W + scale · B A`): serving costs nothing extra, and training runs the
+//! ordinary backward pass and projects the gradient of the merged weight onto A and B.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    config::Config,
+    kernel::{Strided, matmul},
+    weights::{Linear, Weights, bytes_of, floats, write_safetensors},
+};
+
+/// PEFT's names of the seven linear maps, in the order used everywhere here.
+pub const LINEARS: [&str; 7] =
+    ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+
+/// An adapter's shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoraConfig {
+    /// Rank.
+    pub rank: usize,
+    /// The scale is alpha / rank.
+    pub alpha: f32,
+}
+
+/// Why adapter files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterError {
+    /// No adapter lies there.
+    #[error("No adapter found for {0}")]
+    Missing(String),
+    /// It needs something that is not there.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A tensor has a wrong name, shape or value.
+    #[error("{0}")]
+    Tensor(String),
+    /// The files cannot be read or written.
+    #[error("adapter files: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// One low-rank pair: A is `[rank, inputs]`, B is `[outputs, rank]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pair {
+    pub a: Vec<f32>,
+    pub b: Vec<f32>,
+}
+
+/// An adapter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lora {
+    pub(crate) config: LoraConfig,
+    pub(crate) scale: f32,
+    /// Per layer, in the order of [`LINEARS`].
+    pub(crate) layers: Vec<[Pair; 7]>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PeftConfig {
+    peft_type: String,
+    #[serde(default)]
+    task_type: Option<String>,
+    #[serde(default)]
+    base_model_name_or_path: Option<String>,
+    r: usize,
+    lora_alpha: f32,
+    #[serde(default)]
+    lora_dropout: f32,
+    #[serde(default)]
+    target_modules: Option<Vec<String>>,
+    #[serde(default)]
+    bias: Option<String>,
+    #[serde(default)]
+    use_rslora: bool,
+    #[serde(default)]
+    use_dora: bool,
+    #[serde(default)]
+    fan_in_fan_out: bool,
+    #[serde(default)]
+    inference_mode: bool,
+    #[serde(default)]
+    modules_to_save: Option<Vec<String>>,
+    #[serde(default)]
+    rank_pattern: BTreeMap<String, usize>,
+    #[serde(default)]
+    alpha_pattern: BTreeMap<String, f32>,
+}
+
+impl Lora {
+    /// A fresh adapter: A uniform within ±1/√inputs, B zero, so that it changes nothing yet.
+    #[must_use]
+    pub fn init(config: &Config, lora: &LoraConfig, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let layers = (0..config.num_hidden_layers)
+            .map(|_| {
+                config.linear_shapes().map(|(outputs, inputs)| {
+                    let bound = 1.0 / (inputs as f32).sqrt();
+                    let a = (0..lora.rank * inputs)
+                        .map(|_| (rng.random::<f32>() * 2.0 - 1.0) * bound)
+                        .collect();
+                    Pair { a, b: vec![0.0; outputs * lora.rank] }
+                })
+            })
+            .collect();
+        Self { config: *lora, scale: lora.alpha / lora.rank as f32, layers }
+    }
+
+    /// Rank.
+    #[must_use]
+    pub const fn rank(&self) -> usize {
+        self.config.rank
+    }
+
+    /// The base weights with this adapter applied.
+    #[must_use]
+    pub fn merge(&self, base: &Weights) -> Weights {
+        let mut merged = base.clone();
+        for (layer, pairs) in merged.layers.iter_mut().zip(&self.layers) {
+            for (linear, pair) in layer.linears.iter_mut().zip(pairs) {
+                *linear = Arc::new(self.merge_linear(linear, pair));
+            }
+        }
+        merged
+    }
+
+    fn merge_linear(&self, linear: &Linear, pair: &Pair) -> Linear {
+        let rank = self.config.rank;
+        let mut scaled = pair.b.clone();
+        scaled.iter_mut().for_each(|b| *b *= self.scale);
+        let mut w = linear.w.clone();
+        let b = Strided::rows(&scaled, rank);
+        matmul(b, &pair.a, &mut w, linear.outputs, rank, linear.inputs);
+        Linear::new(linear.outputs, linear.inputs, w)
+    }
+
+    /// Every tensor with its PEFT name and shape.
+    fn tensors(&self) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+        let rank = self.config.rank;
+        let mut tensors = BTreeMap::new();
+        for (index, pairs) in self.layers.iter().enumerate() {
+            for (name, pair) in LINEARS.iter().zip(pairs) {
+                let prefix = peft_prefix(index, name);
+                let a = (vec![rank, pair.a.len() / rank], bytes_of(&pair.a));
+                let b = (vec![pair.b.len() / rank, rank], bytes_of(&pair.b));
+                tensors.insert(format!("{prefix}.lora_A.weight"), a);
+                tensors.insert(format!("{prefix}.lora_B.weight"), b);
+            }
+        }
+        tensors
+    }
+
+    /// Writes `adapter_config.json` and `adapter_model.safetensors` into a new directory, all at once.
+    ///
+    /// # Errors
+    /// What writing runs into; the directory must not exist yet.
+    pub fn save_peft(&self, directory: &Path, base_model: &str) -> Result<(), AdapterError> {
+        let config = PeftConfig {
+            peft_type: "LORA".into(),
+            task_type: Some("CAUSAL_LM".into()),
+            base_model_name_or_path: Some(base_model.into()),
+            r: self.config.rank,
+            lora_alpha: self.config.alpha,
+            lora_dropout: 0.0,
+            target_modules: Some(LINEARS.iter().map(ToString::to_string).collect()),
+            bias: Some("none".into()),
+            use_rslora: false,
+            use_dora: false,
+            fan_in_fan_out: false,
+            inference_mode: true,
+            modules_to_save: None,
+            rank_pattern: BTreeMap::new(),
+            alpha_pattern: BTreeMap::new(),
+        };
+        crate::train::write_directory(directory, |partial| {
+            let text = serde_json::to_string_pretty(&config).map_err(std::io::Error::other)?;
+            std::fs::write(partial.join("adapter_config.json"), text + "\n")?;
+            write_safetensors(&self.tensors(), &partial.join("adapter_model.safetensors"))
+        })?;
+        Ok(())
+    }
+
+    /// Reads PEFT files. The tensors are the truth: a module without tensors stays as it is.
+    ///
+    /// # Errors
+    /// Missing files, an adapter of another kind, tensors that do not fit the model.
+    pub fn load_peft(directory: &Path, config: &Config) -> Result<Self, AdapterError> {
+        let missing = || AdapterError::Missing(directory.display().to_string());
+        let text =
+            std::fs::read(directory.join("adapter_config.json")).map_err(|_| missing())?;
+        let bytes =
+            std::fs::read(directory.join("adapter_model.safetensors")).map_err(|_| missing())?;
+        let peft: PeftConfig = serde_json::from_slice(&text)
+            .map_err(|e| AdapterError::Unsupported(format!("adapter_config.json: {e}")))?;
+        let refused = [
+            (peft.peft_type != "LORA", "peft_type is not LORA"),
+            (peft.use_dora, "use_dora is not supported"),
+            (peft.fan_in_fan_out, "fan_in_fan_out is not supported"),
+            (peft.bias.is_some_and(|b| b != "none"), "bias is not supported"),
+            (peft.modules_to_save.is_some_and(|m| !m.is_empty()), "modules_to_save is not supported"),
+            (!peft.rank_pattern.is_empty(), "rank_pattern is not supported"),
+            (!peft.alpha_pattern.is_empty(), "alpha_pattern is not supported"),
+            (peft.r == 0, "r must be positive"),
+        ];
+        if let Some((_, what)) = refused.iter().find(|(applies, _)| *applies) {
+            return Err(AdapterError::Unsupported((*what).into()));
+        }
+        let rank = peft.r;
+        let scale = if peft.use_rslora {
+            peft.lora_alpha / (rank as f32).sqrt()
+        } else {
+            peft.lora_alpha / rank as f32
+        };
+        let file = SafeTensors::deserialize(&bytes)
+            .map_err(|e| AdapterError::Tensor(format!("adapter_model.safetensors: {e}")))?;
+        let mut expected = 0;
+        let mut layers = Vec::with_capacity(config.num_hidden_layers);
+        for index in 0..config.num_hidden_layers {
+            let mut pairs = Vec::with_capacity(7);
+            for (name, (outputs, inputs)) in LINEARS.iter().zip(config.linear_shapes()) {
+                let prefix = peft_prefix(index, name);
+                let mut tensor = |part: &str, shape: [usize; 2]| {
+                    let name = format!("{prefix}.{part}.weight");
+                    let Ok(view) = file.tensor(&name) else {
+                        return Ok(vec![0.0; shape[0] * shape[1]]);
+                    };
+                    expected += 1;
+                    if view.shape() != shape {
+                        let found = view.shape();
+                        let text = format!("{name} has shape {found:?}, not {shape:?}");
+                        return Err(AdapterError::Tensor(text));
+                    }
+                    floats(&view)
+                        .filter(|values| values.iter().all(|v| v.is_finite()))
+                        .ok_or_else(|| AdapterError::Tensor(format!("{name} is not finite")))
+                };
+                let a = tensor("lora_A", [rank, inputs])?;
+                pairs.push(Pair { a, b: tensor("lora_B", [outputs, rank])? });
+            }
+            layers.push(
+                pairs
+                    .try_into()
+                    .map_err(|_| AdapterError::Tensor("a layer has not seven pairs".into()))?,
+            );
+        }
+        if file.len() != expected {
+            let known = |name: &&str| {
+                LINEARS.iter().any(|l| name.contains(&format!("{l}.lora_")))
+                    && name.starts_with("base_model.model.model.layers.")
+            };
+            let odd = file.names().into_iter().map(|n| n as &str).find(|n| !known(n));
+            return Err(AdapterError::Tensor(format!(
+                "expected target modules in {LINEARS:?} but received {}",
+                odd.unwrap_or("tensors of layers that the model lacks"),
+            )));
+        }
+        Ok(Self { config: LoraConfig { rank, alpha: peft.lora_alpha }, scale, layers })
+    }
+}
+
+fn peft_prefix(layer: usize, name: &str) -> String {
+    let part = if matches!(name, "gate_proj" | "up_proj" | "down_proj") { "mlp" } else { "self_attn" };
+    format!("base_model.model.model.layers.{layer}.{part}.{name}")
+}

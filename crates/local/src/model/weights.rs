@@ -1,0 +1,302 @@
+//! Weights of a decoder, loaded from and saved to `model.safetensors` under Hugging Face's names.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use super::{
+    config::{Config, LoadError},
+    math::rope_table,
+};
+
+/// A linear map y = W x, kept in both layouts: `w` is `[out, in]` as on disk, `t` is `[in, out]`.
+#[derive(Debug)]
+pub struct Linear {
+    /// Outputs.
+    pub outputs: usize,
+    /// Inputs.
+    pub inputs: usize,
+    /// Row-major `[outputs, inputs]`.
+    pub w: Vec<f32>,
+    /// Row-major `[inputs, outputs]`.
+    pub t: Vec<f32>,
+}
+
+impl Linear {
+    /// From the layout on disk.
+    #[must_use]
+    pub fn new(outputs: usize, inputs: usize, w: Vec<f32>) -> Self {
+        let mut t = vec![0.0; w.len()];
+        for o in 0..outputs {
+            for i in 0..inputs {
+                t[i * outputs + o] = w[o * inputs + i];
+            }
+        }
+        Self { outputs, inputs, w, t }
+    }
+}
+
+/// One decoder layer. The seven linear maps are in the order of [`super::LINEARS`].
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub linears: [Arc<Linear>; 7],
+    pub input_norm: Arc<Vec<f32>>,
+    pub post_norm: Arc<Vec<f32>>,
+    /// Per-head norms of queries and keys; empty where the architecture has none.
+    pub q_norm: Arc<Vec<f32>>,
+    pub k_norm: Arc<Vec<f32>>,
+}
+
+/// A whole model. Cloning shares the tensors.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    pub(crate) embed: Arc<Linear>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) final_norm: Arc<Vec<f32>>,
+    /// The output layer; the embedding itself where they are tied.
+    pub(crate) head: Arc<Linear>,
+    /// Cosines and sines of every position's angles.
+    rope: Arc<(Vec<f32>, Vec<f32>)>,
+}
+
+/// Where each of the seven linear maps lives in a layer.
+const PATHS: [&str; 7] = [
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "mlp.down_proj",
+];
+
+impl Config {
+    /// `(outputs, inputs)` of the seven linear maps.
+    #[must_use]
+    pub const fn linear_shapes(&self) -> [(usize, usize); 7] {
+        let (d, q, k, f) =
+            (self.hidden_size, self.query_width(), self.key_width(), self.intermediate_size);
+        [(q, d), (k, d), (k, d), (d, q), (f, d), (f, d), (d, f)]
+    }
+}
+
+impl Weights {
+    /// Reads `model.safetensors` (f32, f16 or bf16).
+    ///
+    /// # Errors
+    /// A missing file, tensor or shape.
+    pub fn load(directory: &Path, config: &Config) -> Result<Self, LoadError> {
+        let path = directory.join("model.safetensors");
+        let shown = path.display().to_string();
+        let bytes = std::fs::read(&path)
+            .map_err(|source| LoadError::Read { path: shown.clone(), source })?;
+        let file = SafeTensors::deserialize(&bytes)
+            .map_err(|e| LoadError::Invalid { path: shown, reason: e.to_string() })?;
+        let linear = |name: &str, outputs: usize, inputs: usize| {
+            Ok(Arc::new(Linear::new(outputs, inputs, read(&file, name, &[outputs, inputs])?)))
+        };
+        let vector = |name: &str, length: usize| Ok(Arc::new(read(&file, name, &[length])?));
+        let d = config.hidden_size;
+        let mut layers = Vec::with_capacity(config.num_hidden_layers);
+        for index in 0..config.num_hidden_layers {
+            let prefix = format!("model.layers.{index}");
+            let mut linears = Vec::with_capacity(7);
+            for (path, (outputs, inputs)) in PATHS.iter().zip(config.linear_shapes()) {
+                linears.push(linear(&format!("{prefix}.{path}.weight"), outputs, inputs)?);
+            }
+            let head_norm = |name: &str| {
+                if config.qk_norm {
+                    vector(&format!("{prefix}.self_attn.{name}.weight"), config.head_dim)
+                } else {
+                    Ok(Arc::default())
+                }
+            };
+            layers.push(Layer {
+                linears: linears
+                    .try_into()
+                    .map_err(|_| LoadError::Tensor("a layer has not seven linears".into()))?,
+                input_norm: vector(&format!("{prefix}.input_layernorm.weight"), d)?,
+                post_norm: vector(&format!("{prefix}.post_attention_layernorm.weight"), d)?,
+                q_norm: head_norm("q_norm")?,
+                k_norm: head_norm("k_norm")?,
+            });
+        }
+        let embed = linear("model.embed_tokens.weight", config.vocab_size, d)?;
+        let head = if config.tie_word_embeddings {
+            embed.clone()
+        } else {
+            linear("lm_head.weight", config.vocab_size, d)?
+        };
+        let final_norm = vector("model.norm.weight", d)?;
+        Ok(Self { embed, layers, final_norm, head, rope: rope(config) })
+    }
+
+    /// Writes `model.safetensors` in float32; the same weights give the same bytes.
+    ///
+    /// # Errors
+    /// What writing the file runs into.
+    pub fn save(&self, directory: &Path) -> std::io::Result<()> {
+        let mut tensors = BTreeMap::new();
+        let mut matrix = |name: String, linear: &Linear| {
+            tensors.insert(name, (vec![linear.outputs, linear.inputs], bytes_of(&linear.w)));
+        };
+        matrix("model.embed_tokens.weight".into(), &self.embed);
+        if !Arc::ptr_eq(&self.embed, &self.head) {
+            matrix("lm_head.weight".into(), &self.head);
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            for (path, linear) in PATHS.iter().zip(&layer.linears) {
+                matrix(format!("model.layers.{index}.{path}.weight"), linear);
+            }
+        }
+        let mut vector = |name: String, values: &[f32]| {
+            if !values.is_empty() {
+                tensors.insert(name, (vec![values.len()], bytes_of(values)));
+            }
+        };
+        vector("model.norm.weight".into(), &self.final_norm);
+        for (index, layer) in self.layers.iter().enumerate() {
+            let prefix = format!("model.layers.{index}");
+            vector(format!("{prefix}.input_layernorm.weight"), &layer.input_norm);
+            vector(format!("{prefix}.post_attention_layernorm.weight"), &layer.post_norm);
+            vector(format!("{prefix}.self_attn.q_norm.weight"), &layer.q_norm);
+            vector(format!("{prefix}.self_attn.k_norm.weight"), &layer.k_norm);
+        }
+        write_safetensors(&tensors, &directory.join("model.safetensors"))
+    }
+
+    /// A random initialisation: small normal-like values, norms at 1.
+    #[must_use]
+    pub fn random(config: &Config, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut linear = |outputs: usize, inputs: usize, std: f32| {
+            let w = (0..outputs * inputs).map(|_| normal(&mut rng) * std).collect();
+            Arc::new(Linear::new(outputs, inputs, w))
+        };
+        let d = config.hidden_size;
+        let embed = linear(config.vocab_size, d, 0.05);
+        let depth = (2.0 * config.num_hidden_layers as f32).sqrt();
+        let ones = |length: usize| Arc::new(vec![1.0; length]);
+        let layers = (0..config.num_hidden_layers)
+            .map(|_| Layer {
+                linears: std::array::from_fn(|n| {
+                    let (outputs, inputs) = config.linear_shapes()[n];
+                    // The two maps that write into the residual stream start smaller.
+                    let shrink = if n == 3 || n == 6 { depth } else { 1.0 };
+                    linear(outputs, inputs, 1.0 / ((inputs as f32).sqrt() * shrink))
+                }),
+                input_norm: ones(d),
+                post_norm: ones(d),
+                q_norm: ones(if config.qk_norm { config.head_dim } else { 0 }),
+                k_norm: ones(if config.qk_norm { config.head_dim } else { 0 }),
+            })
+            .collect();
+        let head = if config.tie_word_embeddings {
+            embed.clone()
+        } else {
+            linear(config.vocab_size, d, 0.05)
+        };
+        Self { embed, layers, final_norm: ones(d), head, rope: rope(config) }
+    }
+
+    /// Cosines and sines of one position's angles, `head_dim / 2` each.
+    pub(crate) fn angles(&self, config: &Config, position: usize) -> (&[f32], &[f32]) {
+        let half = config.head_dim / 2;
+        let at = position * half..(position + 1) * half;
+        (&self.rope.0[at.clone()], &self.rope.1[at])
+    }
+
+    /// Number of scalars.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        let layers: usize = self
+            .layers
+            .iter()
+            .map(|l| l.linears.iter().map(|m| m.w.len()).sum::<usize>() + 2 * l.input_norm.len())
+            .sum();
+        self.embed.w.len() + layers + self.final_norm.len()
+    }
+
+    /// Both share every tensor: they may run in one batch.
+    #[must_use]
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.layers
+            .iter()
+            .zip(&other.layers)
+            .all(|(a, b)| Arc::ptr_eq(&a.linears[0], &b.linears[0]))
+            && Arc::ptr_eq(&self.embed, &other.embed)
+    }
+}
+
+fn rope(config: &Config) -> Arc<(Vec<f32>, Vec<f32>)> {
+    Arc::new(rope_table(config.max_position_embeddings, config.head_dim, config.rope_theta))
+}
+
+/// A standard normal draw (Irwin–Hall of 12: no transcendental functions, same bytes everywhere).
+fn normal(rng: &mut impl Rng) -> f32 {
+    (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
+}
+
+pub(crate) fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// Writes float32 tensors, flushed to disk.
+pub(crate) fn write_safetensors(
+    tensors: &BTreeMap<String, (Vec<usize>, Vec<u8>)>,
+    path: &Path,
+) -> std::io::Result<()> {
+    let views = tensors
+        .iter()
+        .map(|(name, (shape, bytes))| {
+            Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
+        })
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+        .map_err(std::io::Error::other)?;
+    let bytes = safetensors::serialize(views, None).map_err(std::io::Error::other)?;
+    std::fs::write(path, bytes)?;
+    std::fs::File::open(path)?.sync_all()
+}
+
+fn read(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+    let view = file.tensor(name).map_err(|_| LoadError::Tensor(format!("{name} is missing")))?;
+    if view.shape() != shape {
+        let found = view.shape();
+        return Err(LoadError::Tensor(format!("{name} has shape {found:?}, not {shape:?}")));
+    }
+    floats(&view).ok_or_else(|| {
+        LoadError::Tensor(format!("{name} has dtype {:?}, not F32, F16 or BF16", view.dtype()))
+    })
+}
+
+/// Any float tensor as float32.
+pub(crate) fn floats(view: &TensorView<'_>) -> Option<Vec<f32>> {
+    let data = view.data();
+    Some(match view.dtype() {
+        Dtype::F32 => {
+            data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+        }
+        Dtype::BF16 => data
+            .chunks_exact(2)
+            .map(|b| f32::from_bits(u32::from(u16::from_le_bytes([b[0], b[1]])) << 16))
+            .collect(),
+        Dtype::F16 => {
+            data.chunks_exact(2).map(|b| half(u16::from_le_bytes([b[0], b[1]]))).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// IEEE binary16 to binary32.
+fn half(bits: u16) -> f32 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from((bits >> 10) & 0x1f), f32::from(bits & 0x3ff));
+    match exponent {
+        0 => sign * fraction * 2.0_f32.powi(-24),
+        31 if fraction == 0.0 => sign * f32::INFINITY,
+        31 => f32::NAN,
+        _ => sign * (1.0 + fraction / 1024.0) * 2.0_f32.powi(exponent - 15),
+    }
+}

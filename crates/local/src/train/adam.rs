@@ -1,0 +1,75 @@
+//! Adam with decoupled weight decay and gradient clipping by the global norm.
+
+/// Settings of one step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamParams {
+    /// Learning rate.
+    pub learning_rate: f32,
+    /// Decay of the first moment.
+    pub beta1: f32,
+    /// Decay of the second moment.
+    pub beta2: f32,
+    /// Added to the root of the second moment.
+    pub eps: f32,
+    /// Decoupled weight decay.
+    pub weight_decay: f32,
+    /// Largest norm of all gradients together; 0 does not clip.
+    pub grad_clip_norm: f32,
+}
+
+/// Moments of a list of tensors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Adam {
+    pub(crate) first: Vec<Vec<f32>>,
+    pub(crate) second: Vec<Vec<f32>>,
+    pub(crate) steps: u64,
+}
+
+impl Adam {
+    /// Zero moments for tensors of these lengths.
+    #[must_use]
+    pub fn new(lengths: impl Iterator<Item = usize>) -> Self {
+        let first: Vec<_> = lengths.map(|length| vec![0.0; length]).collect();
+        Self { second: first.clone(), first, steps: 0 }
+    }
+
+    /// Takes one step on `tensors` by `gradients`, which are cleared. `decays[i]` tells whether tensor
+    /// i is subject to weight decay. Returns the norm of all gradients before clipping.
+    pub fn step(
+        &mut self,
+        params: &AdamParams,
+        tensors: &mut [&mut Vec<f32>],
+        gradients: &mut [&mut Vec<f32>],
+        decays: &[bool],
+    ) -> f32 {
+        self.steps += 1;
+        let squares: f64 =
+            gradients.iter().flat_map(|g| g.iter()).map(|g| f64::from(*g) * f64::from(*g)).sum();
+        let norm = squares.sqrt() as f32;
+        let clip = if params.grad_clip_norm > 0.0 && norm > params.grad_clip_norm {
+            params.grad_clip_norm / norm
+        } else {
+            1.0
+        };
+        let steps = i32::try_from(self.steps).unwrap_or(i32::MAX);
+        let correction1 = (1.0 - f64::from(params.beta1).powi(steps)) as f32;
+        let correction2 = (1.0 - f64::from(params.beta2).powi(steps)) as f32;
+        for (index, (tensor, gradient)) in tensors.iter_mut().zip(gradients).enumerate() {
+            let shrink = if decays[index] {
+                1.0 - params.learning_rate * params.weight_decay
+            } else {
+                1.0
+            };
+            let moments = self.first[index].iter_mut().zip(&mut self.second[index]);
+            for ((value, g), (m, v)) in tensor.iter_mut().zip(gradient.iter_mut()).zip(moments) {
+                let clipped = *g * clip;
+                *m = params.beta1 * *m + (1.0 - params.beta1) * clipped;
+                *v = params.beta2 * *v + (1.0 - params.beta2) * clipped * clipped;
+                let root = (*v / correction2).sqrt() + params.eps;
+                *value = *value * shrink - params.learning_rate * (*m / correction1) / root;
+                *g = 0.0;
+            }
+        }
+        norm
+    }
+}

@@ -1,0 +1,387 @@
+//! The backward pass, by hand: gradients of every linear map and, for pre-training, of the norms and
+//! the embedding. A batch is cut into shards of a fixed size whose gradients are added in order, so
+//! that threads change nothing.
+
+use std::sync::Mutex;
+
+use crate::model::{
+    Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward, forward,
+    log_softmax_at, matmul, rms_norm_backward, rope_backward, silu_backward,
+};
+use crate::model::{Segment, apply};
+
+/// One sequence to learn: `targets[i]` is to follow `input[..=i]`, with `weights[i]` in the loss. The
+/// loss is the sum over positions of weight times cross entropy, in nats, as Tinker sums.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// Token ids read.
+    pub input: Vec<u32>,
+    /// The token that should follow each of them.
+    pub targets: Vec<u32>,
+    /// Weight of each position; 0 masks it.
+    pub weights: Vec<f32>,
+}
+
+/// Sequences per shard. Part of the definition of a gradient's rounding, not of the machine.
+const SHARD: usize = 8;
+
+/// Gradients of a loss with respect to a model's weights.
+#[derive(Debug, Clone)]
+pub struct Gradients {
+    /// Per layer, the seven linear maps, `[outputs, inputs]`.
+    pub(crate) linears: Vec<[Vec<f32>; 7]>,
+    /// The rest, for training from scratch.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// Gradients beside the linear maps.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    pub embed: Vec<f32>,
+    /// Empty where the output layer is the embedding.
+    pub head: Vec<f32>,
+    pub final_norm: Vec<f32>,
+    /// Per layer: input, post-attention, query and key norms.
+    pub norms: Vec<[Vec<f32>; 4]>,
+}
+
+impl Gradients {
+    /// Zeros for the linear maps, or for every weight.
+    #[must_use]
+    pub fn zeros(config: &Config, everything: bool) -> Self {
+        let layers = config.num_hidden_layers;
+        let head_norm = if config.qk_norm { config.head_dim } else { 0 };
+        let d = config.hidden_size;
+        let rest = everything.then(|| Rest {
+            embed: vec![0.0; config.vocab_size * d],
+            head: vec![0.0; if config.tie_word_embeddings { 0 } else { config.vocab_size * d }],
+            final_norm: vec![0.0; d],
+            norms: (0..layers).map(|_| [d, d, head_norm, head_norm].map(|n| vec![0.0; n])).collect(),
+        });
+        let linears = (0..layers)
+            .map(|_| config.linear_shapes().map(|(outputs, inputs)| vec![0.0; outputs * inputs]))
+            .collect();
+        Self { linears, rest }
+    }
+
+    /// Every gradient tensor, in a fixed order.
+    pub(crate) fn tensors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        let mut all: Vec<_> = self.linears.iter_mut().flatten().collect();
+        if let Some(rest) = &mut self.rest {
+            all.extend([&mut rest.embed, &mut rest.head, &mut rest.final_norm]);
+            all.extend(rest.norms.iter_mut().flatten());
+        }
+        all
+    }
+
+    fn add(&mut self, other: &mut Self) {
+        for (to, from) in self.tensors_mut().into_iter().zip(other.tensors_mut()) {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to += *from;
+            }
+        }
+    }
+}
+
+/// Log-probability of every target, natural log.
+#[must_use]
+pub fn logprobs(
+    config: &Config,
+    weights: &Weights,
+    examples: &[Example],
+    threads: usize,
+) -> Vec<Vec<f32>> {
+    over_shards(examples, threads, |shard| {
+        let (mut caches, _) = prepare(config, shard);
+        let mut segments = segments(shard, &mut caches);
+        let hidden = forward(config, weights, &mut segments, None);
+        let logits = apply(&weights.head, &hidden, hidden.len() / config.hidden_size);
+        split_logprobs(config, shard, &logits)
+    })
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Adds the gradients of the examples' loss; returns the log-probability of every target.
+pub fn forward_backward(
+    config: &Config,
+    weights: &Weights,
+    examples: &[Example],
+    gradients: &mut Gradients,
+    threads: usize,
+) -> Vec<Vec<f32>> {
+    let everything = gradients.rest.is_some();
+    let mut all = Vec::with_capacity(examples.len());
+    let results = over_shards(examples, threads, |shard| {
+        let mut gradients = Gradients::zeros(config, everything);
+        let logprobs = shard_backward(config, weights, shard, &mut gradients);
+        (logprobs, gradients)
+    });
+    for (logprobs, mut shard) in results {
+        gradients.add(&mut shard);
+        all.extend(logprobs);
+    }
+    all
+}
+
+/// Runs a function over the shards, on up to `threads` threads; results in shard order.
+fn over_shards<T: Send>(
+    examples: &[Example],
+    threads: usize,
+    run: impl Fn(&[Example]) -> T + Sync,
+) -> Vec<T> {
+    let shards: Vec<_> = examples.chunks(SHARD).collect();
+    if threads <= 1 || shards.len() <= 1 {
+        return shards.into_iter().map(run).collect();
+    }
+    let queue = Mutex::new(shards.iter().enumerate());
+    let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(shards.len()).collect();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads.min(shards.len()))
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Vec::new();
+                    loop {
+                        let next = queue.lock().ok().and_then(|mut queue| queue.next());
+                        let Some((index, shard)) = next else { return mine };
+                        mine.push((index, run(shard)));
+                    }
+                })
+            })
+            .collect();
+        for thread in running {
+            let mine = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            for (index, result) in mine {
+                results[index] = Some(result);
+            }
+        }
+    });
+    results.into_iter().flatten().collect()
+}
+
+fn prepare(config: &Config, shard: &[Example]) -> (Vec<KvCache>, usize) {
+    let caches = shard.iter().map(|e| KvCache::new(config, e.input.len())).collect();
+    (caches, shard.iter().map(|e| e.input.len()).sum())
+}
+
+fn segments<'a>(shard: &'a [Example], caches: &'a mut [KvCache]) -> Vec<Segment<'a>> {
+    shard
+        .iter()
+        .zip(caches)
+        .map(|(example, cache)| Segment {
+            tokens: &example.input,
+            start: 0,
+            wanted: example.input.len(),
+            layers: cache.layers_mut(),
+        })
+        .collect()
+}
+
+fn split_logprobs(config: &Config, shard: &[Example], logits: &[f32]) -> Vec<Vec<f32>> {
+    let mut rows = logits.chunks_exact(config.vocab_size);
+    shard
+        .iter()
+        .map(|example| {
+            example
+                .targets
+                .iter()
+                .zip(rows.by_ref())
+                .map(|(target, row)| log_softmax_at(row, *target as usize))
+                .collect()
+        })
+        .collect()
+}
+
+fn shard_backward(
+    config: &Config,
+    weights: &Weights,
+    shard: &[Example],
+    gradients: &mut Gradients,
+) -> Vec<Vec<f32>> {
+    let d = config.hidden_size;
+    let (mut caches, rows) = prepare(config, shard);
+    let mut tape = Tape::default();
+    let mut segments = segments(shard, &mut caches);
+    let hidden = forward(config, weights, &mut segments, Some(&mut tape));
+    let logits = apply(&weights.head, &hidden, rows);
+    let logprobs = split_logprobs(config, shard, &logits);
+
+    // Through the output layer, only where the loss is.
+    let v = config.vocab_size;
+    let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
+    let positions = shard.iter().flat_map(|e| e.targets.iter().zip(&e.weights));
+    for (row, ((target, weight), logprob)) in
+        positions.zip(logprobs.iter().flatten()).enumerate()
+    {
+        if *weight != 0.0 {
+            let row_logits = &logits[row * v..(row + 1) * v];
+            let normaliser = row_logits[*target as usize] - logprob;
+            let start = dlogits.len();
+            dlogits.extend(row_logits.iter().map(|l| weight * libm::expf(l - normaliser)));
+            dlogits[start + *target as usize] -= weight;
+            read.extend_from_slice(&hidden[row * d..(row + 1) * d]);
+            at.push(row);
+        }
+    }
+    let mut dread = vec![0.0; at.len() * d];
+    matmul(Strided::rows(&dlogits, v), &weights.head.w, &mut dread, at.len(), v, d);
+    let mut dhidden = vec![0.0; rows * d];
+    for (row, dread) in at.iter().zip(dread.chunks_exact(d)) {
+        dhidden[row * d..(row + 1) * d].copy_from_slice(dread);
+    }
+    if let Some(rest) = &mut gradients.rest {
+        let to = if rest.head.is_empty() { &mut rest.embed } else { &mut rest.head };
+        matmul(Strided::transposed(&dlogits, v), &read, to, v, at.len(), d);
+    }
+
+    let mut dx = vec![0.0; rows * d];
+    rms_norm_backward(
+        &tape.x_final,
+        &weights.final_norm,
+        &tape.inverse_final,
+        &dhidden,
+        &mut dx,
+        gradients.rest.as_mut().map(|rest| rest.final_norm.as_mut_slice()),
+    );
+    for index in (0..weights.layers.len()).rev() {
+        let Some(layer_tape) = tape.layers.pop() else { break };
+        let pass = LayerPass { config, weights, index, tape: layer_tape, shard, caches: &caches };
+        dx = pass.backward(dx, gradients);
+    }
+    if let Some(rest) = &mut gradients.rest {
+        for (token, dx) in shard.iter().flat_map(|e| &e.input).zip(dx.chunks_exact(d)) {
+            let row = *token as usize * d;
+            for (to, from) in rest.embed[row..row + d].iter_mut().zip(dx) {
+                *to += from;
+            }
+        }
+    }
+    logprobs
+}
+
+/// One layer's backward pass over a shard.
+struct LayerPass<'a> {
+    config: &'a Config,
+    weights: &'a Weights,
+    index: usize,
+    tape: LayerTape,
+    shard: &'a [Example],
+    caches: &'a [KvCache],
+}
+
+impl LayerPass<'_> {
+    /// From the gradient of the layer's output to that of its input. In the lowest layer the input's
+    /// gradient is wanted for the embedding only.
+    fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
+        let Self { config, weights, index, mut tape, shard, caches } = self;
+        let layer: &Layer = &weights.layers[index];
+        let rows = dout.len() / config.hidden_size;
+        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
+        let [gq, gk, gv, go, ggate, gup, gdown] = &mut gradients.linears[index];
+        let mut norms = gradients.rest.as_mut().map(|rest| &mut rest.norms[index]);
+
+        // The gated layer.
+        let mut dact = vec![0.0; tape.act.len()];
+        through(down_proj, &dout, rows, &mut dact);
+        outer(down_proj, &dout, &tape.act, rows, gdown);
+        silu_backward(&mut tape.gate, &mut tape.up, &dact);
+        let mut dh = vec![0.0; tape.h_post.len()];
+        through(gate_proj, &tape.gate, rows, &mut dh);
+        through(up_proj, &tape.up, rows, &mut dh);
+        outer(gate_proj, &tape.gate, &tape.h_post, rows, ggate);
+        outer(up_proj, &tape.up, &tape.h_post, rows, gup);
+        let mut dx_mid = dout;
+        rms_norm_backward(
+            &tape.x_mid,
+            &layer.post_norm,
+            &tape.inverse_post,
+            &dh,
+            &mut dx_mid,
+            norms.as_mut().map(|n| n[1].as_mut_slice()),
+        );
+
+        // Attention.
+        let (qw, kw) = (config.query_width(), config.key_width());
+        let mut dmixed = vec![0.0; tape.mixed.len()];
+        through(o_proj, &dx_mid, rows, &mut dmixed);
+        outer(o_proj, &dx_mid, &tape.mixed, rows, go);
+        let mut dq = vec![0.0; rows * qw];
+        let mut dk = vec![0.0; rows * kw];
+        let mut dv = vec![0.0; rows * kw];
+        let mut row = 0;
+        for (number, example) in shard.iter().enumerate() {
+            let end = row + example.input.len();
+            attend_backward(
+                config,
+                &tape.q[row * qw..end * qw],
+                caches[number].layer(index),
+                &tape.probabilities[number],
+                &dmixed[row * qw..end * qw],
+                &mut dq[row * qw..end * qw],
+                &mut dk[row * kw..end * kw],
+                &mut dv[row * kw..end * kw],
+            );
+            for position in 0..end - row {
+                let (cosines, sines) = weights.angles(config, position);
+                let q_row = &mut dq[(row + position) * qw..(row + position + 1) * qw];
+                let k_row = &mut dk[(row + position) * kw..(row + position + 1) * kw];
+                let heads = q_row.chunks_exact_mut(config.head_dim);
+                for head in heads.chain(k_row.chunks_exact_mut(config.head_dim)) {
+                    rope_backward(head, cosines, sines);
+                }
+            }
+            row = end;
+        }
+        if config.qk_norm {
+            let [_, _, nq, nk] = match norms.as_mut() {
+                Some(n) => n.each_mut().map(|n| Some(n.as_mut_slice())),
+                None => [None, None, None, None],
+            };
+            dq = head_norm_backward(&tape.q_raw, &layer.q_norm, &tape.inverse_q, &dq, nq);
+            dk = head_norm_backward(&tape.k_raw, &layer.k_norm, &tape.inverse_k, &dk, nk);
+        }
+        outer(q_proj, &dq, &tape.h, rows, gq);
+        outer(k_proj, &dk, &tape.h, rows, gk);
+        outer(v_proj, &dv, &tape.h, rows, gv);
+        if index == 0 && norms.is_none() {
+            return dx_mid;
+        }
+        let mut dh = vec![0.0; tape.h.len()];
+        through(q_proj, &dq, rows, &mut dh);
+        through(k_proj, &dk, rows, &mut dh);
+        through(v_proj, &dv, rows, &mut dh);
+        rms_norm_backward(
+            &tape.x,
+            &layer.input_norm,
+            &tape.inverse_input,
+            &dh,
+            &mut dx_mid,
+            norms.as_mut().map(|n| n[0].as_mut_slice()),
+        );
+        dx_mid
+    }
+}
+
+fn head_norm_backward(
+    raw: &[f32],
+    weight: &[f32],
+    inverse: &[f32],
+    dy: &[f32],
+    dweight: Option<&mut [f32]>,
+) -> Vec<f32> {
+    let mut dx = vec![0.0; raw.len()];
+    rms_norm_backward(raw, weight, inverse, dy, &mut dx, dweight);
+    dx
+}
+
+/// `dx += dy · W`.
+fn through(linear: &Linear, dy: &[f32], rows: usize, dx: &mut [f32]) {
+    let dy = Strided::rows(dy, linear.outputs);
+    matmul(dy, &linear.w, dx, rows, linear.outputs, linear.inputs);
+}
+
+/// `dW += dyᵀ · x`.
+fn outer(linear: &Linear, dy: &[f32], x: &[f32], rows: usize, to: &mut [f32]) {
+    matmul(Strided::transposed(dy, linear.outputs), x, to, linear.outputs, rows, linear.inputs);
+}

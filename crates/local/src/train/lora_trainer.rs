@@ -1,0 +1,182 @@
+//! An adapter under training: accumulate gradients, step, save, resume.
+
+use std::{collections::BTreeMap, path::Path};
+
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    adam::{Adam, AdamParams},
+    backward::{Example, Gradients, forward_backward, logprobs},
+    write_directory,
+};
+use crate::model::{AdapterError, Config, Lora, LoraConfig, Strided, Weights, matmul};
+use crate::model::{bytes_of, floats, write_safetensors};
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepStats {
+    /// Norm of all gradients before clipping.
+    pub grad_norm: f32,
+    /// Steps taken so far.
+    pub steps: u64,
+}
+
+/// An adapter under training.
+pub struct LoraTrainer {
+    config: Config,
+    base: Weights,
+    lora: Lora,
+    merged: Weights,
+    gradients: Gradients,
+    adam: Adam,
+    threads: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StateFile {
+    rank: usize,
+    alpha: f32,
+    steps: u64,
+}
+
+impl LoraTrainer {
+    /// A fresh adapter on a base.
+    #[must_use]
+    pub fn new(config: Config, base: Weights, lora: LoraConfig, seed: u64, threads: usize) -> Self {
+        let lora = Lora::init(&config, &lora, seed);
+        let lengths = lora.layers.iter().flatten().flat_map(|p| [p.a.len(), p.b.len()]);
+        let adam = Adam::new(lengths);
+        let gradients = Gradients::zeros(&config, false);
+        Self { merged: lora.merge(&base), config, base, lora, gradients, adam, threads }
+    }
+
+    /// Log-probability of every target.
+    #[must_use]
+    pub fn forward(&self, examples: &[Example]) -> Vec<Vec<f32>> {
+        logprobs(&self.config, &self.merged, examples, self.threads)
+    }
+
+    /// Adds the gradients of the examples' summed loss; returns the log-probability of every target.
+    pub fn forward_backward(&mut self, examples: &[Example]) -> Vec<Vec<f32>> {
+        let (config, merged) = (&self.config, &self.merged);
+        forward_backward(config, merged, examples, &mut self.gradients, self.threads)
+    }
+
+    /// Steps by the accumulated gradients and clears them.
+    pub fn optim_step(&mut self, params: &AdamParams) -> StepStats {
+        let mut projected = self.lora_gradients();
+        for tensor in self.gradients.tensors_mut() {
+            tensor.fill(0.0);
+        }
+        let mut gradients: Vec<_> = projected.iter_mut().collect();
+        let mut tensors: Vec<_> =
+            self.lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]).collect();
+        let decays = vec![true; tensors.len()];
+        let grad_norm = self.adam.step(params, &mut tensors, &mut gradients, &decays);
+        self.merged = self.lora.merge(&self.base);
+        StepStats { grad_norm, steps: self.adam.steps }
+    }
+
+    /// Gradients of A and B, by layer and linear map: `dA = s Bᵀ G`, `dB = s G Aᵀ`, where G is the
+    /// gradient of the merged weight.
+    pub(crate) fn lora_gradients(&self) -> Vec<Vec<f32>> {
+        let rank = self.lora.rank();
+        let scale = self.lora.scale;
+        let shapes = self.config.linear_shapes();
+        let mut all = Vec::new();
+        for (pairs, linears) in self.lora.layers.iter().zip(&self.gradients.linears) {
+            for ((pair, g), (outputs, inputs)) in pairs.iter().zip(linears).zip(shapes) {
+                let mut da = vec![0.0; rank * inputs];
+                matmul(Strided::transposed(&pair.b, rank), g, &mut da, rank, outputs, inputs);
+                let mut a_t = vec![0.0; inputs * rank];
+                for r in 0..rank {
+                    for i in 0..inputs {
+                        a_t[i * rank + r] = pair.a[r * inputs + i];
+                    }
+                }
+                let mut db = vec![0.0; outputs * rank];
+                matmul(Strided::rows(g, inputs), &a_t, &mut db, outputs, inputs, rank);
+                for gradient in [&mut da, &mut db] {
+                    gradient.iter_mut().for_each(|v| *v *= scale);
+                }
+                all.extend([da, db]);
+            }
+        }
+        all
+    }
+
+    /// The adapter as it is.
+    #[must_use]
+    pub const fn lora(&self) -> &Lora {
+        &self.lora
+    }
+
+    /// Steps taken so far.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.adam.steps
+    }
+
+    /// Writes everything needed to go on: adapter, moments, step count.
+    ///
+    /// # Errors
+    /// What writing runs into; the directory must not exist yet.
+    pub fn save_state(&self, directory: &Path) -> std::io::Result<()> {
+        let mut tensors = BTreeMap::new();
+        let pairs = self.lora.layers.iter().flatten().flat_map(|p| [&p.a, &p.b]);
+        let moments = self.adam.first.iter().zip(&self.adam.second);
+        for (index, (value, (first, second))) in pairs.zip(moments).enumerate() {
+            for (part, values) in [("value", value), ("first", first), ("second", second)] {
+                let entry = (vec![values.len()], bytes_of(values));
+                tensors.insert(format!("{index:04}.{part}"), entry);
+            }
+        }
+        let state = StateFile {
+            rank: self.lora.rank(),
+            alpha: self.lora.config.alpha,
+            steps: self.adam.steps,
+        };
+        write_directory(directory, |partial| {
+            let text = serde_json::to_string_pretty(&state).map_err(std::io::Error::other)?;
+            std::fs::write(partial.join("state.json"), text)?;
+            write_safetensors(&tensors, &partial.join("state.safetensors"))
+        })
+    }
+
+    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments.
+    ///
+    /// # Errors
+    /// Missing files, or a state of another shape; then nothing has changed.
+    pub fn load_state(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
+        let missing = |_| AdapterError::Missing(directory.display().to_string());
+        let text = std::fs::read(directory.join("state.json")).map_err(missing)?;
+        let bytes = std::fs::read(directory.join("state.safetensors")).map_err(missing)?;
+        let invalid = |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
+        let state: StateFile = serde_json::from_slice(&text).map_err(|e| invalid(&e))?;
+        let file = SafeTensors::deserialize(&bytes).map_err(|e| invalid(&e))?;
+        if state.rank != self.lora.rank() {
+            let found = state.rank;
+            return Err(invalid(&format!("rank {found}, but the model has {}", self.lora.rank())));
+        }
+        let mut lora = self.lora.clone();
+        let mut adam = self.adam.clone();
+        let values = lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]);
+        let moments = adam.first.iter_mut().zip(&mut adam.second);
+        for (index, (value, (first, second))) in values.zip(moments).enumerate() {
+            for (part, to) in [("value", value), ("first", first), ("second", second)] {
+                let name = format!("{index:04}.{part}");
+                let view = file.tensor(&name).map_err(|e| invalid(&format!("{name}: {e}")))?;
+                let read = floats(&view).filter(|read| read.len() == to.len());
+                *to = read.ok_or_else(|| invalid(&format!("{name} has another shape")))?;
+            }
+        }
+        adam.steps = state.steps;
+        self.lora = lora;
+        if optimizer {
+            self.adam = adam;
+        }
+        self.merged = self.lora.merge(&self.base);
+        Ok(())
+    }
+}

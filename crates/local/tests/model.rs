@@ -1,0 +1,253 @@
+//! The transformer: gradients against finite differences, and numbers that depend on nothing but
+//! their inputs.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use nlac_local::{
+    model::{Config, Extend, KvCache, Lora, LoraConfig, Weights, extend},
+    pretrain::{Schedule, pretrain},
+    train::{AdamParams, Example, LoraTrainer, logprobs},
+};
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+fn config(qk_norm: bool) -> Config {
+    Config {
+        vocab_size: 40,
+        hidden_size: 24,
+        intermediate_size: 40,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 8,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        max_position_embeddings: 256,
+        tie_word_embeddings: qk_norm,
+        qk_norm,
+        eos_token_ids: vec![2],
+    }
+}
+
+fn examples(seed: u64, lengths: &[usize]) -> Vec<Example> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    lengths
+        .iter()
+        .map(|&n| {
+            let tokens: Vec<u32> = (0..=n).map(|_| rng.random_range(0..40)).collect();
+            let weights = (0..n).map(|i| if i % 3 == 0 { 0.0 } else { 0.05 }).collect();
+            Example { input: tokens[..n].to_vec(), targets: tokens[1..].to_vec(), weights }
+        })
+        .collect()
+}
+
+fn loss(logprobs: &[Vec<f32>], examples: &[Example]) -> f64 {
+    -examples
+        .iter()
+        .zip(logprobs)
+        .flat_map(|(e, l)| e.weights.iter().zip(l))
+        .map(|(w, l)| f64::from(*w) * f64::from(*l))
+        .sum::<f64>()
+}
+
+/// One Adam step with β = 0 and a huge ε moves every weight by −rate · gradient / ε: the gradient can
+/// be read off the change.
+fn gradient_probe() -> AdamParams {
+    AdamParams {
+        learning_rate: 1e6,
+        beta1: 0.0,
+        beta2: 0.0,
+        eps: 1e6,
+        weight_decay: 0.0,
+        grad_clip_norm: 0.0,
+    }
+}
+
+#[test]
+fn lora_gradients_agree_with_finite_differences_and_none_is_zero() {
+    for qk_norm in [true, false] {
+        let config = config(qk_norm);
+        let base = Weights::random(&config, 3);
+        let directory = tempfile::tempdir().unwrap();
+        // One step away from the start, so that B is not zero and A has a gradient.
+        let shape = LoraConfig { rank: 4, alpha: 8.0 };
+        let mut trainer = LoraTrainer::new(config.clone(), base.clone(), shape, 5, 1);
+        let examples = examples(1, &[7, 12, 5]);
+        trainer.forward_backward(&examples);
+        trainer.optim_step(&AdamParams { learning_rate: 0.05, eps: 1e-8, ..gradient_probe() });
+        let at = directory.path().join("at");
+        trainer.lora().save_peft(&at, "base").unwrap();
+        let mut probe = LoraTrainer::new(config.clone(), base.clone(), shape, 5, 1);
+        let state = directory.path().join("state");
+        trainer.save_state(&state).unwrap();
+        probe.load_state(&state, true).unwrap();
+        probe.forward_backward(&examples);
+        probe.optim_step(&gradient_probe());
+        let moved = directory.path().join("moved");
+        probe.lora().save_peft(&moved, "base").unwrap();
+
+        let before = std::fs::read(at.join("adapter_model.safetensors")).unwrap();
+        let after = std::fs::read(moved.join("adapter_model.safetensors")).unwrap();
+        let before = safetensors::SafeTensors::deserialize(&before).unwrap();
+        let after = safetensors::SafeTensors::deserialize(&after).unwrap();
+        let floats = |bytes: &[u8]| -> Vec<f32> {
+            bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+        };
+        let mut names: Vec<_> = before.names().into_iter().map(ToString::to_string).collect();
+        names.sort();
+        assert_eq!(names.len(), 2 * 7 * config.num_hidden_layers);
+        for name in names {
+            let here = floats(before.tensor(&name).unwrap().data());
+            let there = floats(after.tensor(&name).unwrap().data());
+            let gradient: Vec<f32> = here.iter().zip(&there).map(|(a, b)| a - b).collect();
+            let steepest = (0..gradient.len())
+                .max_by(|a, b| gradient[*a].abs().total_cmp(&gradient[*b].abs()))
+                .unwrap();
+            assert!(gradient[steepest].abs() > 1e-6, "{name} has no gradient");
+            let at_offset = |offset: f32| {
+                let copy = directory.path().join(format!("{name}{offset}"));
+                std::fs::create_dir(&copy).unwrap();
+                let mut bytes = std::fs::read(at.join("adapter_model.safetensors")).unwrap();
+                let start = {
+                    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+                    let data = file.tensor(&name).unwrap().data().as_ptr() as usize;
+                    data - bytes.as_ptr() as usize
+                } + 4 * steepest;
+                bytes[start..start + 4].copy_from_slice(&(here[steepest] + offset).to_le_bytes());
+                std::fs::write(copy.join("adapter_model.safetensors"), bytes).unwrap();
+                std::fs::copy(at.join("adapter_config.json"), copy.join("adapter_config.json"))
+                    .unwrap();
+                let lora = Lora::load_peft(&copy, &config).unwrap();
+                loss(&logprobs(&config, &lora.merge(&base), &examples, 1), &examples)
+            };
+            let step = 1e-2_f32;
+            let numeric = (at_offset(step) - at_offset(-step)) / f64::from(2.0 * step);
+            let analytic = f64::from(gradient[steepest]);
+            assert!(
+                (numeric - analytic).abs() < 2e-3 + 0.02 * analytic.abs(),
+                "{name}: analytic {analytic}, numeric {numeric}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_cache_gives_what_a_whole_pass_gives_bit_for_bit() {
+    let config = config(true);
+    let weights = Weights::random(&config, 1);
+    let tokens = &examples(2, &[70])[0].input;
+    let whole = {
+        let mut cache = KvCache::new(&config, 100);
+        let batch =
+            &mut [Extend { weights: &weights, tokens, cache: &mut cache, all_logits: true }];
+        extend(&config, batch, 1).remove(0)
+    };
+    let mut cache = KvCache::new(&config, 100);
+    let mut pieces = Vec::new();
+    for piece in [&tokens[..33], &tokens[33..34], &tokens[34..70]] {
+        let batch =
+            &mut [Extend { weights: &weights, tokens: piece, cache: &mut cache, all_logits: true }];
+        pieces.extend(extend(&config, batch, 1).remove(0));
+    }
+    assert_eq!(whole, pieces);
+
+    // A prefix copied from another sequence's cache is as good.
+    let mut copy = KvCache::new(&config, 80);
+    copy.append(&config, &cache.export(&config, 0..16));
+    copy.append(&config, &cache.export(&config, 16..48));
+    assert_eq!(copy.len(), 48);
+    let rest = &tokens[48..];
+    let batch = &mut [Extend { weights: &weights, tokens: rest, cache: &mut copy, all_logits: false }];
+    let last = extend(&config, batch, 1).remove(0);
+    assert_eq!(last[..], whole[whole.len() - config.vocab_size..]);
+}
+
+#[test]
+fn neither_company_nor_threads_change_a_bit() {
+    let config = config(true);
+    let base = Weights::random(&config, 1);
+    let mut trainer =
+        LoraTrainer::new(config.clone(), base.clone(), LoraConfig { rank: 4, alpha: 8.0 }, 1, 1);
+    trainer.forward_backward(&examples(3, &[9]));
+    trainer.optim_step(&AdamParams { learning_rate: 0.05, eps: 1e-8, ..gradient_probe() });
+    let tuned = trainer.lora().merge(&base);
+    let prompts = examples(4, &[31, 5, 64, 18, 40]);
+    let run = |chosen: &[usize], threads| -> Vec<Vec<f32>> {
+        let mut caches: Vec<_> = chosen.iter().map(|_| KvCache::new(&config, 80)).collect();
+        let mut batch: Vec<_> = chosen
+            .iter()
+            .zip(&mut caches)
+            .map(|(&i, cache)| Extend {
+                weights: if i % 2 == 0 { &base } else { &tuned },
+                tokens: &prompts[i].input,
+                cache,
+                all_logits: false,
+            })
+            .collect();
+        extend(&config, &mut batch, threads)
+    };
+    let together = run(&[0, 1, 2, 3, 4], 1);
+    assert_eq!(together, run(&[0, 1, 2, 3, 4], 3));
+    for i in 0..5 {
+        assert_eq!(together[i], run(&[i], 1)[0]);
+    }
+
+    let many = examples(5, &[12, 30, 7, 22, 9, 16, 41, 3, 28, 19, 5, 33, 8, 14, 25, 11, 6, 9, 10]);
+    let states: Vec<_> = [1, 2, 3]
+        .map(|threads| {
+            let shape = LoraConfig { rank: 4, alpha: 8.0 };
+            let mut trainer =
+                LoraTrainer::new(config.clone(), base.clone(), shape, 1, threads);
+            for _ in 0..3 {
+                trainer.forward_backward(&many);
+                trainer.optim_step(&AdamParams {
+                    learning_rate: 1e-2,
+                    beta1: 0.9,
+                    beta2: 0.98,
+                    eps: 1e-8,
+                    weight_decay: 0.01,
+                    grad_clip_norm: 1.0,
+                });
+            }
+            trainer.lora().clone()
+        })
+        .into();
+    assert_eq!(states[0], states[1]);
+    assert_eq!(states[0], states[2]);
+}
+
+#[test]
+fn pretraining_learns_and_repeats_itself() {
+    let config = config(true);
+    let run = |threads| {
+        let mut losses = Vec::new();
+        let schedule = Schedule { steps: 60, warmup: 5, learning_rate: 1e-2, threads };
+        let batch = |step: usize| examples(step as u64 % 2, &[9, 14, 6, 11, 20, 7, 5, 13, 8, 10]);
+        let weights = pretrain(&config, 7, schedule, batch, |_, loss| losses.push(loss));
+        let directory = tempfile::tempdir().unwrap();
+        weights.save(directory.path()).unwrap();
+        (losses, std::fs::read(directory.path().join("model.safetensors")).unwrap())
+    };
+    let (losses, bytes) = run(1);
+    assert!(losses[59] < 0.5 * losses[0], "{losses:?}");
+    assert_eq!(bytes, run(2).1);
+}
+
+#[test]
+fn adam_takes_the_textbook_step() {
+    let params = AdamParams {
+        learning_rate: 0.1,
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-8,
+        weight_decay: 0.5,
+        grad_clip_norm: 1.0,
+    };
+    let mut adam = nlac_local::train::Adam::new([2].into_iter());
+    let (mut value, mut gradient) = (vec![1.0_f32, -2.0], vec![3.0_f32, -4.0]);
+    let norm = adam.step(&params, &mut [&mut value], &mut [&mut gradient], &[true]);
+    assert!((norm - 5.0).abs() < 1e-6);
+    // Clipped to norm 1: (0.6, -0.8); the first step moves by the rate along the sign, after decay.
+    assert!((value[0] - (1.0 * 0.95 - 0.1)).abs() < 1e-5, "{value:?}");
+    assert!((value[1] - (-2.0 * 0.95 + 0.1)).abs() < 1e-5, "{value:?}");
+    assert_eq!(gradient, vec![0.0, 0.0]);
+}

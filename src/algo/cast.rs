@@ -1,0 +1,94 @@
+//! Who speaks: a prompt, played by one set of weights, becomes a text with its provenance.
+
+use crate::{
+    domain::{
+        fault::Fault,
+        generation::{Generation, Role, Sampling, Weights},
+        ids::{CheckpointId, GenerationId},
+        message::Message,
+        seed::SeedPath,
+        spec::SamplingSpec,
+    },
+    engine::{Adapter, Engine, Request},
+    prompt::{Encoder, PromptSet, Template},
+};
+
+/// A checkpoint that engines have.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Which checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// Its files, by the name that engines know.
+    pub adapter: Adapter,
+}
+
+/// One job's model in all its parts: an engine, a prompt set, a tokenizer and two published adapters.
+pub struct Cast<'a> {
+    /// Where texts are generated.
+    pub engine: &'a dyn Engine,
+    /// What is asked.
+    pub prompts: &'a PromptSet,
+    /// How messages become tokens.
+    pub encoder: &'a Encoder,
+    /// The adapter that is being trained.
+    pub online: Published,
+    /// Its lagging average.
+    pub target: Published,
+}
+
+/// One line to be spoken.
+pub struct Line<'a> {
+    /// The part.
+    pub role: Role,
+    /// The prompt's template, for its hash.
+    pub template: &'a Template,
+    /// The prompt.
+    pub messages: &'a [Message],
+    /// Who plays it.
+    pub weights: Weights,
+    /// How it is sampled.
+    pub sampling: SamplingSpec,
+    /// Where its randomness comes from.
+    pub seed: SeedPath,
+}
+
+impl Cast<'_> {
+    /// Has a line spoken.
+    ///
+    /// # Errors
+    /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
+    pub async fn speak(&self, line: Line<'_>) -> Result<Generation, Fault> {
+        let published = match line.weights {
+            Weights::Online => Some(&self.online),
+            Weights::Target => Some(&self.target),
+            Weights::Base => None,
+        };
+        let sampling = Sampling {
+            temperature: line.sampling.temperature,
+            max_tokens: line.sampling.max_tokens,
+            seed: line.seed.sampling_seed(),
+        };
+        let request = Request {
+            adapter: published.map(|p| p.adapter.clone()),
+            prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
+            sampling,
+            logprobs: line.role == Role::Policy,
+        };
+        let completion = self.engine.generate(request).await.map_err(|e| e.fault())?;
+        Ok(Generation {
+            id: GenerationId::new(),
+            role: line.role,
+            weights: line.weights,
+            checkpoint_id: published.map(|p| p.checkpoint_id),
+            model: completion.model,
+            engine: completion.engine,
+            prompt_hash: line.template.hash().to_owned(),
+            sampling,
+            prompt_tokens: i32::try_from(completion.prompt_tokens).map_err(Fault::fail)?,
+            token_ids: completion.token_ids.iter().map(|&t| t.cast_signed()).collect(),
+            logprobs: completion.logprobs,
+            text: completion.text.trim().to_owned(),
+            finish_reason: completion.finish_reason,
+        })
+    }
+}

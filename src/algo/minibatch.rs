@@ -1,0 +1,90 @@
+//! From an iteration's examples to its optimizer steps: passes, minibatches, weights, learning rate.
+
+use rand::seq::SliceRandom;
+
+use crate::{
+    domain::{seed::SeedPath, spec::OptimizerSpec, training::TrainingExample},
+    trainer::{Adam, Datum},
+};
+
+/// The minibatches of an iteration, as indices into its `examples`: `epochs` shuffled passes, each cut
+/// into pieces of `minibatch`. A function of its arguments alone, so that a repeated attempt takes the
+/// same steps.
+#[must_use]
+pub fn minibatches(examples: usize, spec: &OptimizerSpec, seed: &SeedPath) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..examples).collect();
+    let mut batches = Vec::new();
+    for epoch in 0..spec.epochs {
+        order.shuffle(&mut seed.index(u64::from(epoch)).rng());
+        batches.extend(order.chunks(spec.minibatch as usize).map(<[usize]>::to_vec));
+    }
+    batches
+}
+
+/// What the trainer is sent for a minibatch. Trainers sum the loss over tokens; the weights are scaled
+/// so that the sum is the weighted mean over the minibatch's tokens.
+#[must_use]
+pub fn data(examples: &[&TrainingExample]) -> Vec<Datum> {
+    let total: f32 = examples.iter().map(|e| e.weight * e.completion_tokens.len() as f32).sum();
+    let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
+    examples
+        .iter()
+        .map(|e| Datum {
+            prompt: e.prompt_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
+            completion: e.completion_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
+            weight: e.weight * scale,
+        })
+        .collect()
+}
+
+/// Adam's settings in an iteration: the peak rate for `hold_iterations`, then a cosine down to
+/// `final_share` of it at the last iteration.
+#[must_use]
+pub fn adam(spec: &OptimizerSpec, iteration: u32, iterations: u32) -> Adam {
+    let decaying = iterations.saturating_sub(spec.hold_iterations).max(1);
+    let passed = iteration.saturating_sub(spec.hold_iterations).min(decaying);
+    let angle = std::f32::consts::PI * passed as f32 / decaying as f32;
+    let share = spec.final_share + (1.0 - spec.final_share) * 0.5 * (1.0 + angle.cos());
+    Adam {
+        learning_rate: spec.learning_rate * share,
+        beta1: spec.beta1,
+        beta2: spec.beta2,
+        epsilon: spec.epsilon,
+        weight_decay: 0.0,
+        grad_clip_norm: spec.grad_clip_norm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{adam, minibatches};
+    use crate::domain::{seed::SeedPath, spec::OptimizerSpec};
+
+    #[test]
+    fn every_example_once_per_pass_and_the_same_again() {
+        let spec = OptimizerSpec { minibatch: 8, epochs: 3, ..OptimizerSpec::default() };
+        let seed = SeedPath::root(1).label("learn");
+        let batches = minibatches(20, &spec, &seed);
+        assert_eq!(batches.len(), 9);
+        for pass in batches.chunks(3) {
+            let mut seen: Vec<usize> = pass.iter().flatten().copied().collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..20).collect::<Vec<_>>());
+        }
+        assert_eq!(batches, minibatches(20, &spec, &seed));
+        assert_ne!(batches, minibatches(20, &spec, &SeedPath::root(2).label("learn")));
+    }
+
+    #[test]
+    fn the_rate_holds_then_falls_to_its_share() {
+        let spec = OptimizerSpec {
+            learning_rate: 1e-3,
+            final_share: 0.1,
+            hold_iterations: 4,
+            ..OptimizerSpec::default()
+        };
+        assert!((adam(&spec, 4, 30).learning_rate - 1e-3).abs() < 1e-9);
+        assert!((adam(&spec, 30, 30).learning_rate - 1e-4).abs() < 1e-9);
+        assert!(adam(&spec, 17, 30).learning_rate < adam(&spec, 16, 30).learning_rate);
+    }
+}

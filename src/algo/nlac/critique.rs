@@ -1,0 +1,84 @@
+//! The language evaluator E: reads k predicted futures of an action and says whether it is optimal,
+//! why, and what instead.
+
+use futures_util::future::try_join_all;
+
+use super::{Setting, successor};
+use crate::{
+    algo::{Replayed, cast::Line},
+    domain::{
+        annotation::{Critique, Prediction, PredictionUse, Verdict},
+        fault::Fault,
+        generation::{FinishReason, Generation, Role},
+        ids::CritiqueId,
+    },
+};
+
+/// A critique and what was generated for it.
+pub(super) struct Judged {
+    pub(super) critique: Critique,
+    pub(super) predictions: Vec<Prediction>,
+    pub(super) generations: Vec<Generation>,
+}
+
+/// q = E(s, x, d1..dk), every d sampled anew from (s, x): never the future that really came.
+pub(super) async fn judge(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    action: &str,
+    round: u32,
+) -> Result<Judged, Fault> {
+    let seed = setting.seed_of(replayed, "critique").index(u64::from(round));
+    let round = i32::try_from(round).map_err(Fault::fail)?;
+    let mut generations = try_join_all((0..setting.spec.futures).map(|ordinal| {
+        successor::predict(
+            setting,
+            replayed.state(),
+            action,
+            setting.spec.weights.successor,
+            setting.spec.sampling.successor,
+            seed.label("future").index(u64::from(ordinal)),
+        )
+    }))
+    .await?;
+    let predictions: Vec<_> = (0..)
+        .zip(&generations)
+        .map(|(ordinal, generation)| {
+            let transition_id = replayed.transition.id;
+            let purpose = PredictionUse::Critique;
+            successor::prediction(transition_id, purpose, round, ordinal, action, generation)
+        })
+        .collect();
+
+    let template = setting.cast.prompts.evaluator();
+    let futures: Vec<_> = predictions.iter().map(|p| p.text.as_str()).collect();
+    let variables = serde_json::json!({ "futures": futures });
+    let messages =
+        template.render(replayed.state(), Some(action), &variables).map_err(Fault::fail)?;
+    let weights = setting.spec.weights.evaluator;
+    let sampling = setting.spec.sampling.evaluator;
+    let line = Line {
+        role: Role::Evaluator,
+        template,
+        messages: &messages,
+        weights,
+        sampling,
+        seed: seed.label("verdict"),
+    };
+    let generation = setting.cast.speak(line).await?;
+    let critique = Critique {
+        id: CritiqueId::new(),
+        transition_id: replayed.transition.id,
+        round,
+        action: action.to_owned(),
+        prediction_ids: predictions.iter().map(|p| p.id).collect(),
+        generation_id: generation.id,
+        verdict: match generation.finish_reason {
+            FinishReason::Stop => setting.cast.prompts.verdict(&generation.text),
+            FinishReason::Length => Verdict::Unparseable,
+        },
+        text: generation.text.clone(),
+    };
+    generations.push(generation);
+    Ok(Judged { critique, predictions, generations })
+}

@@ -1,0 +1,252 @@
+//! Natural Language Actor-Critic: a batch of stored transitions becomes Bellman targets, critiques,
+//! refined actions and training examples.
+//!
+//! ```text
+//! critic   a' ~ policy(s')   d' ~ successor(s', a')   d* ~ bellman(s, a, r, s', d')      → L1 example
+//! actor    d1..dk ~ successor(s, x)   q ~ evaluator(s, x, d1..dk)   x ← refiner(s, x, q) → L2 example
+//! ```
+//! The trained prompts hold neither what the target knew (r, s', d') nor what the teacher knew (a, q).
+
+mod critique;
+mod refine;
+mod successor;
+mod target;
+
+use futures_util::future::try_join_all;
+use rand::seq::SliceRandom;
+
+use super::{Replayed, cast::Cast};
+use crate::domain::{
+    annotation::{Critique, Prediction, Refinement, Target, TargetStatus, Verdict},
+    fault::Fault,
+    generation::Generation,
+    ids::ExampleId,
+    seed::SeedPath,
+    spec::{Ablation, NlacSpec, OnYes},
+    training::{ExampleSource, Objective, TrainingExample},
+};
+use crate::env::Environment;
+
+/// Everything derived from a batch; rows to be written together.
+#[derive(Debug, Default)]
+pub struct Annotations {
+    /// Every text generated on the way.
+    pub generations: Vec<Generation>,
+    /// Futures, for targets and for critiques.
+    pub predictions: Vec<Prediction>,
+    /// Bellman targets.
+    pub targets: Vec<Target>,
+    /// Verdicts.
+    pub critiques: Vec<Critique>,
+    /// Rewritten actions.
+    pub refinements: Vec<Refinement>,
+    /// What the trainer is to learn from them.
+    pub examples: Vec<TrainingExample>,
+}
+
+/// What the algorithm is handed beside the transitions.
+pub struct Setting<'a> {
+    /// Who speaks.
+    pub cast: &'a Cast<'a>,
+    /// Parses actions; is never stepped.
+    pub environment: &'a dyn Environment,
+    /// The job's settings.
+    pub spec: &'a NlacSpec,
+    /// Number of the iteration, from 1.
+    pub iteration: u32,
+    /// Root of the iteration's choices.
+    pub seed: SeedPath,
+}
+
+impl Setting<'_> {
+    /// Only the critic learns; the policy rehearses what it did.
+    const fn is_warmup(&self) -> bool {
+        self.iteration <= self.spec.warmup_iterations
+    }
+
+    fn seed_of(&self, replayed: &Replayed, part: &str) -> SeedPath {
+        self.seed.index(replayed.position).label(part)
+    }
+}
+
+/// The action under judgement, as it goes through the rounds.
+struct Candidate<'a> {
+    replayed: &'a Replayed,
+    /// x: the reply as it stands.
+    reply: String,
+    /// Its tokens as an engine wrote them.
+    tokens: Vec<u32>,
+    source: ExampleSource,
+    fate: Fate,
+}
+
+/// What becomes of a candidate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Another round may change it.
+    Open,
+    /// Judged optimal.
+    Accepted,
+    /// No verdict or no valid action could be read: it trains nothing.
+    Dropped,
+}
+
+/// Annotates a batch. Everything that depends on nothing else is asked for at once, so that the engine
+/// sees waves as wide as the batch.
+///
+/// # Errors
+/// The first fault of the engine, or of a prompt; then nothing of the batch is to be kept.
+pub async fn annotate(
+    setting: &Setting<'_>,
+    batch: &[Replayed],
+) -> Result<Annotations, Fault> {
+    let mut annotations = Annotations::default();
+    let trains_critic = setting.spec.ablation != Ablation::UntrainedCritic;
+    let targets = try_join_all(batch.iter().map(|r| target::bellman_target(setting, r))).await?;
+    for (replayed, made) in batch.iter().zip(targets) {
+        if trains_critic && made.target.status == TargetStatus::Accepted {
+            annotations.examples.push(critic_example(setting, replayed, &made)?);
+        }
+        annotations.generations.extend(made.generations);
+        annotations.predictions.extend(made.prediction);
+        annotations.targets.push(made.target);
+    }
+
+    let mut candidates: Vec<_> = batch.iter().map(Candidate::of).collect();
+    // Without a round there is still a verdict to record, but nothing that could act on it.
+    for round in 0..setting.spec.rounds.max(1) {
+        play_round(setting, round, &mut candidates, &mut annotations).await?;
+    }
+    for candidate in &candidates {
+        annotations.examples.extend(policy_example(setting, candidate)?);
+    }
+    Ok(annotations)
+}
+
+/// One refinement round: judge every open candidate, then rewrite those that were judged wanting.
+async fn play_round(
+    setting: &Setting<'_>,
+    round: u32,
+    candidates: &mut [Candidate<'_>],
+    annotations: &mut Annotations,
+) -> Result<(), Fault> {
+    let mut open: Vec<_> = candidates.iter_mut().filter(|c| c.fate == Fate::Open).collect();
+    let judged = try_join_all(
+        open.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)),
+    )
+    .await?;
+    let mut critiques = Vec::with_capacity(judged.len());
+    for made in judged {
+        annotations.generations.extend(made.generations);
+        annotations.predictions.extend(made.predictions);
+        annotations.critiques.push(made.critique.clone());
+        critiques.push(made.critique);
+    }
+    if setting.spec.ablation == Ablation::ShuffledCritiques {
+        critiques.shuffle(&mut setting.seed.label("shuffle").index(u64::from(round)).rng());
+    }
+    if setting.is_warmup() || setting.spec.rounds == 0 {
+        return Ok(());
+    }
+    for (candidate, critique) in open.iter_mut().zip(&critiques) {
+        candidate.fate = match critique.verdict {
+            Verdict::Yes => Fate::Accepted,
+            Verdict::No => Fate::Open,
+            Verdict::Unparseable => Fate::Dropped,
+        };
+    }
+    let wanting: Vec<_> =
+        open.into_iter().zip(&critiques).filter(|(c, _)| c.fate == Fate::Open).collect();
+    let refined = try_join_all(
+        wanting.iter().map(|(c, q)| refine::rewrite(setting, c.replayed, &c.reply, q, round)),
+    )
+    .await?;
+    for ((candidate, _), made) in wanting.into_iter().zip(refined) {
+        candidate.take(&made);
+        annotations.generations.push(made.generation);
+        annotations.refinements.push(made.refinement);
+    }
+    Ok(())
+}
+
+impl<'a> Candidate<'a> {
+    fn of(replayed: &'a Replayed) -> Self {
+        Self {
+            replayed,
+            reply: replayed.transition.action.clone(),
+            tokens: replayed.action_tokens.clone(),
+            source: ExampleSource::Action,
+            fate: Fate::Open,
+        }
+    }
+
+    fn take(&mut self, made: &refine::Refined) {
+        if !made.refinement.valid {
+            self.fate = Fate::Dropped;
+        } else if made.refinement.changed {
+            self.reply.clone_from(&made.refinement.action);
+            self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
+            self.source = ExampleSource::Refinement;
+        }
+    }
+}
+
+/// L1: the successor prompt of (s, a) alone, and d*.
+fn critic_example(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    made: &target::Made,
+) -> Result<TrainingExample, Fault> {
+    let template = setting.cast.prompts.successor();
+    let prompt = successor::prompt(setting, replayed.state(), &replayed.transition.action)?;
+    let d_star = made.d_star();
+    Ok(TrainingExample {
+        id: ExampleId::new(),
+        ordinal: 0,
+        transition_id: replayed.transition.id,
+        objective: Objective::Critic,
+        source: ExampleSource::Target,
+        prompt_hash: template.hash().to_owned(),
+        prompt_tokens: tokens(setting, &prompt)?,
+        completion_tokens: d_star.token_ids.clone(),
+        weight: setting.spec.critic_weight,
+        loss: None,
+    })
+}
+
+/// L2: the policy prompt of s alone, and the action that came out of the rounds.
+fn policy_example(
+    setting: &Setting<'_>,
+    candidate: &Candidate<'_>,
+) -> Result<Option<TrainingExample>, Fault> {
+    let rehearses = setting.is_warmup() || setting.spec.on_yes == OnYes::DistillOriginal;
+    let unchanged = candidate.source == ExampleSource::Action;
+    let unreadable = setting.environment.parse_action(&candidate.reply).is_none();
+    if candidate.fate == Fate::Dropped || unreadable || (unchanged && !rehearses) {
+        return Ok(None);
+    }
+    let template = setting.cast.prompts.policy();
+    let prompt = template
+        .render(candidate.replayed.state(), None, &serde_json::json!({}))
+        .map_err(Fault::fail)?;
+    Ok(Some(TrainingExample {
+        id: ExampleId::new(),
+        ordinal: 0,
+        transition_id: candidate.replayed.transition.id,
+        objective: Objective::Policy,
+        source: candidate.source,
+        prompt_hash: template.hash().to_owned(),
+        prompt_tokens: tokens(setting, &prompt)?,
+        completion_tokens: candidate.tokens.iter().map(|t| t.cast_signed()).collect(),
+        weight: setting.spec.policy_weight,
+        loss: None,
+    }))
+}
+
+fn tokens(
+    setting: &Setting<'_>,
+    prompt: &[crate::domain::message::Message],
+) -> Result<Vec<i32>, Fault> {
+    let ids = setting.cast.encoder.encode(prompt).map_err(Fault::fail)?;
+    Ok(ids.into_iter().map(u32::cast_signed).collect())
+}
