@@ -1,1 +1,5 @@
-//! The embedded default: a private Postgres, and the local engine and trainer as ordinary wire servers.
+//! The embedded default: a private Postgres, the local engine and trainer as ordinary wire servers,
+//! and the tiny base model that ships.
+
+pub mod base_model;
+pub mod pretrain;

@@ -1,1 +1,129 @@
-//! Prompt templates, strict rendering, content hashes, reply parsing.
+//! Prompt templates: front matter, strict rendering, content hashes, reply parsing.
+//!
+//! A set is a folder of `prompts/`, one file per part. A prompt is the conversation so far (as much of
+//! it as the part may see) and one final message of the user; so parts that see the same state share a
+//! prefix, which engines cache.
+
+mod encoder;
+mod reply;
+mod template;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use encoder::Encoder;
+pub use reply::PredictionParts;
+pub use template::{Context, PromptError, Template};
+
+use crate::domain::annotation::{TargetStatus, Verdict};
+
+#[derive(rust_embed::Embed)]
+#[folder = "prompts/"]
+struct Files;
+
+/// The parts that every set has a file for.
+const PARTS: [&str; 6] =
+    ["policy", "successor", "bellman", "bellman_terminal", "evaluator", "refiner"];
+
+/// The templates of one set.
+#[derive(Debug, Clone)]
+pub struct PromptSet {
+    name: String,
+    templates: Arc<BTreeMap<&'static str, Template>>,
+}
+
+impl PromptSet {
+    /// Loads a set that ships with the program.
+    ///
+    /// # Errors
+    /// An unknown set, or a file that is not what it should be.
+    pub fn load(name: &str) -> Result<Self, PromptError> {
+        if !Self::names().iter().any(|known| known == name) {
+            let known = Self::names();
+            return Err(PromptError::UnknownSet { name: name.into(), known });
+        }
+        let mut templates = BTreeMap::new();
+        for part in PARTS {
+            let file = format!("{name}/{part}.md");
+            let bytes = Files::get(&file).ok_or_else(|| PromptError::Missing(file.clone()))?;
+            templates.insert(part, Template::parse(&file, &bytes.data)?);
+        }
+        Ok(Self { name: name.into(), templates: Arc::new(templates) })
+    }
+
+    /// The sets that ship with the program.
+    #[must_use]
+    pub fn names() -> Vec<String> {
+        let mut names: Vec<_> =
+            Files::iter().filter_map(|f| Some(f.split_once('/')?.0.to_owned())).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Content hash per part, to be pinned by a job.
+    #[must_use]
+    pub fn hashes(&self) -> BTreeMap<String, String> {
+        self.templates.iter().map(|(part, t)| ((*part).to_owned(), t.hash().to_owned())).collect()
+    }
+
+    /// The policy's prompt of a state.
+    #[must_use]
+    pub fn policy(&self) -> &Template {
+        &self.templates["policy"]
+    }
+
+    /// The successor's prompt of a state and an action.
+    #[must_use]
+    pub fn successor(&self) -> &Template {
+        &self.templates["successor"]
+    }
+
+    /// The Bellman backup of a transition that goes on.
+    #[must_use]
+    pub fn bellman(&self) -> &Template {
+        &self.templates["bellman"]
+    }
+
+    /// The Bellman backup of an ending.
+    #[must_use]
+    pub fn bellman_terminal(&self) -> &Template {
+        &self.templates["bellman_terminal"]
+    }
+
+    /// The evaluator's prompt.
+    #[must_use]
+    pub fn evaluator(&self) -> &Template {
+        &self.templates["evaluator"]
+    }
+
+    /// The refinement policy's prompt.
+    #[must_use]
+    pub fn refiner(&self) -> &Template {
+        &self.templates["refiner"]
+    }
+
+    /// Reads an evaluator's reply.
+    #[must_use]
+    pub fn verdict(&self, reply: &str) -> Verdict {
+        self.evaluator().replies().verdict(reply)
+    }
+
+    /// Reads a predicted future, where the set prescribes a form for it.
+    #[must_use]
+    pub fn prediction(&self, reply: &str) -> Option<PredictionParts> {
+        self.successor().replies().prediction(reply)
+    }
+
+    /// Whether a Bellman target may be trained on: in the prescribed form, and saying what really came
+    /// next.
+    #[must_use]
+    pub fn target_status(&self, target: &str, observation: &str) -> TargetStatus {
+        self.successor().replies().target_status(target, observation)
+    }
+}

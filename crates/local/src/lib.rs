@@ -3,8 +3,8 @@
 //! The engine speaks vLLM's HTTP protocol and the trainer Tinker's, so that a client cannot tell them
 //! from the real ones. Made for models of a few million parameters.
 
-// engine
+pub mod engine;
 pub mod model;
 pub mod pretrain;
 pub mod train;
-// trainer
+pub mod trainer;

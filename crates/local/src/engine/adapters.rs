@@ -1,0 +1,111 @@
+//! Which adapters are loaded. Each is served merged into a copy of the base's linear maps.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::RwLock,
+};
+
+use super::{EngineOptions, error::ApiError};
+use crate::model::{AdapterError, Config, Lora, Weights};
+
+/// A model that can be asked for: the base or an adapter.
+#[derive(Clone)]
+pub struct Served {
+    pub name: String,
+    /// Differs between any two loads, also of the same name.
+    pub id: u64,
+    pub weights: Weights,
+    /// Directory of an adapter.
+    pub path: Option<PathBuf>,
+}
+
+/// The base and its adapters.
+pub struct Adapters {
+    base: Served,
+    loaded: RwLock<(u64, BTreeMap<String, Served>)>,
+}
+
+impl Adapters {
+    pub fn new(name: String, weights: Weights) -> Self {
+        let base = Served { name, id: 0, weights, path: None };
+        Self { base, loaded: RwLock::new((0, BTreeMap::new())) }
+    }
+
+    /// By name; a name that is missing means the base, as it does to vLLM.
+    pub fn find(&self, name: Option<&str>) -> Result<Served, ApiError> {
+        match name {
+            None | Some("") => Ok(self.base.clone()),
+            Some(name) if name == self.base.name => Ok(self.base.clone()),
+            Some(name) => self.read(|loaded| loaded.get(name).cloned()).ok_or_else(|| {
+                let base = &self.base.name;
+                ApiError::not_found(format!(
+                    "The model `{name}` does not exist. Valid aliases: {base}."
+                ))
+                .param("model")
+            }),
+        }
+    }
+
+    pub fn all(&self) -> Vec<Served> {
+        let mut all = vec![self.base.clone()];
+        self.read(|loaded| all.extend(loaded.values().cloned()));
+        all
+    }
+
+    pub fn load(
+        &self,
+        name: &str,
+        path: &str,
+        config: &Config,
+        options: &EngineOptions,
+    ) -> Result<(), ApiError> {
+        if name.is_empty() || path.is_empty() {
+            return Err(ApiError::invalid_input("Both 'lora_name' and 'lora_path' must be provided."));
+        }
+        if name == self.base.name || self.read(|loaded| loaded.contains_key(name)) {
+            return Err(ApiError::invalid_input(format!(
+                "The lora adapter '{name}' has already been loaded. If you want to load the adapter \
+                 in place, set 'load_inplace' to True."
+            )));
+        }
+        let lora = Lora::load_peft(Path::new(path), config).map_err(|error| match error {
+            AdapterError::Missing(_) => ApiError::not_found(format!(
+                "Loading lora {name} failed: No adapter found for <path>"
+            )),
+            other => ApiError::internal(format!("Call to add_lora method failed: {other}")),
+        })?;
+        if lora.rank() > options.max_lora_rank {
+            return Err(ApiError::internal(format!(
+                "Call to add_lora method failed: LoRA rank {} is greater than max_lora_rank {}.",
+                lora.rank(),
+                options.max_lora_rank
+            )));
+        }
+        let weights = lora.merge(&self.base.weights);
+        let mut guard = self.loaded.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if guard.1.len() >= options.max_loras {
+            return Err(ApiError::internal(format!(
+                "Call to add_lora method failed: {} adapters are loaded already; unload one first.",
+                options.max_loras
+            )));
+        }
+        guard.0 += 1;
+        let id = guard.0;
+        let served = Served { name: name.into(), id, weights, path: Some(path.into()) };
+        guard.1.insert(name.into(), served);
+        Ok(())
+    }
+
+    /// Returns the id that is gone; requests in flight finish with their copy.
+    pub fn unload(&self, name: &str) -> Result<u64, ApiError> {
+        let mut guard = self.loaded.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        guard.1.remove(name).map(|served| served.id).ok_or_else(|| {
+            ApiError::not_found(format!("The lora adapter '{name}' cannot be found."))
+        })
+    }
+
+    fn read<T>(&self, with: impl FnOnce(&BTreeMap<String, Served>) -> T) -> T {
+        with(&self.loaded.read().unwrap_or_else(std::sync::PoisonError::into_inner).1)
+    }
+}

@@ -1,0 +1,80 @@
+//! vLLM's error bodies.
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+/// An error as vLLM words it: `{"error": {"message", "type", "param", "code"}}`.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    message: String,
+    param: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Body {
+    error: Inner,
+}
+
+#[derive(Serialize)]
+struct Inner {
+    message: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    param: Option<&'static str>,
+    code: u16,
+}
+
+impl ApiError {
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        let (status, kind) = (StatusCode::BAD_REQUEST, "BadRequestError");
+        Self { status, kind, message: message.into(), param: None }
+    }
+
+    pub fn invalid_input(message: impl Into<String>) -> Self {
+        Self { kind: "InvalidUserInput", ..Self::bad_request(message) }
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        let (status, kind) = (StatusCode::NOT_FOUND, "NotFoundError");
+        Self { status, kind, message: message.into(), param: None }
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        let (status, kind) = (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError");
+        Self { status, kind, message: message.into(), param: None }
+    }
+
+    pub fn busy() -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            kind: "ServiceUnavailableError",
+            message: "The engine is currently busy and cannot accept new requests. \
+                      Please try again later."
+                .into(),
+            param: None,
+        }
+    }
+
+    pub fn param(mut self, param: &'static str) -> Self {
+        self.param = Some(param);
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let error = Inner {
+            message: self.message,
+            kind: self.kind,
+            param: self.param,
+            code: self.status.as_u16(),
+        };
+        (self.status, Json(Body { error })).into_response()
+    }
+}

@@ -1,0 +1,233 @@
+//! The help desk: a customer asks for something, and the form must hold what that kind of request
+//! needs before it is carried out. Nobody says what it needs; a refusal names what was missing.
+
+use async_trait::async_trait;
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::{EnvError, Environment, Outcome, Session, Split, Step, split_seed};
+use crate::domain::message::Message;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the words speak for themselves")]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            /// All of them, in the desk's order.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// As it is written.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+words!(/// What a customer wants.
+    Kind { Refund = "refund", Exchange = "exchange", Upgrade = "upgrade", Cancel = "cancel" });
+words!(/// What the form has room for.
+    Field {
+        Name = "name", Email = "email", Order = "order", Item = "item", Size = "size",
+        Reason = "reason", Card = "card", Date = "date",
+    });
+
+impl Kind {
+    /// What the form must hold, in the order in which its absence is named.
+    #[must_use]
+    pub const fn needs(self) -> [Field; 3] {
+        match self {
+            Self::Refund => [Field::Order, Field::Reason, Field::Card],
+            Self::Exchange => [Field::Order, Field::Item, Field::Size],
+            Self::Upgrade => [Field::Name, Field::Email, Field::Card],
+            Self::Cancel => [Field::Name, Field::Order, Field::Date],
+        }
+    }
+}
+
+/// Actions that the desk understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Ask(Field),
+    Do,
+    Wait,
+}
+
+impl Action {
+    fn parse(reply: &str) -> Option<Self> {
+        match reply.trim() {
+            "do it now ." => Some(Self::Do),
+            "please wait ." => Some(Self::Wait),
+            other => {
+                let field = other.strip_prefix("what is your ")?.strip_suffix(" ?")?;
+                Field::ALL.iter().copied().find(|f| f.word() == field).map(Self::Ask)
+            }
+        }
+    }
+}
+
+/// Turns before the desk closes; part of the task.
+const TURNS: u32 = 5;
+
+/// The help desk.
+#[derive(Debug, Clone, Copy)]
+pub struct HelpDesk;
+
+#[async_trait]
+impl Environment for HelpDesk {
+    fn name(&self) -> &'static str {
+        "help_desk"
+    }
+
+    fn parse_action(&self, reply: &str) -> Option<String> {
+        Action::parse(reply).map(|_| reply.trim().to_owned())
+    }
+
+    async fn reset(&self, split: Split, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(split_seed(split, seed));
+        let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
+        Ok(Box::new(Desk::new(kind)))
+    }
+}
+
+/// One customer.
+pub(crate) struct Desk {
+    kind: Kind,
+    form: Vec<Field>,
+    left: u32,
+    ended: bool,
+}
+
+impl Desk {
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self { kind, form: Vec::new(), left: TURNS, ended: false }
+    }
+
+    /// What the customer says first.
+    pub(crate) fn request(&self) -> String {
+        format!("i want a {} form empty left {TURNS}", self.kind.word())
+    }
+
+    fn form(&self) -> String {
+        let filled: Vec<_> =
+            Field::ALL.iter().filter(|f| self.form.contains(f)).map(|f| f.word()).collect();
+        if filled.is_empty() { "empty".into() } else { filled.join(" ") }
+    }
+
+    /// One turn.
+    pub(crate) fn turn(&mut self, reply: &str) -> Result<Step, EnvError> {
+        if self.ended {
+            return Err(EnvError::Ended);
+        }
+        self.left -= 1;
+        let action = Action::parse(reply);
+        let said = match action {
+            None => "what",
+            Some(Action::Wait) => "ok",
+            Some(Action::Ask(field)) if self.form.contains(&field) => "i told you",
+            Some(Action::Ask(field)) => {
+                self.form.push(field);
+                "here it is"
+            }
+            Some(Action::Do) => "",
+        };
+        let missing = self.kind.needs().into_iter().find(|f| !self.form.contains(f));
+        let why = format!("{} is missing", missing.map_or("nothing", Field::word));
+        let (observation, success) = match action {
+            Some(Action::Do) if missing.is_none() => ("done solved".to_owned(), true),
+            Some(Action::Do) => (format!("refused {why}"), false),
+            _ if self.left == 0 => (format!("{said} closed {why}"), false),
+            _ => {
+                let observation = format!("{said} form {} left {}", self.form(), self.left);
+                return Ok(Step { observation, reward: 0.0, outcome: Outcome::Continues });
+            }
+        };
+        self.ended = true;
+        let reward = f64::from(u8::from(success));
+        Ok(Step { observation, reward, outcome: Outcome::Terminated { success } })
+    }
+}
+
+#[async_trait]
+impl Session for Desk {
+    fn task(&self) -> &str {
+        self.kind.word()
+    }
+
+    fn opening(&self) -> Vec<Message> {
+        vec![Message::user(self.request())]
+    }
+
+    async fn step(&mut self, reply: &str) -> Result<Step, EnvError> {
+        self.turn(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Desk, Field, Kind, Outcome};
+
+    fn play(kind: Kind, replies: &[&str]) -> (Vec<String>, Outcome, f64) {
+        let mut desk = Desk::new(kind);
+        let mut said = Vec::new();
+        let mut end = (Outcome::Continues, 0.0);
+        for reply in replies {
+            let step = desk.turn(reply).unwrap_or_else(|e| panic!("{e}"));
+            end = (step.outcome, step.reward);
+            said.push(step.observation);
+        }
+        assert!(end.0 == Outcome::Continues || desk.turn("do it now .").is_err());
+        (said, end.0, end.1)
+    }
+
+    #[test]
+    fn a_complete_form_is_carried_out() {
+        for &kind in Kind::ALL {
+            let asks = kind.needs().map(|f| format!("what is your {} ?", f.word()));
+            let mut replies: Vec<_> = asks.iter().map(String::as_str).collect();
+            replies.push("do it now .");
+            let (said, outcome, reward) = play(kind, &replies);
+            assert_eq!(said[3], "done solved");
+            assert_eq!((outcome, reward), (Outcome::Terminated { success: true }, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_first_missing_field_in_the_kinds_order() {
+        let (said, outcome, reward) =
+            play(Kind::Cancel, &["what is your date ?", "what is your name ?", "do it now ."]);
+        assert_eq!(said[0], "here it is form date left 4");
+        assert_eq!(said[1], "here it is form name date left 3");
+        assert_eq!(said[2], "refused order is missing");
+        assert_eq!((outcome, reward), (Outcome::Terminated { success: false }, 0.0));
+    }
+
+    #[test]
+    fn the_desk_closes_after_five_turns_even_with_a_complete_form() {
+        let (said, outcome, _) = play(
+            Kind::Refund,
+            &[
+                "please wait .",
+                "nonsense",
+                "what is your order ?",
+                "what is your reason ?",
+                "what is your card ?",
+            ],
+        );
+        assert_eq!(said[0], "ok form empty left 4");
+        assert_eq!(said[1], "what form empty left 3");
+        assert_eq!(said[4], "here it is closed nothing is missing");
+        assert_eq!(outcome, Outcome::Terminated { success: false });
+    }
+
+    #[test]
+    fn every_field_is_needed_by_some_kind() {
+        for field in Field::ALL {
+            assert!(Kind::ALL.iter().any(|k| k.needs().contains(field)), "{field:?}");
+        }
+    }
+}

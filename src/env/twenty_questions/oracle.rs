@@ -1,0 +1,128 @@
+//! Reads questions by rules and answers them from the table.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+const OBJECTS: &str = include_str!("objects.txt");
+const ATTRIBUTES: &str = include_str!("attributes.txt");
+
+/// What the oracle says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The object was named.
+    Found,
+    Yes,
+    No,
+    /// The question could not be read.
+    Unclear,
+}
+
+/// The table.
+#[derive(Clone)]
+pub(super) struct Oracle(Arc<Table>);
+
+struct Table {
+    objects: Vec<(String, BTreeSet<String>)>,
+    /// Attribute and one phrase that asks for it, longest phrases first.
+    phrases: Vec<(String, String)>,
+}
+
+impl Oracle {
+    pub(super) fn load() -> Self {
+        let objects = entries(OBJECTS)
+            .map(|(name, rest)| {
+                (name.to_owned(), rest.split_whitespace().map(ToOwned::to_owned).collect())
+            })
+            .collect();
+        let mut phrases: Vec<(String, String)> = entries(ATTRIBUTES)
+            .flat_map(|(name, rest)| {
+                rest.split(',').map(move |phrase| (name.to_owned(), phrase.trim().to_owned()))
+            })
+            .collect();
+        phrases.sort_by_key(|(_, phrase)| std::cmp::Reverse(phrase.len()));
+        Self(Arc::new(Table { objects, phrases }))
+    }
+
+    pub(super) fn objects(&self) -> impl Iterator<Item = &str> {
+        self.0.objects.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Answers a question about an object. A named object comes first: "is it a bat" is a guess.
+    pub(super) fn answer(&self, object: &str, question: &str) -> Answer {
+        let Some(question) = normalise(question) else { return Answer::Unclear };
+        let words: Vec<_> = question.split(' ').collect();
+        let guess = |name: &str| {
+            matches!(words.as_slice(), ["is" | "was", "it", rest @ ..]
+                if matches!(rest, ["a" | "an" | "the", word] | [word] if *word == name))
+        };
+        if let Some(named) = self.objects().find(|name| guess(name)) {
+            return if named == object { Answer::Found } else { Answer::No };
+        }
+        let padded = format!(" {question} ");
+        let asked = self.0.phrases.iter().find(|(_, p)| padded.contains(&format!(" {p} ")));
+        let Some((attribute, _)) = asked else { return Answer::Unclear };
+        let has = self.0.objects.iter().any(|(name, all)| name == object && all.contains(attribute));
+        if has { Answer::Yes } else { Answer::No }
+    }
+}
+
+/// The first question of a text, in lower case, without punctuation; none if there is none.
+pub(super) fn normalise(text: &str) -> Option<String> {
+    let question = text.split_inclusive('?').find(|part| part.ends_with('?'))?;
+    let sentence = question.rsplit(['.', '!', '\n']).find(|part| !part.trim().is_empty())?;
+    let cleaned: String = sentence
+        .chars()
+        .map(|c| if c.is_alphanumeric() || c == '-' { c.to_ascii_lowercase() } else { ' ' })
+        .collect();
+    let words: Vec<_> = cleaned.split_whitespace().collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn entries(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, rest)| (name.trim(), rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ATTRIBUTES, Answer, OBJECTS, Oracle, entries, normalise};
+
+    #[test]
+    fn answers_by_the_table() {
+        let oracle = Oracle::load();
+        for (object, question, answer) in [
+            ("eagle", "Can it fly?", Answer::Yes),
+            ("dog", "Can it fly?", Answer::No),
+            ("dog", "I see. Is it an animal?", Answer::Yes),
+            ("car", "Is it man-made?", Answer::Yes),
+            ("car", "Is it alive?", Answer::No),
+            ("mouse", "Could you hold it in one hand?", Answer::Yes),
+            ("bat", "Is it a bat?", Answer::Found),
+            ("bird", "Is it a bat?", Answer::No),
+            ("dog", "Is it the dog?", Answer::Found),
+            ("dog", "Does it know the meaning of life?", Answer::Unclear),
+            ("dog", "dog", Answer::Unclear),
+        ] {
+            assert_eq!(oracle.answer(object, question), answer, "{object}: {question}");
+        }
+    }
+
+    #[test]
+    fn only_questions_are_read() {
+        assert_eq!(normalise("It may be a dog."), None);
+        assert_eq!(normalise("Thought: hm.\nIs it  BIG? Or not?"), Some("is it big".into()));
+    }
+
+    #[test]
+    fn the_tables_fit_together() {
+        let known: Vec<_> = entries(ATTRIBUTES).map(|(name, _)| name).collect();
+        for (object, attributes) in entries(OBJECTS) {
+            for attribute in attributes.split_whitespace() {
+                assert!(known.contains(&attribute), "{object}: {attribute}");
+            }
+        }
+        let sets: std::collections::BTreeSet<_> = entries(OBJECTS).map(|(_, a)| a).collect();
+        assert!(sets.len() * 10 >= entries(OBJECTS).count() * 8, "too many objects look alike");
+    }
+}

@@ -1,0 +1,56 @@
+//! Messages to the tokens of one model, by its own tokenizer and chat template.
+
+use std::{path::Path, sync::Arc};
+
+use nlac_chat::ChatTokenizer;
+
+use super::PromptError;
+use crate::domain::message::{Message, Speaker};
+
+/// A model's tokenizer.
+#[derive(Clone)]
+pub struct Encoder(Arc<ChatTokenizer>);
+
+impl Encoder {
+    /// Reads the tokenizer of a model directory.
+    ///
+    /// # Errors
+    /// A missing or malformed file, by its path.
+    pub fn load(model_dir: &Path) -> Result<Self, PromptError> {
+        Ok(Self(Arc::new(ChatTokenizer::load(model_dir)?)))
+    }
+
+    /// The tokens of a prompt, with the opening of the reply.
+    ///
+    /// # Errors
+    /// What the chat template or the tokenizer refuses.
+    pub fn encode(&self, messages: &[Message]) -> Result<Vec<u32>, PromptError> {
+        let messages: Vec<_> = messages.iter().map(chat_message).collect();
+        Ok(self.0.encode_chat(&messages, true)?)
+    }
+
+    /// The tokens of a text that stands in no conversation.
+    ///
+    /// # Errors
+    /// What the tokenizer refuses.
+    pub fn encode_text(&self, text: &str) -> Result<Vec<u32>, PromptError> {
+        Ok(self.0.encode(text, false)?)
+    }
+
+    /// The text of tokens, without special ones.
+    ///
+    /// # Errors
+    /// What the tokenizer refuses.
+    pub fn decode(&self, tokens: &[u32]) -> Result<String, PromptError> {
+        Ok(self.0.decode(tokens, true)?)
+    }
+}
+
+fn chat_message(message: &Message) -> nlac_chat::Message {
+    let role = match message.role {
+        Speaker::System => nlac_chat::Role::System,
+        Speaker::User => nlac_chat::Role::User,
+        Speaker::Assistant => nlac_chat::Role::Assistant,
+    };
+    nlac_chat::Message { role, content: message.content.clone() }
+}

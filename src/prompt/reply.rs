@@ -1,0 +1,66 @@
+//! What a reply says, by the forms that its template prescribes.
+
+use regex::Regex;
+
+use super::template::ReplyForm;
+use crate::domain::annotation::{TargetStatus, Verdict};
+
+/// A predicted future in its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PredictionParts {
+    /// What comes next.
+    pub next: String,
+    /// How it ends.
+    pub end: String,
+}
+
+/// Compiled forms.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Replies {
+    prediction: Option<Regex>,
+    yes: Option<Regex>,
+    no: Option<Regex>,
+}
+
+impl Replies {
+    pub(super) fn compile(form: &ReplyForm) -> Result<Self, regex::Error> {
+        let compile = |text: &Option<String>| text.as_deref().map(Regex::new).transpose();
+        Ok(Self {
+            prediction: compile(&form.prediction)?,
+            yes: compile(&form.yes)?,
+            no: compile(&form.no)?,
+        })
+    }
+
+    pub(super) fn verdict(&self, reply: &str) -> Verdict {
+        let says = |form: &Option<Regex>| form.as_ref().is_some_and(|form| form.is_match(reply));
+        match (says(&self.yes), says(&self.no)) {
+            (true, false) => Verdict::Yes,
+            (false, true) => Verdict::No,
+            _ => Verdict::Unparseable,
+        }
+    }
+
+    pub(super) fn prediction(&self, reply: &str) -> Option<PredictionParts> {
+        let parts = self.prediction.as_ref()?.captures(reply.trim())?;
+        Some(PredictionParts { next: parts["next"].to_owned(), end: parts["end"].to_owned() })
+    }
+
+    pub(super) fn target_status(&self, target: &str, observation: &str) -> TargetStatus {
+        if self.prediction.is_none() {
+            let empty = target.trim().is_empty();
+            return if empty { TargetStatus::Unparseable } else { TargetStatus::Accepted };
+        }
+        match self.prediction(target) {
+            None => TargetStatus::Unparseable,
+            Some(parts) if !starts_with_words(observation, &parts.next) => TargetStatus::Misquoted,
+            Some(_) => TargetStatus::Accepted,
+        }
+    }
+}
+
+/// `text` begins with all words of `words`.
+fn starts_with_words(text: &str, words: &str) -> bool {
+    let mut text = text.split_whitespace();
+    words.split_whitespace().all(|word| text.next() == Some(word))
+}
