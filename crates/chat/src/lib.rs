@@ -4,10 +4,11 @@
 //! A prompt is rendered by the template and then encoded without any further special tokens, which is
 //! what vLLM does with `messages`.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
 /// Who speaks.
@@ -37,7 +38,9 @@ pub struct Message {
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
     /// A file is missing or unreadable.
-    #[error("cannot read {path}: {source}; a model directory needs tokenizer.json and tokenizer_config.json")]
+    #[error(
+        "cannot read {path}: {source}; a model directory needs tokenizer.json and tokenizer_config.json"
+    )]
     Read {
         /// The file.
         path: String,
@@ -53,7 +56,9 @@ pub enum ChatError {
         reason: String,
     },
     /// The directory has no chat template.
-    #[error("{0} has no chat template: neither chat_template.jinja nor `chat_template` in tokenizer_config.json")]
+    #[error(
+        "{0} has no chat template: neither chat_template.jinja nor `chat_template` in tokenizer_config.json"
+    )]
     NoTemplate(String),
     /// The template refused the messages.
     #[error("the chat template failed: {0}")]
@@ -65,9 +70,47 @@ pub enum ChatError {
 
 #[derive(Deserialize, Default)]
 struct TokenizerConfig {
-    chat_template: Option<String>,
+    chat_template: Option<Template>,
     bos_token: Option<Special>,
     eos_token: Option<Special>,
+}
+
+/// One template, or several by name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Template {
+    One(String),
+    Named(Vec<NamedTemplate>),
+}
+
+#[derive(Deserialize)]
+struct NamedTemplate {
+    name: String,
+    template: String,
+}
+
+impl Template {
+    fn into_default(self) -> Option<String> {
+        match self {
+            Self::One(template) => Some(template),
+            Self::Named(all) => {
+                all.into_iter().find(|t| t.name == "default").map(|named| named.template)
+            }
+        }
+    }
+}
+
+/// `generation_config.json` and `config.json` name the tokens that end a text alike.
+#[derive(Deserialize, Default)]
+struct EndTokens {
+    eos_token_id: Option<OneOrMany>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
 }
 
 /// A special token: plain, or with its properties.
@@ -92,6 +135,8 @@ pub struct ChatTokenizer {
     templates: Environment<'static>,
     bos: String,
     eos: String,
+    eos_ids: Vec<u32>,
+    template_hash: String,
 }
 
 impl ChatTokenizer {
@@ -109,26 +154,37 @@ impl ChatTokenizer {
             serde_json::from_str(&text).map_err(|e| invalid(&path, &e))?;
         let template = std::fs::read_to_string(directory.join("chat_template.jinja"))
             .ok()
-            .or(config.chat_template)
+            .or(config.chat_template.and_then(Template::into_default))
             .ok_or_else(|| ChatError::NoTemplate(directory.display().to_string()))?;
 
         let mut templates = Environment::new();
         // As transformers renders templates.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
         templates.set_syntax(syntax);
+        // Published templates call methods of Python's strings, lists and dictionaries.
+        templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         templates.add_function("raise_exception", |message: String| -> Result<String, _> {
             Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, message))
         });
+        let template_hash =
+            Sha256::digest(&template).iter().map(|byte| format!("{byte:02x}")).collect();
         templates.add_template_owned("chat", template)?;
         let text = |special: Option<Special>| special.map(Special::into_text).unwrap_or_default();
-        Ok(Self { tokenizer, templates, bos: text(config.bos_token), eos: text(config.eos_token) })
+        let (bos, eos) = (text(config.bos_token), text(config.eos_token));
+        let eos_ids = end_tokens(directory)?.into_iter().chain(tokenizer.token_to_id(&eos));
+        let eos_ids = eos_ids.collect::<BTreeSet<_>>().into_iter().collect();
+        Ok(Self { tokenizer, templates, bos, eos, eos_ids, template_hash })
     }
 
     /// The conversation as the model reads it; with the opening of a reply when one is asked for.
     ///
     /// # Errors
     /// What the template refuses.
-    pub fn render(&self, messages: &[Message], generation_prompt: bool) -> Result<String, ChatError> {
+    pub fn render_chat(
+        &self,
+        messages: &[Message],
+        generation_prompt: bool,
+    ) -> Result<String, ChatError> {
         Ok(self.templates.get_template("chat")?.render(context! {
             messages => Serde(messages),
             add_generation_prompt => generation_prompt,
@@ -146,7 +202,7 @@ impl ChatTokenizer {
         messages: &[Message],
         generation_prompt: bool,
     ) -> Result<Vec<u32>, ChatError> {
-        self.encode(&self.render(messages, generation_prompt)?, false)
+        self.encode(&self.render_chat(messages, generation_prompt)?, false)
     }
 
     /// The token ids of a text.
@@ -170,10 +226,23 @@ impl ChatTokenizer {
             .map_err(|e| ChatError::Tokenizer(e.to_string()))
     }
 
-    /// The token that ends a text, if the tokenizer names one.
+    /// The tokens that end a text, in order: the tokenizer's own, and those that `config.json` and
+    /// `generation_config.json` name.
     #[must_use]
-    pub fn eos_id(&self) -> Option<u32> {
-        self.tokenizer.token_to_id(&self.eos)
+    pub fn eos_ids(&self) -> &[u32] {
+        &self.eos_ids
+    }
+
+    /// Entries of the vocabulary, added tokens included.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.tokenizer.get_vocab_size(true)
+    }
+
+    /// SHA-256 of the chat template, in hex: two models with the same hash read a conversation alike.
+    #[must_use]
+    pub fn template_hash(&self) -> &str {
+        &self.template_hash
     }
 
     /// One token as text, as it stands in the vocabulary.
@@ -181,6 +250,22 @@ impl ChatTokenizer {
     pub fn token(&self, id: u32) -> Option<String> {
         self.tokenizer.id_to_token(id)
     }
+}
+
+/// What the model's configurations name; a model directory may lack them, but not hold broken ones.
+fn end_tokens(directory: &Path) -> Result<Vec<u32>, ChatError> {
+    let mut ids = Vec::new();
+    for name in ["config.json", "generation_config.json"] {
+        let path = directory.join(name);
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let named: EndTokens = serde_json::from_str(&text).map_err(|e| invalid(&path, &e))?;
+        match named.eos_token_id {
+            None => {}
+            Some(OneOrMany::One(id)) => ids.push(id),
+            Some(OneOrMany::Many(many)) => ids.extend(many),
+        }
+    }
+    Ok(ids)
 }
 
 fn unreadable(path: &Path, source: std::io::Error) -> ChatError {

@@ -1,0 +1,93 @@
+//! A word-level tokenizer with a chat template, read from files as Hugging Face writes them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+
+use nlac_chat::{ChatError, ChatTokenizer, Message, Role};
+
+const TEMPLATE: &str = "{{ bos_token }}
+{% for message in messages %}
+    {% if message.role == 'tool' %}
+{{ raise_exception('no tools here') }}
+    {% elif message['role'] == 'assistant' %}
+ <assistant> {{ message['content'].strip() }} {{ eos_token }}
+    {%- else %}
+ <user> {{ message.content.split('|')[-1] | trim }}
+    {%- endif %}
+{% endfor %}
+{% if add_generation_prompt %} <assistant>{% endif %}";
+
+fn model(directory: &Path, template: &serde_json::Value) {
+    let words = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>", "hello", "world"];
+    let special = |id: usize| {
+        serde_json::json!({ "id": id, "content": words[id], "single_word": false, "lstrip": false,
+            "rstrip": false, "normalized": false, "special": true })
+    };
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": (0..6).map(special).collect::<Vec<_>>(),
+        "normalizer": null, "pre_tokenizer": { "type": "WhitespaceSplit" },
+        "post_processor": { "type": "TemplateProcessing",
+            "single": [{ "SpecialToken": { "id": "<bos>", "type_id": 0 } },
+                       { "Sequence": { "id": "A", "type_id": 0 } }],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } },
+                     { "Sequence": { "id": "B", "type_id": 0 } }],
+            "special_tokens": { "<bos>": { "id": "<bos>", "ids": [1], "tokens": ["<bos>"] } } },
+        "decoder": null,
+        "model": { "type": "WordLevel", "unk_token": "<unk>",
+            "vocab": words.iter().enumerate().map(|(i, w)| ((*w).to_owned(), i.into()))
+                .collect::<serde_json::Map<_, serde_json::Value>>() },
+    });
+    std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let config = serde_json::json!({ "bos_token": "<bos>", "chat_template": template,
+        "eos_token": { "content": "<eos>", "lstrip": false } });
+    std::fs::write(directory.join("tokenizer_config.json"), config.to_string()).unwrap();
+}
+
+fn say(role: Role, content: &str) -> Message {
+    Message { role, content: content.into() }
+}
+
+#[test]
+fn a_conversation_is_rendered_as_transformers_does_and_gets_no_second_bos() {
+    let directory = tempfile::tempdir().unwrap();
+    model(directory.path(), &TEMPLATE.into());
+    let tokenizer = ChatTokenizer::load(directory.path()).unwrap();
+    let messages = [say(Role::User, "ignored| hello "), say(Role::Assistant, " world ")];
+    assert_eq!(
+        tokenizer.render_chat(&messages, true).unwrap(),
+        "<bos>\n <user> hello <assistant> world <eos> <assistant>"
+    );
+    assert_eq!(tokenizer.encode_chat(&messages, true).unwrap(), [1, 4, 6, 5, 7, 2, 5]);
+    assert_eq!(tokenizer.encode_chat(&messages, false).unwrap(), [1, 4, 6, 5, 7, 2]);
+    let refused = tokenizer.render_chat(&[say(Role::Tool, "x")], true).unwrap_err();
+    assert!(refused.to_string().contains("no tools here"), "{refused}");
+}
+
+#[test]
+fn texts_go_to_tokens_and_back() {
+    let directory = tempfile::tempdir().unwrap();
+    model(directory.path(), &TEMPLATE.into());
+    std::fs::write(directory.path().join("config.json"), r#"{"eos_token_id":[2,5]}"#).unwrap();
+    let tokenizer = ChatTokenizer::load(directory.path()).unwrap();
+    assert_eq!(tokenizer.encode("hello world", true).unwrap(), [1, 6, 7]);
+    assert_eq!(tokenizer.encode("hello sky", false).unwrap(), [6, 3]);
+    assert_eq!(tokenizer.decode(&[1, 6, 7, 2], true).unwrap(), "hello world");
+    assert_eq!(tokenizer.decode(&[1, 6, 2], false).unwrap(), "<bos> hello <eos>");
+    assert_eq!(tokenizer.eos_ids(), [2, 5]);
+    assert_eq!(tokenizer.vocab_size(), 8);
+    assert_eq!(tokenizer.template_hash().len(), 64);
+}
+
+#[test]
+fn the_template_may_be_named_or_in_its_own_file_but_must_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    model(directory.path(), &serde_json::json!([{ "name": "default", "template": "named" }]));
+    let render = || ChatTokenizer::load(directory.path()).unwrap().render_chat(&[], false).unwrap();
+    assert_eq!(render(), "named");
+    std::fs::write(directory.path().join("chat_template.jinja"), "own file").unwrap();
+    assert_eq!(render(), "own file");
+    std::fs::remove_file(directory.path().join("chat_template.jinja")).unwrap();
+    model(directory.path(), &serde_json::Value::Null);
+    assert!(matches!(ChatTokenizer::load(directory.path()), Err(ChatError::NoTemplate(_))));
+}
