@@ -4,7 +4,7 @@
 //! that others host. The modules are levels: each imports only from those listed after it (the test
 //! `layering` holds the table).
 
-// pub mod algo;
+pub mod algo;
 pub mod api;
 pub mod app;
 pub mod cli;

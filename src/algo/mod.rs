@@ -4,7 +4,6 @@
 //! records. It opens no socket and no transaction, so every invariant is a fast test with a counting
 //! engine, and the same code runs against vLLM.
 
-pub mod cast;
 pub mod minibatch;
 pub mod nlac;
 pub mod rejection;

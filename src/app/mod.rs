@@ -1,1 +1,213 @@
 //! The composition root: settings to every trait object, signals, the order of shutdown.
+
+mod settings;
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
+
+use sqlx::postgres::PgConnectOptions;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api,
+    dev::{base_model, local::LocalPeers, postgres::Postgres},
+    domain::clock::SystemClock,
+    prompt::PromptSet,
+    queue::{Runner, Settings as QueueSettings},
+    scheduler,
+    store::{Store, peers, work_items},
+    telemetry,
+    work::Worker,
+};
+
+pub use settings::{ServiceSettings, default_data_dir};
+
+/// Why the service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The database.
+    #[error(transparent)]
+    Postgres(#[from] crate::dev::postgres::PostgresError),
+    /// The schema or a query.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    /// DATABASE_URL.
+    #[error("DATABASE_URL is not a Postgres URL: {0}")]
+    DatabaseUrl(sqlx::Error),
+    /// The address.
+    #[error("cannot listen on {address}: {source}; choose another with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Files.
+    #[error("{path}: {source}; free space, or choose another --data-dir")]
+    Data {
+        /// Where.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A running service.
+pub struct App {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its database.
+    pub store: Store,
+    postgres: Option<Postgres>,
+    local: Option<LocalPeers>,
+    shutdown: CancellationToken,
+    drain: CancellationToken,
+    server: JoinHandle<std::io::Result<()>>,
+    tasks: Vec<JoinHandle<Result<(), crate::store::StoreError>>>,
+}
+
+impl App {
+    /// Starts everything that the settings ask for, the address first, so that a port that is taken
+    /// shows before anything is made.
+    ///
+    /// # Errors
+    /// See [`AppError`].
+    pub async fn start(settings: &ServiceSettings) -> Result<Self, AppError> {
+        let address = settings.listen;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| AppError::Listen { address, source })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| AppError::Listen { address, source })?;
+        let data = &settings.data_dir;
+        let failed = |path: &std::path::Path| {
+            let path = path.display().to_string();
+            move |source| AppError::Data { path, source }
+        };
+        let adapters = data.join("adapters");
+        std::fs::create_dir_all(&adapters).map_err(failed(&adapters))?;
+        let (postgres, options) = match &settings.database_url {
+            Some(url) => {
+                (None, PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?)
+            }
+            None => {
+                let postgres = Postgres::start(&data.join("postgres"), true).await?;
+                let options = postgres.options().clone();
+                (Some(postgres), options)
+            }
+        };
+        let store = Store::connect(options).await?;
+        let mut conn = store.acquire().await?;
+        if postgres.is_some() {
+            // The directory is locked: whoever held these leases is gone.
+            work_items::expire_all(&mut conn).await?;
+        }
+        clear_incoming(&adapters).map_err(failed(&adapters))?;
+        let local = if settings.local_peers {
+            let model_dir = base_model::install(data).map_err(failed(data))?;
+            let threads = settings.threads;
+            let local = LocalPeers::start(&model_dir, base_model::NAME, data, threads)
+                .await
+                .map_err(failed(data))?;
+            register(&mut conn, &local, &model_dir).await?;
+            Some(local)
+        } else {
+            None
+        };
+        drop(conn);
+
+        let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
+        let clock = Arc::new(SystemClock);
+        let worker = Arc::new(Worker::new(store.clone(), adapters, clock.clone()));
+        let owner = format!("{}-{}", host_name(), std::process::id());
+        let runner = Runner::new(store.clone(), worker, owner, QueueSettings::default());
+        let tasks = vec![
+            tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
+            tokio::spawn(runner.run(shutdown.clone())),
+        ];
+        let metrics = telemetry::metrics();
+        let state = api::AppState {
+            store: store.clone(),
+            clock,
+            metrics: Arc::new(move || metrics.render()),
+            shutdown: drain.clone(),
+            prompt_hashes: Arc::new(|name| {
+                let set = PromptSet::load(name).map_err(|e| e.to_string())?;
+                serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
+            }),
+        };
+        let token = drain.clone();
+        let server = tokio::spawn(async move {
+            axum::serve(listener, api::router(state))
+                .with_graceful_shutdown(token.cancelled_owned())
+                .await
+        });
+        Ok(Self { address, store, postgres, local, shutdown, drain, server, tasks })
+    }
+
+    /// Stops in order: no new work, what is under way finishes or is given back, then the pages, the
+    /// local peers, and the database last.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        for task in self.tasks {
+            if let Ok(Err(error)) = task.await {
+                tracing::warn!(%error, "a background task ended with an error");
+            }
+        }
+        self.drain.cancel();
+        // Open streams end at the token; a client that does not hang up is not waited for.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(3), self.server).await;
+        if let Some(local) = self.local {
+            local.stop().await;
+        }
+        self.store.close().await;
+        if let Some(postgres) = self.postgres
+            && let Err(error) = postgres.stop().await
+        {
+            tracing::warn!(%error, "Postgres was left running; the next start adopts it");
+        }
+    }
+}
+
+async fn register(
+    conn: &mut sqlx::PgConnection,
+    local: &LocalPeers,
+    model_dir: &std::path::Path,
+) -> Result<(), crate::store::StoreError> {
+    let base_model = base_model::NAME.to_owned();
+    let engine = peers::EngineRecord {
+        name: "local".into(),
+        kind: "vllm".into(),
+        url: local.engine_url.clone(),
+        base_model: base_model.clone(),
+        model_dir: model_dir.display().to_string(),
+    };
+    peers::put_engine(conn, &engine).await?;
+    let trainer = peers::TrainerRecord {
+        name: "local".into(),
+        kind: "tinker".into(),
+        url: local.trainer_url.clone(),
+        base_model,
+    };
+    peers::put_trainer(conn, &trainer).await
+}
+
+/// Removes what attempts that died left half-written.
+fn clear_incoming(adapters: &PathBuf) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(adapters)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("incoming-") || name.starts_with('.') {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/etc/hostname")
+        .map(|name| name.trim().to_owned())
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "nlac".into())
+}

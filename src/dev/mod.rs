@@ -2,4 +2,6 @@
 //! and the tiny base model that ships.
 
 pub mod base_model;
+pub mod local;
+pub mod postgres;
 pub mod pretrain;

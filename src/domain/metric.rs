@@ -36,8 +36,6 @@ pub mod names {
     pub const POLICY_LOSS: &str = "policy.loss";
     /// Share of Bellman targets accepted, 0 to 1.
     pub const TARGETS_ACCEPTED: &str = "critic.targets_accepted";
-    /// Share of terminal transitions whose predicted end is the one that came, 0 to 1.
-    pub const CRITIC_END_ACCURACY: &str = "critic.end_accuracy";
     /// Share of first verdicts that are Yes, 0 to 1.
     pub const VERDICT_YES: &str = "evaluator.yes";
     /// Share of verdicts that could not be read, 0 to 1.
@@ -52,7 +50,7 @@ pub mod names {
     pub const PROMPT_TOKENS: &str = "tokens.prompt";
     /// Tokens trained on in the iteration, prompts included.
     pub const TRAINED_TOKENS: &str = "tokens.trained";
-    /// Optimizer steps taken so far.
+    /// Optimizer steps taken in the iteration.
     pub const OPTIMIZER_STEPS: &str = "learn.steps";
     /// Wall time of the iteration, seconds.
     pub const ITERATION_SECONDS: &str = "time.iteration";

@@ -1,1 +1,224 @@
-//! The only HTTP client: deadlines, bounded retries, redaction.
+//! The only HTTP client: deadlines, byte limits, located errors, bounded retries.
+
+use std::{future::Future, time::Duration};
+
+use rand::Rng;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Largest body that is read.
+const MOST_BYTES: usize = 512 << 20;
+/// How much of an error's body is kept.
+const HEAD: usize = 2000;
+
+/// What went wrong with a peer.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// No connection: nothing was sent.
+    #[error("cannot reach {peer}: {reason}; check that it is running and that its address is right")]
+    Connect {
+        /// The peer's URL, without secrets.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// The connection failed after something was sent; its effect is unknown.
+    #[error("{peer} broke off: {reason}")]
+    Broken {
+        /// The peer's URL.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// No answer in time; its effect is unknown.
+    #[error("{peer} did not answer within {seconds} s")]
+    Timeout {
+        /// The peer's URL.
+        peer: String,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// An answer that is not a success.
+    #[error("{peer} answered {status}: {body}")]
+    Status {
+        /// The peer's URL.
+        peer: String,
+        /// HTTP status.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// A body that is not what it should be.
+    #[error("{peer} sent what cannot be read: {reason}")]
+    Decode {
+        /// The peer's URL.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl NetError {
+    /// HTTP status of an answer.
+    #[must_use]
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+/// An HTTP client for one peer.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+}
+
+impl Client {
+    /// A client of the service at `base` (`http://host:port`).
+    ///
+    /// # Errors
+    /// A TLS back end that cannot be initialised.
+    pub fn new(base: &str) -> Result<Self, NetError> {
+        let base = base.trim_end_matches('/').to_owned();
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .pool_max_idle_per_host(256)
+            .tcp_nodelay(true)
+            .no_proxy()
+            .build()
+            .map_err(|e| NetError::Connect { peer: base.clone(), reason: e.to_string() })?;
+        Ok(Self { http, base })
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// GET, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, deadline: Duration) -> Result<T, NetError> {
+        self.decode(&self.send(self.http.get(self.url(path)), deadline).await?)
+    }
+
+    /// GET, the body as it is.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn get_bytes(&self, path: &str, deadline: Duration) -> Result<Vec<u8>, NetError> {
+        self.send(self.http.get(self.url(path)), deadline).await
+    }
+
+    /// POST of JSON, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<T, NetError> {
+        self.decode(&self.post_bytes(path, body, deadline).await?)
+    }
+
+    /// POST of JSON, the answer as it is.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post_bytes(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<Vec<u8>, NetError> {
+        self.send(self.http.post(self.url(path)).json(body), deadline).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+        deadline: Duration,
+    ) -> Result<Vec<u8>, NetError> {
+        match tokio::time::timeout(deadline, self.exchange(request)).await {
+            Ok(result) => result,
+            Err(_) => {
+                Err(NetError::Timeout { peer: self.base.clone(), seconds: deadline.as_secs() })
+            }
+        }
+    }
+
+    async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>, NetError> {
+        let peer = self.base.clone();
+        let broken = |e: reqwest::Error| {
+            let reason = root_cause(&e);
+            if e.is_connect() {
+                NetError::Connect { peer: self.base.clone(), reason }
+            } else {
+                NetError::Broken { peer: self.base.clone(), reason }
+            }
+        };
+        let mut response = request.send().await.map_err(broken)?;
+        let status = response.status();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            if bytes.len() + chunk.len() > MOST_BYTES {
+                let reason = format!("more than {MOST_BYTES} bytes");
+                return Err(NetError::Decode { peer, reason });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        let body = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]).into_owned();
+        Err(NetError::Status { peer, status: status.as_u16(), body })
+    }
+
+    fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, NetError> {
+        serde_json::from_slice(bytes)
+            .map_err(|e| NetError::Decode { peer: self.base.clone(), reason: e.to_string() })
+    }
+}
+
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// Tries up to `attempts` times while `transient` says that it may help, with jittered exponential
+/// pauses from `pause` on. Only for calls that may safely happen twice.
+///
+/// # Errors
+/// The last failure.
+pub async fn retry<T, E, F: Future<Output = Result<T, E>>>(
+    attempts: u32,
+    pause: Duration,
+    transient: impl Fn(&E) -> bool,
+    mut call: impl FnMut() -> F,
+) -> Result<T, E> {
+    let mut attempt = 1;
+    loop {
+        match call().await {
+            Err(error) if attempt < attempts && transient(&error) => {
+                let jitter = rand::rng().random_range(0.5..1.5);
+                tokio::time::sleep(pause.mul_f64(jitter * f64::from(1_u32 << (attempt - 1).min(10))))
+                    .await;
+                attempt += 1;
+            }
+            outcome => return outcome,
+        }
+    }
+}

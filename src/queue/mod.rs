@@ -1,1 +1,212 @@
 //! Leases: claim, heartbeat, complete, back off. Mechanism only.
+//!
+//! A unit is claimed in its own short transaction, worked on without one, and finished by the handler
+//! in the transaction that writes its results. A holder that loses its lease is told by a cancelled
+//! token and cannot write any more.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rand::Rng;
+use sqlx::postgres::PgListener;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    domain::{event::EventKind, fault::Fault, work::Lease},
+    store::{Store, StoreError, WORK_CHANNEL, events, work_items},
+};
+
+/// Does the work.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Does a unit and completes its lease in the transaction that writes the results. `cancelled`
+    /// fires when the lease is lost.
+    async fn run(&self, lease: &Lease, cancelled: &CancellationToken) -> Result<(), Fault>;
+}
+
+/// How a runner behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Units at once.
+    pub concurrency: usize,
+    /// How long a claim lasts unless it is renewed; renewed at a third of it.
+    pub ttl: Duration,
+    /// Longest pause between two looks at the queue.
+    pub poll: Duration,
+    /// How long a shutdown waits for units under way.
+    pub grace: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            concurrency: 8,
+            ttl: Duration::from_secs(30),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Claims work and has it done.
+pub struct Runner {
+    store: Store,
+    handler: Arc<dyn Handler>,
+    owner: String,
+    settings: Settings,
+}
+
+impl Runner {
+    /// A runner that signs its claims as `owner`.
+    #[must_use]
+    pub fn new(store: Store, handler: Arc<dyn Handler>, owner: String, settings: Settings) -> Self {
+        Self { store, handler, owner, settings }
+    }
+
+    /// Runs until `shutdown`, then waits for what is under way, and gives back what does not finish.
+    ///
+    /// # Errors
+    /// A database that cannot be listened to at the start.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), StoreError> {
+        let runner = Arc::new(self);
+        let slots = Arc::new(Semaphore::new(runner.settings.concurrency));
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        // Listening before looking: what is announced in between is not missed.
+        let mut listener = PgListener::connect_with(runner.store.pool()).await?;
+        listener.listen(WORK_CHANNEL).await?;
+        while !shutdown.is_cancelled() {
+            let slot = tokio::select! {
+                slot = slots.clone().acquire_owned() => slot,
+                () = shutdown.cancelled() => break,
+            };
+            let Ok(slot) = slot else { break };
+            match runner.claim().await {
+                Ok(Some(lease)) => {
+                    let (runner, stop) = (runner.clone(), stop.clone());
+                    tasks.spawn(async move { runner.work(lease, slot, stop).await });
+                    continue;
+                }
+                Ok(None) => drop(slot),
+                Err(error) => {
+                    drop(slot);
+                    tracing::warn!(%error, "cannot look at the queue");
+                }
+            }
+            let pause = runner.settings.poll.mul_f64(rand::rng().random_range(0.8..1.2));
+            tokio::select! {
+                // A listener that broke off wakes at the next poll and reconnects by itself.
+                _ = listener.recv() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = shutdown.cancelled() => break,
+            }
+        }
+        drop(listener);
+        tasks.close();
+        if tokio::time::timeout(runner.settings.grace, tasks.wait()).await.is_err() {
+            stop.cancel();
+            // Each task gives its lease back; a database that is away lets the leases lapse instead.
+            let _ = tokio::time::timeout(runner.settings.grace, tasks.wait()).await;
+        }
+        Ok(())
+    }
+
+    async fn claim(&self) -> Result<Option<Lease>, StoreError> {
+        let mut tx = self.store.begin().await?;
+        let claimed = work_items::claim(&mut tx, &self.owner, self.settings.ttl).await?;
+        if let Some((lease, true)) = &claimed {
+            let phase = lease.payload.phase();
+            let message = format!("a {phase} unit was taken over from a process that is gone");
+            let data = serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
+            events::append(&mut tx, lease.job_id, EventKind::Reclaimed, &message, data).await?;
+        }
+        tx.commit().await?;
+        Ok(claimed.map(|(lease, _)| lease))
+    }
+
+    async fn work(&self, lease: Lease, _slot: OwnedSemaphorePermit, stop: CancellationToken) {
+        let cancelled = CancellationToken::new();
+        let outcome = {
+            let handler = self.handler.clone();
+            let (mine, token) = (lease.clone(), cancelled.clone());
+            // Its own task, so that a panic is an outcome too.
+            let mut running = tokio::spawn(async move { handler.run(&mine, &token).await });
+            let abort = running.abort_handle();
+            tokio::select! {
+                outcome = &mut running => outcome.unwrap_or_else(|panic| {
+                    Err(Fault::Retry(format!("the worker panicked: {panic}")))
+                }),
+                () = self.keep(&lease, &cancelled) => {
+                    abort.abort();
+                    Err(Fault::Cancelled)
+                }
+                () = stop.cancelled() => {
+                    abort.abort();
+                    self.log(self.give_back(&lease).await, &lease);
+                    return;
+                }
+            }
+        };
+        if let Err(fault) = outcome {
+            self.log(self.settle(&lease, &fault).await, &lease);
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
+        let mut last = tokio::time::Instant::now();
+        loop {
+            tokio::time::sleep(self.settings.ttl / 3).await;
+            let beat = async {
+                let mut conn = self.store.acquire().await?;
+                work_items::heartbeat(&mut conn, lease, self.settings.ttl).await
+            };
+            match beat.await {
+                Ok(work_items::Beat::Held) => last = tokio::time::Instant::now(),
+                Ok(work_items::Beat::Lost) => break,
+                Err(error) if last.elapsed() < self.settings.ttl => {
+                    tracing::warn!(%error, "a heartbeat failed");
+                }
+                Err(_) => break,
+            }
+        }
+        cancelled.cancel();
+    }
+
+    async fn settle(&self, lease: &Lease, fault: &Fault) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        let phase = lease.payload.phase();
+        match fault {
+            Fault::Cancelled => return Ok(()),
+            Fault::Retry(reason) if lease.attempt < lease.max_attempts => {
+                let exponent = u32::try_from(lease.attempt - 1).unwrap_or(0).min(6);
+                let seconds = f64::from(1_u32 << exponent) * rand::rng().random_range(0.5..1.5);
+                let delay = Duration::from_secs_f64(seconds);
+                work_items::retry(&mut tx, lease, reason, delay).await?;
+                let message = format!("a {phase} unit failed and is tried again: {reason}");
+                let data =
+                    serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
+                events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
+            }
+            Fault::Retry(reason) | Fault::Fail(reason) => {
+                work_items::fail(&mut tx, lease, reason).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn give_back(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        work_items::release(&mut tx, lease).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    fn log(&self, outcome: Result<(), StoreError>, lease: &Lease) {
+        if let Err(error) = outcome {
+            tracing::warn!(%error, work.id = %lease.item_id, "the outcome of a unit was not recorded");
+        }
+    }
+}

@@ -1,1 +1,135 @@
-//! Every SQL statement, one file per table.
+//! Every SQL statement, one file per table. Functions take a connection, so that the caller decides
+//! what is one transaction.
+
+pub mod annotations;
+pub mod checkpoints;
+pub mod episodes;
+pub mod events;
+pub mod generations;
+pub mod iterations;
+pub mod jobs;
+pub mod metrics;
+pub mod peers;
+pub mod read;
+pub mod replay;
+pub mod training;
+pub mod transitions;
+pub mod work_items;
+
+use std::time::Duration;
+
+use sqlx::{
+    PgPool, Postgres, Transaction,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::domain::fault::Fault;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// Channel on which claimable work is announced.
+pub const WORK_CHANNEL: &str = "nlac_work";
+/// Channel on which it is announced that a job may have something to plan.
+pub const PLAN_CHANNEL: &str = "nlac_plan";
+/// Channel on which new events are announced; the payload is the job's id.
+pub const EVENT_CHANNEL: &str = "nlac_events";
+
+/// Why the database did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else holds the lease, or nobody does.
+    #[error("the lease was lost")]
+    LeaseLost,
+    /// The disk is full.
+    #[error("the database's disk is full: {0}; free space and resume the job")]
+    DiskFull(String),
+    /// The schema is newer than this program.
+    #[error("the database was made by a newer nlac: {0}; install that version, or use another database")]
+    Schema(#[from] sqlx::migrate::MigrateError),
+    /// Anything else.
+    #[error("database: {0}")]
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
+            Some("53100") => Self::DiskFull(error.to_string()),
+            _ => Self::Database(error),
+        }
+    }
+}
+
+impl StoreError {
+    /// What it asks of the queue: a database that is away comes back.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::LeaseLost => Fault::Cancelled,
+            Self::Schema(_) => Fault::fail(self),
+            // Lost connections, conflicts, a server that is short of something or shutting down.
+            Self::Database(sqlx::Error::Database(e)) => {
+                let code = e.code().unwrap_or_default();
+                let transient = ["08", "40", "53", "55", "57"].iter().any(|c| code.starts_with(c));
+                if transient { Fault::retry(self) } else { Fault::fail(self) }
+            }
+            _ => Fault::retry(self),
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        error.fault()
+    }
+}
+
+/// The database.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// Connects and brings the schema up to date.
+    ///
+    /// # Errors
+    /// A database that cannot be reached, or a schema that is newer than this program.
+    pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
+        let pool = PgPoolOptions::new()
+            .max_connections(24)
+            .acquire_timeout(Duration::from_secs(30))
+            .connect_with(options)
+            .await?;
+        MIGRATIONS.run(&pool).await?;
+        Ok(Self { pool })
+    }
+
+    /// The pool.
+    #[must_use]
+    pub const fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// A connection for reading.
+    ///
+    /// # Errors
+    /// No connection to be had.
+    pub async fn acquire(&self) -> Result<sqlx::pool::PoolConnection<Postgres>, StoreError> {
+        Ok(self.pool.acquire().await?)
+    }
+
+    /// A transaction.
+    ///
+    /// # Errors
+    /// No connection to be had.
+    pub async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
+        Ok(self.pool.begin().await?)
+    }
+
+    /// Closes all connections.
+    pub async fn close(&self) {
+        // A listener that is still alive would keep this waiting.
+        let _ = tokio::time::timeout(Duration::from_secs(5), self.pool.close()).await;
+    }
+}

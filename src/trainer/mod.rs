@@ -1,1 +1,137 @@
-//! Gradient steps on trainers that others host: the trait, the Tinker client, adapter files.
+//! Gradient steps on trainers that others host.
+//!
+//! `forward_backward` and `optim_step` change state and must not happen twice: they carry sequence
+//! numbers, are never sent again blindly, and a call whose effect is unknown ends the run. The caller
+//! then repeats its phase from the last saved state.
+
+pub mod adapter;
+mod tinker;
+mod wire;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+
+use crate::{domain::fault::Fault, net::NetError};
+
+pub use tinker::Tinker;
+
+/// A prompt and what should follow it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Datum {
+    /// Masked.
+    pub prompt: Vec<u32>,
+    /// Learnt.
+    pub completion: Vec<u32>,
+    /// Weight of each completion token in the loss, which trainers sum over tokens.
+    pub weight: f32,
+}
+
+/// Adam's settings for a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// Learning rate.
+    pub learning_rate: f32,
+    /// Decay of the first moment.
+    pub beta1: f32,
+    /// Decay of the second moment.
+    pub beta2: f32,
+    /// Added to the root of the second moment.
+    pub epsilon: f32,
+    /// Decoupled weight decay.
+    pub weight_decay: f32,
+    /// Largest gradient norm; 0 does not clip.
+    pub grad_clip_norm: f32,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepReport {
+    /// Mean cross entropy per completion token of each datum before the step, nats.
+    pub losses: Vec<f32>,
+    /// Gradient norm before clipping, when the trainer tells.
+    pub grad_norm: Option<f32>,
+}
+
+/// Why a trainer did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainerError {
+    /// The network, or an answer that is an error.
+    #[error("trainer {trainer}: {source}")]
+    Net {
+        /// Registered name.
+        trainer: String,
+        /// What happened.
+        source: NetError,
+    },
+    /// The operation was tried and failed.
+    #[error("trainer {trainer}: {operation} failed: {reason}")]
+    Failed {
+        /// Registered name.
+        trainer: String,
+        /// Which operation.
+        operation: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// No result in time; what was done is unknown.
+    #[error("trainer {trainer}: no result of {operation} within {seconds} s")]
+    Late {
+        /// Registered name.
+        trainer: String,
+        /// Which operation.
+        operation: &'static str,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// Adapter files that are not what they should be.
+    #[error(transparent)]
+    Adapter(#[from] adapter::AdapterError),
+}
+
+impl TrainerError {
+    /// What it asks of the queue. Nothing is lost by trying again: a run starts from a saved state.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Net { source, .. } => match source.status() {
+                Some(400 | 401 | 403 | 409 | 422) => Fault::fail(self),
+                _ => Fault::retry(self),
+            },
+            Self::Late { .. } | Self::Failed { .. } => Fault::retry(self),
+            Self::Adapter(_) => Fault::fail(self),
+        }
+    }
+}
+
+/// A trainer.
+#[async_trait]
+pub trait Trainer: Send + Sync {
+    /// Base models that it trains.
+    async fn check(&self) -> Result<Vec<String>, TrainerError>;
+
+    /// Starts a fresh adapter, or one from a saved state (`tinker://…`), optimizer included.
+    async fn open(
+        &self,
+        rank: u32,
+        seed: u64,
+        state: Option<&str>,
+    ) -> Result<Box<dyn Run>, TrainerError>;
+}
+
+/// One adapter under training. Dropping it without [`Run::close`] leaves it to the trainer's session
+/// timeout.
+#[async_trait]
+pub trait Run: Send {
+    /// Gradients of the data's summed loss, then one step.
+    async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError>;
+
+    /// Saves everything needed to go on; returns where.
+    async fn save_state(&mut self, name: &str) -> Result<String, TrainerError>;
+
+    /// Writes the adapter as PEFT files into a new directory.
+    async fn export_adapter(&mut self, name: &str, into: &Path) -> Result<(), TrainerError>;
+
+    /// Gives the trainer's memory back.
+    async fn close(self: Box<Self>) -> Result<(), TrainerError>;
+}

@@ -1,1 +1,53 @@
 //! One file per kind of work: load, compute, save in one transaction.
+
+mod annotate;
+mod collect;
+mod learn;
+mod peers;
+mod publish;
+mod scene;
+
+use std::{path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::{clock::Clock, fault::Fault, work::{Lease, Payload}},
+    queue::Handler,
+    store::Store,
+};
+
+pub use peers::Peers;
+
+/// Does every kind of work.
+pub struct Worker {
+    store: Store,
+    peers: Peers,
+    /// Published adapters lie here, one directory each; engines read them from here.
+    adapters: PathBuf,
+    clock: Arc<dyn Clock>,
+}
+
+impl Worker {
+    /// A worker over a store; adapters are published under `adapters`.
+    #[must_use]
+    pub fn new(store: Store, adapters: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { store, peers: Peers::default(), adapters, clock }
+    }
+}
+
+#[async_trait]
+impl Handler for Worker {
+    async fn run(&self, lease: &Lease, _cancelled: &CancellationToken) -> Result<(), Fault> {
+        match lease.payload {
+            Payload::Collect { first, count } => self.collect(lease, first, count).await,
+            Payload::Annotate { chunk, chunks } => self.annotate(lease, chunk, chunks).await,
+            Payload::Learn => self.learn(lease).await,
+            Payload::Publish => self.publish(lease).await,
+            Payload::Evaluate { temperature, first, count } => {
+                self.evaluate(lease, temperature, first, count).await
+            }
+        }
+    }
+}

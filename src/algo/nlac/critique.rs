@@ -5,13 +5,14 @@ use futures_util::future::try_join_all;
 
 use super::{Setting, successor};
 use crate::{
-    algo::{Replayed, cast::Line},
+    algo::Replayed,
     domain::{
         annotation::{Critique, Prediction, PredictionUse, Verdict},
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::CritiqueId,
     },
+    rollout::Line,
 };
 
 /// A critique and what was generated for it.

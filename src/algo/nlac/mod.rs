@@ -15,7 +15,7 @@ mod target;
 use futures_util::future::try_join_all;
 use rand::seq::SliceRandom;
 
-use super::{Replayed, cast::Cast};
+use super::Replayed;
 use crate::domain::{
     annotation::{Critique, Prediction, Refinement, Target, TargetStatus, Verdict},
     fault::Fault,
@@ -25,7 +25,7 @@ use crate::domain::{
     spec::{Ablation, NlacSpec, OnYes},
     training::{ExampleSource, Objective, TrainingExample},
 };
-use crate::env::Environment;
+use crate::{env::Environment, rollout::Cast};
 
 /// Everything derived from a batch; rows to be written together.
 #[derive(Debug, Default)]

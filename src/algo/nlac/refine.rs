@@ -3,13 +3,14 @@
 
 use super::Setting;
 use crate::{
-    algo::{Replayed, cast::Line},
+    algo::Replayed,
     domain::{
         annotation::{Critique, Refinement},
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::RefinementId,
     },
+    rollout::Line,
 };
 
 /// A refinement and the generation that it is.

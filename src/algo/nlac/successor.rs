@@ -10,7 +10,7 @@ use crate::domain::{
     seed::SeedPath,
     spec::SamplingSpec,
 };
-use crate::algo::cast::Line;
+use crate::rollout::Line;
 
 /// P_succ(s, a).
 pub(super) fn prompt(

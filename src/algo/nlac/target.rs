@@ -4,13 +4,14 @@
 
 use super::{Setting, successor};
 use crate::{
-    algo::{Replayed, cast::Line},
+    algo::Replayed,
     domain::{
         annotation::{Prediction, PredictionUse, Target, TargetStatus},
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::TargetId,
     },
+    rollout::Line,
 };
 
 /// A target and what was generated for it; d* is the last generation.

@@ -1,0 +1,181 @@
+//! The actor's loop: state in, action out, until the episode ends.
+//!
+//! A failing engine or environment is an outcome of its own: such an episode has no return, and its
+//! steps train nothing.
+
+use crate::{
+    domain::{
+        episode::{EndReason, RewardStatus},
+        fault::Fault,
+        generation::{FinishReason, Generation, Role, Weights},
+        message::Message,
+        seed::SeedPath,
+        spec::RolloutSpec,
+    },
+    env::{EnvError, Environment, Outcome, Split},
+    rollout::{Cast, Line},
+};
+
+/// Where and how an episode is played.
+pub struct Stage<'a> {
+    /// Who acts.
+    pub cast: &'a Cast<'a>,
+    /// Where.
+    pub environment: &'a dyn Environment,
+    /// Which tasks.
+    pub split: Split,
+    /// Temperature and limits of the policy.
+    pub rollout: &'a RolloutSpec,
+    /// Overrides the rollout's temperature.
+    pub temperature: f32,
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone)]
+pub struct PlayedStep {
+    /// The action.
+    pub generation: Generation,
+    /// Messages before it.
+    pub state_len: usize,
+    /// What reached the environment; none if it could not be read.
+    pub env_action: Option<String>,
+    /// The answer.
+    pub observation: String,
+    /// The reward.
+    pub reward: f64,
+    /// The task ended here.
+    pub done: bool,
+    /// The episode was cut here.
+    pub truncated: bool,
+}
+
+/// An episode that was played.
+#[derive(Debug, Clone)]
+pub struct Played {
+    /// The task's name.
+    pub task: String,
+    /// Seed of the environment.
+    pub seed: i64,
+    /// The whole conversation.
+    pub messages: Vec<Message>,
+    /// Its steps.
+    pub steps: Vec<PlayedStep>,
+    /// Why it ended.
+    pub end_reason: EndReason,
+    /// Sum of rewards, if it came to its end.
+    pub episode_return: Option<f64>,
+    /// Why there is one or not.
+    pub reward_status: RewardStatus,
+    /// Solved or not, if it came to its end.
+    pub success: Option<bool>,
+    /// What failed.
+    pub error: Option<String>,
+}
+
+/// Plays an episode. `seed` names all its chance: the environment's and every action's.
+///
+/// # Errors
+/// [`Fault::Retry`] and [`Fault::Cancelled`] of the engine: then the episode was not played. A
+/// permanent failure is an episode that failed.
+pub async fn play(stage: &Stage<'_>, seed: &SeedPath) -> Result<Played, Fault> {
+    let env_seed = seed.label("environment").sampling_seed();
+    let mut played = Played {
+        task: String::new(),
+        seed: env_seed,
+        messages: Vec::new(),
+        steps: Vec::new(),
+        end_reason: EndReason::Failed,
+        episode_return: None,
+        reward_status: RewardStatus::Failed,
+        success: None,
+        error: None,
+    };
+    match act_out(stage, seed, env_seed, &mut played).await {
+        Ok(()) => {}
+        Err(Failure::Engine(fault @ (Fault::Retry(_) | Fault::Cancelled))) => return Err(fault),
+        Err(Failure::Engine(Fault::Fail(reason))) => played.error = Some(reason),
+        Err(Failure::Environment(error)) => played.error = Some(error.to_string()),
+    }
+    Ok(played)
+}
+
+enum Failure {
+    Engine(Fault),
+    Environment(EnvError),
+}
+
+async fn act_out(
+    stage: &Stage<'_>,
+    seed: &SeedPath,
+    env_seed: i64,
+    played: &mut Played,
+) -> Result<(), Failure> {
+    let reset = stage.environment.reset(stage.split, env_seed).await;
+    let mut session = reset.map_err(Failure::Environment)?;
+    session.task().clone_into(&mut played.task);
+    played.messages = session.opening();
+    let mut total = 0.0;
+    for number in 0.. {
+        let generation =
+            act(stage, &played.messages, &seed.index(number)).await.map_err(Failure::Engine)?;
+        // What was cut by the token limit was not said to its end: the environment hears it as it is.
+        let reply = generation.text.clone();
+        let readable = generation.finish_reason == FinishReason::Stop;
+        let env_action = stage.environment.parse_action(&reply).filter(|_| readable);
+        let step = session.step(&reply).await.map_err(Failure::Environment)?;
+        total += step.reward;
+        let state_len = played.messages.len();
+        played.messages.push(Message::assistant(&reply));
+        played.messages.push(Message::user(&step.observation));
+        played.steps.push(PlayedStep {
+            generation,
+            state_len,
+            env_action,
+            observation: step.observation,
+            reward: step.reward,
+            done: matches!(step.outcome, Outcome::Terminated { .. }),
+            truncated: step.outcome == Outcome::Truncated,
+        });
+        match step.outcome {
+            Outcome::Continues => {}
+            Outcome::Terminated { success } => {
+                played.end_reason = EndReason::Terminated;
+                played.episode_return = Some(total);
+                played.reward_status = RewardStatus::Observed;
+                played.success = Some(success);
+                return Ok(());
+            }
+            Outcome::Truncated => {
+                played.end_reason = EndReason::Truncated;
+                played.reward_status = RewardStatus::Truncated;
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn act(
+    stage: &Stage<'_>,
+    state: &[Message],
+    seed: &SeedPath,
+) -> Result<Generation, Fault> {
+    let template = stage.cast.prompts.policy();
+    let messages =
+        template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let sampling = crate::domain::spec::SamplingSpec {
+        temperature: stage.temperature,
+        max_tokens: stage.rollout.max_tokens,
+    };
+    stage
+        .cast
+        .speak(Line {
+            role: Role::Policy,
+            template,
+            messages: &messages,
+            weights: Weights::Online,
+            sampling,
+            seed: seed.clone(),
+        })
+        .await
+}

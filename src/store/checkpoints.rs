@@ -1,0 +1,110 @@
+//! Adapter versions.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::{
+    checkpoint::{Checkpoint, CheckpointRole},
+    ids::{CheckpointId, IterationId, JobId},
+};
+
+#[derive(sqlx::FromRow)]
+pub(super) struct Row {
+    id: CheckpointId,
+    job_id: JobId,
+    iteration_id: IterationId,
+    role: CheckpointRole,
+    version: i32,
+    name: String,
+    path: String,
+    sha256: String,
+    parents: Vec<CheckpointId>,
+    trainer_state: Option<String>,
+    optimizer_steps: i32,
+    created_at: OffsetDateTime,
+}
+
+impl From<Row> for Checkpoint {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            job_id: row.job_id,
+            iteration_id: row.iteration_id,
+            role: row.role,
+            version: row.version,
+            name: row.name,
+            path: row.path,
+            sha256: row.sha256,
+            parents: row.parents,
+            trainer_state: row.trainer_state,
+            optimizer_steps: row.optimizer_steps,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// Stores a checkpoint.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- checkpoints::insert
+         insert into checkpoints (id, job_id, iteration_id, role, version, name, path, sha256, parents,
+             trainer_state, optimizer_steps, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    )
+    .bind(checkpoint.id)
+    .bind(checkpoint.job_id)
+    .bind(checkpoint.iteration_id)
+    .bind(checkpoint.role)
+    .bind(checkpoint.version)
+    .bind(&checkpoint.name)
+    .bind(&checkpoint.path)
+    .bind(&checkpoint.sha256)
+    .bind(&checkpoint.parents)
+    .bind(&checkpoint.trainer_state)
+    .bind(checkpoint.optimizer_steps)
+    .bind(checkpoint.created_at)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A job's checkpoint of a role and a version.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn version(
+    conn: &mut PgConnection,
+    job: JobId,
+    role: CheckpointRole,
+    version: i32,
+) -> Result<Option<Checkpoint>, StoreError> {
+    let row: Option<Row> = sqlx::query_as(
+        "-- checkpoints::version
+         select * from checkpoints where job_id = $1 and role = $2 and version = $3",
+    )
+    .bind(job)
+    .bind(role)
+    .bind(version)
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Into::into))
+}
+
+/// A checkpoint can be used from now on.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_published(conn: &mut PgConnection, id: CheckpointId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- checkpoints::set_published
+         update checkpoints set published_at = now() where id = $1",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Jobs.
+
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::{
+    ids::JobId,
+    job::{Job, JobStatus},
+    spec::JobSpec,
+};
+
+#[derive(sqlx::FromRow)]
+pub(super) struct Row {
+    id: JobId,
+    spec: Json<JobSpec>,
+    status: JobStatus,
+    error: Option<String>,
+    created_at: OffsetDateTime,
+    started_at: Option<OffsetDateTime>,
+    finished_at: Option<OffsetDateTime>,
+}
+
+impl From<Row> for Job {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            spec: row.spec.0,
+            status: row.status,
+            error: row.error,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+        }
+    }
+}
+
+/// What became of a submission.
+#[derive(Debug)]
+pub enum Insert {
+    /// It was stored.
+    New,
+    /// Its idempotency key was used before, for this job.
+    Existing(Box<Job>),
+}
+
+/// Stores a job, unless its idempotency key was used before.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert(
+    conn: &mut PgConnection,
+    job: &Job,
+    prompt_hashes: &serde_json::Value,
+    idempotency_key: Option<&str>,
+) -> Result<Insert, StoreError> {
+    let inserted = sqlx::query(
+        "-- jobs::insert
+         insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7)
+         on conflict (idempotency_key) do nothing",
+    )
+    .bind(job.id)
+    .bind(&job.spec.name)
+    .bind(Json(&job.spec))
+    .bind(prompt_hashes)
+    .bind(job.status)
+    .bind(idempotency_key)
+    .bind(job.created_at)
+    .execute(&mut *conn)
+    .await?;
+    if inserted.rows_affected() == 1 {
+        return Ok(Insert::New);
+    }
+    let row: Row = sqlx::query_as(
+        "-- jobs::insert
+         select * from jobs where idempotency_key = $1",
+    )
+    .bind(idempotency_key)
+    .fetch_one(conn)
+    .await?;
+    Ok(Insert::Existing(Box::new(row.into())))
+}
+
+/// One job.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, StoreError> {
+    let row: Option<Row> = sqlx::query_as(
+        "-- jobs::get
+         select * from jobs where id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Into::into))
+}
+
+/// One job, locked until the transaction ends.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, StoreError> {
+    let row: Option<Row> = sqlx::query_as(
+        "-- jobs::lock
+         select * from jobs where id = $1 for update",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Into::into))
+}
+
+/// Jobs that may have something to plan.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn active(conn: &mut PgConnection) -> Result<Vec<JobId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::active
+         select id from jobs where status in ('queued', 'running') order by id",
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Moves a job to another status if it is in one of `from`; tells whether it was.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn move_status(
+    conn: &mut PgConnection,
+    id: JobId,
+    from: &[JobStatus],
+    to: JobStatus,
+    error: Option<&str>,
+) -> Result<bool, StoreError> {
+    let from: Vec<_> = from.iter().map(|s| s.as_str().to_owned()).collect();
+    let moved = sqlx::query(
+        "-- jobs::move_status
+         update jobs set status = $2, error = $3,
+             started_at = case when $2 = 'running' then coalesce(started_at, now()) else started_at end,
+             finished_at = case when $2 in ('succeeded', 'failed', 'cancelled') then now() end
+         where id = $1 and status = any($4)",
+    )
+    .bind(id)
+    .bind(to)
+    .bind(error)
+    .bind(from)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("select pg_notify('nlac_plan', ''), pg_notify('nlac_work', '')")
+        .execute(conn)
+        .await?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// The prompt hashes that a job pinned when it was submitted.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn prompt_hashes(
+    conn: &mut PgConnection,
+    id: JobId,
+) -> Result<serde_json::Value, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::prompt_hashes
+         select prompt_hashes from jobs where id = $1",
+    )
+    .bind(id)
+    .fetch_one(conn)
+    .await?)
+}

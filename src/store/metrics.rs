@@ -1,0 +1,100 @@
+//! Time series, and the sums they are made from.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+use crate::domain::{
+    ids::{IterationId, JobId},
+    metric::Metric,
+};
+
+/// Stands for "not an evaluation" in the key.
+const NO_TEMPERATURE: f32 = -1.0;
+
+/// Stores values; a value that is there already is replaced.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn put_many(
+    conn: &mut PgConnection,
+    job: JobId,
+    metrics: &[Metric],
+) -> Result<(), StoreError> {
+    for metric in metrics {
+        sqlx::query(
+            "-- metrics::put_many
+             insert into metrics (job_id, name, iteration, temperature, value)
+             values ($1, $2, $3, $4, $5)
+             on conflict (job_id, name, iteration, temperature) do update set value = excluded.value",
+        )
+        .bind(job)
+        .bind(&metric.name)
+        .bind(metric.iteration)
+        .bind(metric.temperature.unwrap_or(NO_TEMPERATURE))
+        .bind(metric.value)
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Sums over what an iteration wrote.
+#[derive(Debug, Clone, Default, sqlx::FromRow)]
+#[expect(missing_docs, reason = "counts of what they name")]
+pub struct Summary {
+    pub generated_tokens: i64,
+    pub prompt_tokens: i64,
+    pub collected: i64,
+    pub collected_successes: i64,
+    pub targets: i64,
+    pub targets_accepted: i64,
+    pub first_verdicts: i64,
+    pub first_verdicts_yes: i64,
+    pub first_verdicts_unparseable: i64,
+    pub refinements: i64,
+    pub refinements_changed: i64,
+    pub refinements_valid: i64,
+    pub trained_tokens: i64,
+    pub steps: i64,
+    pub critic_loss: Option<f64>,
+    pub policy_loss: Option<f64>,
+}
+
+/// Sums up an iteration.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn summary(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+) -> Result<Summary, StoreError> {
+    Ok(sqlx::query_as(
+        "-- metrics::summary
+         select g.*, e.*, t.*, c.*, r.*, s.*, x.* from
+         (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
+              coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
+          from generations where iteration_id = $1) g,
+         (select count(*) as collected, count(*) filter (where success) as collected_successes
+          from episodes where iteration_id = $1 and purpose = 'collect') e,
+         (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted
+          from targets where iteration_id = $1) t,
+         (select count(*) as first_verdicts, count(*) filter (where verdict = 'yes') as first_verdicts_yes,
+              count(*) filter (where verdict = 'unparseable') as first_verdicts_unparseable
+          from critiques where iteration_id = $1 and round = 0) c,
+         (select count(*) as refinements, count(*) filter (where changed) as refinements_changed,
+              count(*) filter (where valid) as refinements_valid
+          from refinements where iteration_id = $1) r,
+         (select coalesce(sum(tokens), 0)::int8 as trained_tokens, count(*) as steps
+          from train_steps where iteration_id = $1 and state = 'applied') s,
+         (select (sum(loss * cardinality(completion_tokens)) filter (where objective = 'critic')
+                  / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'critic'), 0))::float8
+                  as critic_loss,
+              (sum(loss * cardinality(completion_tokens)) filter (where objective = 'policy')
+                  / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'policy'), 0))::float8
+                  as policy_loss
+          from training_examples where iteration_id = $1) x",
+    )
+    .bind(iteration)
+    .fetch_one(conn)
+    .await?)
+}

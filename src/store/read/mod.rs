@@ -1,0 +1,1 @@
+//! What the API shows: pages of rows, newest first.

@@ -1,0 +1,114 @@
+//! What replay selection knows of each transition.
+
+use sqlx::{PgConnection, QueryBuilder};
+
+use super::{StoreError, generations::ROWS};
+use crate::domain::ids::{JobId, TransitionId};
+
+/// One transition in replay.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Entry {
+    /// The transition.
+    pub transition_id: TransitionId,
+    /// It ends its episode.
+    pub done: bool,
+    /// Critic loss per token when last learnt from.
+    pub loss: Option<f32>,
+}
+
+/// A transition that enters replay.
+#[derive(Debug, Clone, Copy)]
+pub struct Entrant {
+    /// The transition.
+    pub transition_id: TransitionId,
+    /// Its iteration's index, its episode's ordinal and its step: an order without time in it.
+    pub place: (i32, i32, i32),
+    /// It ends its episode.
+    pub done: bool,
+}
+
+/// Lets transitions in.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_many(
+    conn: &mut PgConnection,
+    job: JobId,
+    entrants: &[Entrant],
+) -> Result<(), StoreError> {
+    for rows in entrants.chunks(ROWS) {
+        QueryBuilder::new(
+            "-- replay::insert_many
+             insert into replay (transition_id, job_id, iteration, episode, step, done) ",
+        )
+        .push_values(rows, |mut row, e| {
+            row.push_bind(e.transition_id)
+                .push_bind(job)
+                .push_bind(e.place.0)
+                .push_bind(e.place.1)
+                .push_bind(e.place.2)
+                .push_bind(e.done);
+        })
+        .build()
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// The newest `capacity` entries, in their order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn entries(
+    conn: &mut PgConnection,
+    job: JobId,
+    capacity: u32,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut entries: Vec<Entry> = sqlx::query_as(
+        "-- replay::entries
+         select transition_id, done, loss from replay where job_id = $1
+         order by iteration desc, episode desc, step desc limit $2",
+    )
+    .bind(job)
+    .bind(i64::from(capacity))
+    .fetch_all(conn)
+    .await?;
+    entries.reverse();
+    Ok(entries)
+}
+
+/// Steps that were taken for training so far.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn size(conn: &mut PgConnection, job: JobId) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- replay::size
+         select count(*) from transitions where job_id = $1",
+    )
+    .bind(job)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Notes the critic's loss on transitions that were learnt from.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_losses(
+    conn: &mut PgConnection,
+    losses: &[(TransitionId, f32)],
+) -> Result<(), StoreError> {
+    let (ids, values): (Vec<_>, Vec<_>) = losses.iter().copied().unzip();
+    sqlx::query(
+        "-- replay::set_losses
+         update replay r set loss = v.loss, uses = r.uses + 1
+         from unnest($1::uuid[], $2::real[]) as v(id, loss) where r.transition_id = v.id",
+    )
+    .bind(ids)
+    .bind(values)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Training examples and optimizer steps.
+
+use sqlx::{PgConnection, QueryBuilder};
+
+use super::{StoreError, generations::ROWS};
+use crate::domain::{
+    ids::{ExampleId, IterationId, JobId, TransitionId},
+    training::{ExampleSource, Objective, TrainStep, TrainingExample},
+};
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: ExampleId,
+    ordinal: i32,
+    transition_id: TransitionId,
+    objective: Objective,
+    source: ExampleSource,
+    prompt_hash: String,
+    prompt_tokens: Vec<i32>,
+    completion_tokens: Vec<i32>,
+    weight: f32,
+    loss: Option<f32>,
+}
+
+impl From<Row> for TrainingExample {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            ordinal: row.ordinal,
+            transition_id: row.transition_id,
+            objective: row.objective,
+            source: row.source,
+            prompt_hash: row.prompt_hash,
+            prompt_tokens: row.prompt_tokens,
+            completion_tokens: row.completion_tokens,
+            weight: row.weight,
+            loss: row.loss,
+        }
+    }
+}
+
+/// Stores examples.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_examples(
+    conn: &mut PgConnection,
+    job: JobId,
+    iteration: IterationId,
+    examples: &[TrainingExample],
+) -> Result<(), StoreError> {
+    for rows in examples.chunks(ROWS) {
+        QueryBuilder::new(
+            "-- training::insert_examples
+             insert into training_examples (id, job_id, iteration_id, ordinal, transition_id, objective,
+                 source, prompt_hash, prompt_tokens, completion_tokens, weight) ",
+        )
+        .push_values(rows, |mut row, e| {
+            row.push_bind(e.id)
+                .push_bind(job)
+                .push_bind(iteration)
+                .push_bind(e.ordinal)
+                .push_bind(e.transition_id)
+                .push_bind(e.objective)
+                .push_bind(e.source)
+                .push_bind(&e.prompt_hash)
+                .push_bind(&e.prompt_tokens)
+                .push_bind(&e.completion_tokens)
+                .push_bind(e.weight);
+        })
+        .build()
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// An iteration's examples, in order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn examples(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+) -> Result<Vec<TrainingExample>, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "-- training::examples
+         select * from training_examples where iteration_id = $1 order by ordinal",
+    )
+    .bind(iteration)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// Notes each example's loss when it was first learnt.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_losses(
+    conn: &mut PgConnection,
+    losses: &[(ExampleId, f32)],
+) -> Result<(), StoreError> {
+    let (ids, values): (Vec<_>, Vec<_>) = losses.iter().copied().unzip();
+    sqlx::query(
+        "-- training::set_losses
+         update training_examples e set loss = v.loss
+         from unnest($1::uuid[], $2::real[]) as v(id, loss) where e.id = v.id",
+    )
+    .bind(ids)
+    .bind(values)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Records a step before it is sent, or what it came to. A step of an attempt that was lost is
+/// overwritten by the attempt that repeats it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn record_step(conn: &mut PgConnection, step: &TrainStep) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- training::record_step
+         insert into train_steps (job_id, iteration_id, step, state, attempt, examples, tokens,
+             critic_loss, policy_loss, grad_norm, learning_rate)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         on conflict (job_id, step) do update set state = excluded.state, attempt = excluded.attempt,
+             examples = excluded.examples, tokens = excluded.tokens, critic_loss = excluded.critic_loss,
+             policy_loss = excluded.policy_loss, grad_norm = excluded.grad_norm,
+             learning_rate = excluded.learning_rate, at = now()",
+    )
+    .bind(step.job_id)
+    .bind(step.iteration_id)
+    .bind(step.step)
+    .bind(step.state)
+    .bind(step.attempt)
+    .bind(&step.examples)
+    .bind(step.tokens)
+    .bind(step.critic_loss)
+    .bind(step.policy_loss)
+    .bind(step.grad_norm)
+    .bind(step.learning_rate)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

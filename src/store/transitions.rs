@@ -1,0 +1,154 @@
+//! Transitions.
+
+use std::collections::HashMap;
+
+use sqlx::{PgConnection, QueryBuilder, types::Json};
+
+use super::{StoreError, generations::ROWS};
+use crate::domain::{
+    episode::{RewardStatus, Transition},
+    ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+    message::Message,
+};
+
+/// A transition as it is replayed.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The step.
+    pub transition: Transition,
+    /// Its episode's whole conversation.
+    pub messages: Vec<Message>,
+    /// The action's tokens as the engine wrote them.
+    pub action_tokens: Vec<i32>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: TransitionId,
+    job_id: JobId,
+    iteration_id: IterationId,
+    episode_id: EpisodeId,
+    step: i32,
+    state_len: i32,
+    action: String,
+    env_action: Option<String>,
+    observation: String,
+    reward: Option<f64>,
+    reward_status: RewardStatus,
+    done: bool,
+    truncated: bool,
+    generation_id: GenerationId,
+    messages: Json<Vec<Message>>,
+    token_ids: Vec<i32>,
+}
+
+impl From<Row> for Loaded {
+    fn from(row: Row) -> Self {
+        Self {
+            transition: Transition {
+                id: row.id,
+                job_id: row.job_id,
+                iteration_id: row.iteration_id,
+                episode_id: row.episode_id,
+                step: row.step,
+                state_len: row.state_len,
+                action: row.action,
+                env_action: row.env_action,
+                observation: row.observation,
+                reward: row.reward,
+                reward_status: row.reward_status,
+                done: row.done,
+                truncated: row.truncated,
+                generation_id: row.generation_id,
+            },
+            messages: row.messages.0,
+            action_tokens: row.token_ids,
+        }
+    }
+}
+
+/// Stores transitions.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_many(
+    conn: &mut PgConnection,
+    transitions: &[Transition],
+) -> Result<(), StoreError> {
+    for rows in transitions.chunks(ROWS) {
+        QueryBuilder::new(
+            "-- transitions::insert_many
+             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action,
+                 env_action, observation, reward, reward_status, done, truncated, generation_id) ",
+        )
+        .push_values(rows, |mut row, t| {
+            row.push_bind(t.id)
+                .push_bind(t.job_id)
+                .push_bind(t.iteration_id)
+                .push_bind(t.episode_id)
+                .push_bind(t.step)
+                .push_bind(t.state_len)
+                .push_bind(&t.action)
+                .push_bind(&t.env_action)
+                .push_bind(&t.observation)
+                .push_bind(t.reward)
+                .push_bind(t.reward_status)
+                .push_bind(t.done)
+                .push_bind(t.truncated)
+                .push_bind(t.generation_id);
+        })
+        .build()
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Transitions with their conversations, in the order asked for.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn load(
+    conn: &mut PgConnection,
+    ids: &[TransitionId],
+) -> Result<Vec<Loaded>, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "-- transitions::load
+         select t.*, e.messages, g.token_ids
+         from transitions t
+         join episodes e on e.id = t.episode_id
+         join generations g on g.id = t.generation_id
+         where t.id = any($1)",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?;
+    let mut by_id: HashMap<_, Loaded> = rows.into_iter().map(|r| (r.id, r.into())).collect();
+    Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
+}
+
+/// Steps of the newest successful episodes, in the order in which they were played.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_successes(
+    conn: &mut PgConnection,
+    job: JobId,
+    newest: u32,
+) -> Result<Vec<TransitionId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- transitions::of_successes
+         with newest as (
+             select e.id, i.index, e.ordinal
+             from episodes e join iterations i on i.id = e.iteration_id
+             where e.job_id = $1 and e.purpose = 'collect' and e.success
+             order by i.index desc, e.ordinal desc limit $2
+         )
+         select t.id from newest n join transitions t on t.episode_id = n.id
+         order by n.index, n.ordinal, t.step",
+    )
+    .bind(job)
+    .bind(i64::from(newest))
+    .fetch_all(conn)
+    .await?)
+}

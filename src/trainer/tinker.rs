@@ -1,0 +1,251 @@
+//! The Tinker API: submit, then poll the future. Requests of a run are submitted one after another,
+//! because trainers of this family execute them in the order of arrival.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    Adam, Datum, Run, StepReport, Trainer, TrainerError, adapter,
+    wire::{
+        Capabilities, Forward, ForwardResult, Input, Optim, OptimResult, Saved, Session, Submitted,
+    },
+};
+use crate::net::{Client, NetError};
+
+/// Deadline of a submission; the work itself is polled for.
+const SUBMIT: Duration = Duration::from_secs(60);
+/// Deadline of one operation, compilation included.
+const OPERATION: Duration = Duration::from_secs(900);
+/// Deadline of one poll; servers hold a poll for up to five minutes.
+const POLL: Duration = Duration::from_secs(330);
+/// Servers drop the models of a session that is silent for some minutes.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// A client of one trainer.
+#[derive(Clone)]
+pub struct Tinker {
+    name: Arc<str>,
+    base_model: Arc<str>,
+    http: Client,
+}
+
+impl Tinker {
+    /// A client of the trainer at `url`.
+    ///
+    /// # Errors
+    /// An HTTP client that cannot be built.
+    pub fn new(name: &str, url: &str, base_model: &str) -> Result<Self, TrainerError> {
+        let http = Client::new(url)
+            .map_err(|source| TrainerError::Net { trainer: name.to_owned(), source })?;
+        Ok(Self { name: name.into(), base_model: base_model.into(), http })
+    }
+
+    fn net(&self, source: NetError) -> TrainerError {
+        TrainerError::Net { trainer: self.name.to_string(), source }
+    }
+
+    async fn submit(&self, operation: &str, body: &impl Serialize) -> Result<Submitted, TrainerError> {
+        let path = format!("/api/v1/{operation}");
+        self.http.post(&path, body, SUBMIT).await.map_err(|e| self.net(e))
+    }
+
+    /// Polls until the result is there. 408 means to ask again; 400 is the operation's own failure.
+    async fn result<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        request_id: &str,
+    ) -> Result<T, TrainerError> {
+        let trainer = || self.name.to_string();
+        let body = json!({ "request_id": request_id });
+        let polling = async {
+            loop {
+                match self.http.post("/api/v1/retrieve_future", &body, POLL).await {
+                    Ok(result) => return Ok(result),
+                    Err(NetError::Status { status: 408, .. }) => {}
+                    Err(NetError::Status { status: 400, body, .. }) => {
+                        return Err(TrainerError::Failed {
+                            trainer: trainer(),
+                            operation,
+                            reason: detail(&body),
+                        });
+                    }
+                    Err(error) => return Err(self.net(error)),
+                }
+            }
+        };
+        tokio::time::timeout(OPERATION, polling).await.unwrap_or_else(|_| {
+            let seconds = OPERATION.as_secs();
+            Err(TrainerError::Late { trainer: trainer(), operation, seconds })
+        })
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        body: &impl Serialize,
+    ) -> Result<T, TrainerError> {
+        let submitted = self.submit(operation, body).await?;
+        self.result(operation, &submitted.request_id).await
+    }
+}
+
+fn detail(body: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(body)
+        .ok()
+        .and_then(|value| Some(value.get("detail")?.as_str()?.to_owned()))
+        .unwrap_or_else(|| body.to_owned())
+}
+
+#[async_trait]
+impl Trainer for Tinker {
+    async fn check(&self) -> Result<Vec<String>, TrainerError> {
+        let path = "/api/v1/get_server_capabilities";
+        let found: Capabilities =
+            self.http.get(path, Duration::from_secs(15)).await.map_err(|e| self.net(e))?;
+        Ok(found.supported_models.into_iter().map(|m| m.model_name).collect())
+    }
+
+    async fn open(
+        &self,
+        rank: u32,
+        seed: u64,
+        state: Option<&str>,
+    ) -> Result<Box<dyn Run>, TrainerError> {
+        let body = json!({
+            "tags": [], "user_metadata": {}, "type": "create_session",
+            "sdk_version": concat!("nlac-", env!("CARGO_PKG_VERSION")),
+        });
+        let session: Session = self
+            .http
+            .post("/api/v1/create_session", &body, SUBMIT)
+            .await
+            .map_err(|e| self.net(e))?;
+        let beating = self.clone();
+        let session_id = session.session_id.clone();
+        let heartbeat = AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(HEARTBEAT).await;
+                let body = json!({ "session_id": session_id, "type": "session_heartbeat" });
+                if let Err(error) = beating.submit_plain("session_heartbeat", &body).await {
+                    tracing::warn!(trainer.name = %beating.name, %error, "heartbeat failed");
+                }
+            }
+        }));
+        let body = json!({
+            "session_id": session.session_id, "model_seq_id": 0, "base_model": &*self.base_model,
+            "lora_config": { "rank": rank, "seed": seed }, "type": "create_model",
+        });
+        let submitted = self.submit("create_model", &body).await?;
+        let made: serde_json::Value = self.result("create_model", &submitted.request_id).await?;
+        let model_id = submitted
+            .model_id
+            .or_else(|| Some(made.get("model_id")?.as_str()?.to_owned()))
+            .ok_or_else(|| TrainerError::Failed {
+                trainer: self.name.to_string(),
+                operation: "create_model",
+                reason: "the answer names no model".into(),
+            })?;
+        let run = TinkerRun { tinker: self.clone(), model_id, sequence: 0, _heartbeat: heartbeat };
+        if let Some(path) = state {
+            let body = json!({
+                "model_id": run.model_id, "path": path, "optimizer": true, "type": "load_weights",
+            });
+            let _: serde_json::Value = self.call("load_weights", &body).await?;
+        }
+        Ok(Box::new(run))
+    }
+}
+
+impl Tinker {
+    async fn submit_plain(&self, operation: &str, body: &impl Serialize) -> Result<(), TrainerError> {
+        let path = format!("/api/v1/{operation}");
+        self.http.post_bytes(&path, body, SUBMIT).await.map(|_| ()).map_err(|e| self.net(e))
+    }
+}
+
+struct TinkerRun {
+    tinker: Tinker,
+    model_id: String,
+    sequence: u64,
+    _heartbeat: AbortOnDropHandle<()>,
+}
+
+impl TinkerRun {
+    const fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}
+
+#[async_trait]
+impl Run for TinkerRun {
+    async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError> {
+        let seq_id = self.next_sequence();
+        let forward = Forward {
+            model_id: &self.model_id,
+            seq_id,
+            forward_backward_input: Input {
+                data: data.iter().map(Into::into).collect(),
+                loss_fn: "cross_entropy",
+            },
+        };
+        let forward = self.tinker.submit("forward_backward", &forward).await?;
+        let seq_id = self.next_sequence();
+        let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
+        let optim = self.tinker.submit("optim_step", &optim).await?;
+
+        let forward: ForwardResult =
+            self.tinker.result("forward_backward", &forward.request_id).await?;
+        let failed = |reason: &str| TrainerError::Failed {
+            trainer: self.tinker.name.to_string(),
+            operation: "forward_backward",
+            reason: reason.into(),
+        };
+        if forward.loss_fn_outputs.len() != data.len() {
+            return Err(failed("it returns another number of outputs than of data"));
+        }
+        let mut losses = Vec::with_capacity(data.len());
+        for (datum, output) in data.iter().zip(&forward.loss_fn_outputs) {
+            let learnt = datum.completion.len();
+            let logprobs = &output.logprobs.data;
+            let tail = logprobs.len().checked_sub(learnt).map(|from| &logprobs[from..]);
+            let tail = tail.ok_or_else(|| failed("log-probabilities are missing"))?;
+            if tail.iter().any(|l| !l.is_finite()) {
+                return Err(failed("a log-probability is not finite; lower the learning rate"));
+            }
+            losses.push(-tail.iter().sum::<f32>() / learnt.max(1) as f32);
+        }
+        let optim: OptimResult = self.tinker.result("optim_step", &optim.request_id).await?;
+        let grad_norm = optim.metrics.and_then(|metrics| {
+            let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;
+            Some(value.as_f64()? as f32)
+        });
+        Ok(StepReport { losses, grad_norm })
+    }
+
+    async fn save_state(&mut self, name: &str) -> Result<String, TrainerError> {
+        let body = json!({ "model_id": self.model_id, "path": name, "type": "save_weights" });
+        let saved: Saved = self.tinker.call("save_weights", &body).await?;
+        Ok(saved.path)
+    }
+
+    async fn export_adapter(&mut self, name: &str, into: &Path) -> Result<(), TrainerError> {
+        let body =
+            json!({ "model_id": self.model_id, "path": name, "type": "save_weights_for_sampler" });
+        let _: serde_json::Value = self.tinker.call("save_weights_for_sampler", &body).await?;
+        let path = format!("/api/v1/training_runs/{}/checkpoints/{name}/archive", self.model_id);
+        let archive =
+            self.tinker.http.get_bytes(&path, OPERATION).await.map_err(|e| self.tinker.net(e))?;
+        Ok(adapter::unpack(&archive, into)?)
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), TrainerError> {
+        let body = json!({ "model_id": self.model_id, "type": "unload_model" });
+        let _: serde_json::Value = self.tinker.call("unload_model", &body).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Bodies of the Tinker operations, in JSON as SkyRL 0.3 speaks them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Adam, Datum};
+
+#[derive(Serialize)]
+pub(super) struct Forward<'a> {
+    pub model_id: &'a str,
+    pub seq_id: u64,
+    pub forward_backward_input: Input,
+}
+
+#[derive(Serialize)]
+pub(super) struct Input {
+    pub data: Vec<WireDatum>,
+    pub loss_fn: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct WireDatum {
+    pub model_input: ModelInput,
+    pub loss_fn_inputs: LossInputs,
+}
+
+#[derive(Serialize)]
+pub(super) struct ModelInput {
+    pub chunks: [Chunk; 1],
+}
+
+#[derive(Serialize)]
+pub(super) struct Chunk {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub tokens: Vec<u32>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LossInputs {
+    pub target_tokens: Tensor<u32>,
+    pub weights: Tensor<f32>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Tensor<T> {
+    pub data: Vec<T>,
+    pub dtype: &'static str,
+    pub shape: [usize; 1],
+}
+
+impl<T> Tensor<T> {
+    const fn new(data: Vec<T>, dtype: &'static str, length: usize) -> Self {
+        Self { data, dtype, shape: [length] }
+    }
+}
+
+impl From<&Datum> for WireDatum {
+    /// Position i of the input predicts target i: the input is all but the last token, the targets all
+    /// but the first.
+    fn from(datum: &Datum) -> Self {
+        let tokens: Vec<u32> = datum.prompt.iter().chain(&datum.completion).copied().collect();
+        let length = tokens.len().saturating_sub(1);
+        let masked = datum.prompt.len().saturating_sub(1);
+        let weights = (0..length).map(|i| if i < masked { 0.0 } else { datum.weight }).collect();
+        Self {
+            model_input: ModelInput {
+                chunks: [Chunk { kind: "encoded_text", tokens: tokens[..length].to_vec() }],
+            },
+            loss_fn_inputs: LossInputs {
+                target_tokens: Tensor::new(tokens[1..].to_vec(), "int64", length),
+                weights: Tensor::new(weights, "float32", length),
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Optim<'a> {
+    pub model_id: &'a str,
+    pub seq_id: u64,
+    pub adam_params: AdamParams,
+}
+
+#[derive(Serialize)]
+pub(super) struct AdamParams {
+    learning_rate: f32,
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    weight_decay: f32,
+    grad_clip_norm: f32,
+}
+
+impl From<&Adam> for AdamParams {
+    fn from(adam: &Adam) -> Self {
+        Self {
+            learning_rate: adam.learning_rate,
+            beta1: adam.beta1,
+            beta2: adam.beta2,
+            eps: adam.epsilon,
+            weight_decay: adam.weight_decay,
+            grad_clip_norm: adam.grad_clip_norm,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Submitted {
+    pub request_id: String,
+    #[serde(default)]
+    pub model_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Session {
+    pub session_id: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Capabilities {
+    pub supported_models: Vec<SupportedModel>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SupportedModel {
+    pub model_name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ForwardResult {
+    pub loss_fn_outputs: Vec<LossOutput>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct LossOutput {
+    pub logprobs: Floats,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Floats {
+    pub data: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct OptimResult {
+    #[serde(default)]
+    pub metrics: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Saved {
+    pub path: String,
+}

@@ -1,0 +1,226 @@
+//! Optimizer steps on the iteration's examples, from the last saved state to the next.
+//!
+//! An attempt begins with a model of its own, loaded from the state that the iteration before saved.
+//! Whatever an attempt that died did to its model is gone with it, so no gradient is lost or counted
+//! twice: steps count when the state that holds them is saved, in one transaction with it.
+
+use std::collections::HashMap;
+
+use super::{Worker, scene::Scene};
+use crate::{
+    algo::minibatch,
+    domain::{
+        checkpoint::{Checkpoint, CheckpointRole},
+        fault::Fault,
+        ids::{CheckpointId, ExampleId},
+        message::Message,
+        training::{Objective, StepState, TrainStep, TrainingExample},
+        work::Lease,
+    },
+    store::{StoreError, checkpoints, replay, training, work_items},
+    trainer::{Run, adapter},
+};
+
+impl Worker {
+    /// Takes the iteration's steps, saves the state and exports the adapter.
+    pub(super) async fn learn(&self, lease: &Lease) -> Result<(), Fault> {
+        let scene = self.scene(lease, |iteration| iteration.index - 1).await?;
+        let trainer = self.peers.trainer(&self.store, &scene.job.spec.model).await?;
+        if scene.iteration.index == 0 {
+            self.preflight(&scene, &*trainer).await?;
+        }
+        let before = scene.online.as_ref();
+        let state = before.and_then(|checkpoint| checkpoint.trainer_state.as_deref());
+        if before.is_some() && state.is_none() {
+            return Err(Fault::Fail("the last checkpoint has no training state".into()));
+        }
+        let spec = &scene.job.spec;
+        let mut run =
+            trainer.open(spec.lora.rank, spec.seed, state).await.map_err(|e| e.fault())?;
+        let mut conn = self.store.acquire().await?;
+        let examples = training::examples(&mut conn, scene.iteration.id).await?;
+        drop(conn);
+        let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
+        let learnt = self.steps(lease, &scene, &mut *run, &examples, steps_before).await?;
+        self.save(lease, &scene, run, &examples, learnt, steps_before).await
+    }
+
+    /// Takes every step, each recorded before it is sent.
+    async fn steps(
+        &self,
+        lease: &Lease,
+        scene: &Scene,
+        run: &mut dyn Run,
+        examples: &[TrainingExample],
+        steps_before: i32,
+    ) -> Result<Learnt, Fault> {
+        let spec = &scene.job.spec;
+        let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
+        let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
+        let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
+        for (number, batch) in (steps_before + 1..).zip(batches) {
+            let members: Vec<_> = batch.iter().map(|&i| &examples[i]).collect();
+            let data = minibatch::data(&members);
+            let tokens: usize = data.iter().map(|d| d.prompt.len() + d.completion.len()).sum();
+            let mut step = TrainStep {
+                job_id: scene.job.id,
+                iteration_id: scene.iteration.id,
+                step: number,
+                state: StepState::Sent,
+                attempt: lease.attempt,
+                examples: members.iter().map(|e| e.ordinal).collect(),
+                tokens: i32::try_from(tokens).map_err(Fault::fail)?,
+                critic_loss: None,
+                policy_loss: None,
+                grad_norm: None,
+                learning_rate: adam.learning_rate,
+            };
+            self.record(lease, &step).await?;
+            let report = run.step(&data, &adam).await.map_err(|e| e.fault())?;
+            step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
+            step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
+            step.grad_norm = report.grad_norm;
+            for (example, loss) in members.iter().zip(&report.losses) {
+                learnt.first_losses.entry(example.id).or_insert(*loss);
+            }
+            learnt.steps.push(step);
+        }
+        Ok(learnt)
+    }
+
+    async fn record(&self, lease: &Lease, step: &TrainStep) -> Result<(), Fault> {
+        let mut tx = self.store.begin().await?;
+        work_items::hold(&mut tx, lease).await?;
+        training::record_step(&mut tx, step).await?;
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
+    }
+
+    /// Saves state and adapter, and with them everything that the steps came to.
+    async fn save(
+        &self,
+        lease: &Lease,
+        scene: &Scene,
+        mut run: Box<dyn Run>,
+        examples: &[TrainingExample],
+        learnt: Learnt,
+        steps_before: i32,
+    ) -> Result<(), Fault> {
+        let version = scene.iteration.index;
+        // A name of this claim's own: an attempt that died may have used another.
+        let label = format!("v{version}-{}", lease.token.0.simple());
+        let state = run.save_state(&label).await.map_err(|e| e.fault())?;
+        let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
+        if let Err(error) = run.close().await {
+            tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
+        }
+        let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
+        let name = scene.adapter_name(CheckpointRole::Online, &sha256);
+        let path = self.adapters.join(&name);
+        settle(&incoming, &path)?;
+
+        let checkpoint = Checkpoint {
+            id: CheckpointId::new(),
+            job_id: scene.job.id,
+            iteration_id: scene.iteration.id,
+            role: CheckpointRole::Online,
+            version,
+            name,
+            path: path.display().to_string(),
+            sha256,
+            parents: scene.online.iter().map(|c| c.id).collect(),
+            trainer_state: Some(state),
+            optimizer_steps: steps_before
+                + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
+            created_at: self.clock.now(),
+        };
+        let losses: Vec<_> = examples
+            .iter()
+            .filter_map(|e| Some((e, *learnt.first_losses.get(&e.id)?)))
+            .collect();
+        let critic: Vec<_> = losses
+            .iter()
+            .filter(|(e, _)| e.objective == Objective::Critic)
+            .map(|(e, loss)| (e.transition_id, *loss))
+            .collect();
+        let all: Vec<_> = losses.iter().map(|(e, loss)| (e.id, *loss)).collect();
+
+        let mut tx = self.store.begin().await?;
+        work_items::hold(&mut tx, lease).await?;
+        for mut step in learnt.steps {
+            step.state = StepState::Applied;
+            training::record_step(&mut tx, &step).await?;
+        }
+        training::set_losses(&mut tx, &all).await?;
+        replay::set_losses(&mut tx, &critic).await?;
+        checkpoints::insert(&mut tx, &checkpoint).await?;
+        work_items::complete(&mut tx, lease).await?;
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
+    }
+
+    /// What would otherwise go wrong silently: another model behind the name, another tokenizer.
+    async fn preflight(
+        &self,
+        scene: &Scene,
+        trainer: &dyn crate::trainer::Trainer,
+    ) -> Result<(), Fault> {
+        let base = &scene.job.spec.model.base;
+        let info = scene.engine.check().await.map_err(|e| e.fault())?;
+        if !info.models.contains(base) {
+            return Err(Fault::Fail(format!(
+                "engine {} does not serve {base}; it serves {}",
+                scene.engine.name(),
+                info.models.join(", ")
+            )));
+        }
+        let trained = trainer.check().await.map_err(|e| e.fault())?;
+        if !trained.contains(base) {
+            return Err(Fault::Fail(format!(
+                "the trainer does not train {base}; it trains {}",
+                trained.join(", ")
+            )));
+        }
+        let probe =
+            [Message::user("what is your name ?"), Message::assistant("no"), Message::user("ok .")];
+        let ours = scene.encoder.encode(&probe).map_err(Fault::fail)?;
+        let theirs = scene.engine.tokenize_chat(&probe).await.map_err(|e| e.fault())?;
+        if ours != theirs {
+            return Err(Fault::Fail(format!(
+                "engine {} tokenises a conversation to {} tokens, the tokenizer that it was registered \
+                 with to {}; register it with the directory of the model that it serves",
+                scene.engine.name(),
+                theirs.len(),
+                ours.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What the steps came to.
+struct Learnt {
+    steps: Vec<TrainStep>,
+    /// Loss per token of each example when it was first learnt.
+    first_losses: HashMap<ExampleId, f32>,
+}
+
+/// Mean cross entropy per token over the examples of one objective.
+fn mean_loss(
+    examples: &[&TrainingExample],
+    losses: &[f32],
+    objective: Objective,
+) -> Option<f32> {
+    let (mut sum, mut tokens) = (0.0, 0.0);
+    for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
+        let length = example.completion_tokens.len() as f32;
+        sum += loss * length;
+        tokens += length;
+    }
+    (tokens > 0.0).then(|| sum / tokens)
+}
+
+/// Moves a finished directory to its name; one that lies there already has the same content.
+pub(super) fn settle(from: &std::path::Path, to: &std::path::Path) -> Result<(), Fault> {
+    let moved = if to.exists() { std::fs::remove_dir_all(from) } else { std::fs::rename(from, to) };
+    moved.map_err(|e| Fault::Retry(format!("cannot publish the adapter at {}: {e}", to.display())))
+}

@@ -1,0 +1,134 @@
+//! A saved adapter becomes usable: the target follows it, and the engine loads and answers for both.
+
+use std::path::{Path, PathBuf};
+
+use super::{Worker, learn::settle, scene::Scene};
+use crate::{
+    domain::{
+        checkpoint::{Checkpoint, CheckpointRole},
+        event::EventKind,
+        fault::Fault,
+        generation::Sampling,
+        ids::CheckpointId,
+        message::Message,
+        spec::AlgorithmSpec,
+        work::Lease,
+    },
+    engine::{Adapter, Request},
+    store::{StoreError, checkpoints, events, work_items},
+    trainer::adapter,
+};
+
+impl Scene {
+    /// A name that no other adapter ever has.
+    pub(super) fn adapter_name(&self, role: CheckpointRole, sha256: &str) -> String {
+        let job = self.job.id.0.simple().to_string();
+        format!(
+            "{}-{}-{role}-v{}-{}",
+            self.job.spec.name,
+            &job[job.len() - 8..],
+            self.iteration.index,
+            &sha256[..8]
+        )
+    }
+}
+
+impl Worker {
+    /// Publishes the iteration's adapter.
+    pub(super) async fn publish(&self, lease: &Lease) -> Result<(), Fault> {
+        let scene = self.scene(lease, |iteration| iteration.index).await?;
+        let online = scene
+            .online
+            .clone()
+            .ok_or_else(|| Fault::Fail("there is no adapter to publish".into()))?;
+        let target = match scene.target.clone() {
+            Some(target) => target,
+            None => self.follow(lease, &scene, &online).await?,
+        };
+        for checkpoint in [&online, &target] {
+            self.load_and_probe(&scene, checkpoint).await?;
+        }
+        let mut tx = self.store.begin().await?;
+        work_items::hold(&mut tx, lease).await?;
+        if scene.target.is_none() {
+            checkpoints::insert(&mut tx, &target).await?;
+        }
+        checkpoints::set_published(&mut tx, online.id).await?;
+        checkpoints::set_published(&mut tx, target.id).await?;
+        let message = format!("adapter {} is live", online.name);
+        let data = serde_json::json!({
+            "iteration": scene.iteration.index, "online": online.name, "target": target.name,
+            "optimizer_steps": online.optimizer_steps,
+        });
+        events::append(&mut tx, scene.job.id, EventKind::Published, &message, data).await?;
+        work_items::complete(&mut tx, lease).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+        self.retire(&scene).await;
+        Ok(())
+    }
+
+    /// target ← (1 − τ) target + τ online, on the files.
+    async fn follow(
+        &self,
+        lease: &Lease,
+        scene: &Scene,
+        online: &Checkpoint,
+    ) -> Result<Checkpoint, Fault> {
+        let rate = match &scene.job.spec.algorithm {
+            AlgorithmSpec::Nlac(spec) => spec.target_rate,
+            AlgorithmSpec::RejectionFineTuning(_) => 1.0,
+        };
+        let mut conn = self.store.acquire().await?;
+        let role = CheckpointRole::Target;
+        let before =
+            checkpoints::version(&mut conn, scene.job.id, role, online.version - 1).await?;
+        drop(conn);
+        let older = before.as_ref().unwrap_or(online);
+        let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        adapter::interpolate(Path::new(&older.path), Path::new(&online.path), rate, &incoming)
+            .map_err(Fault::fail)?;
+        let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
+        let name = scene.adapter_name(role, &sha256);
+        let path = self.adapters.join(&name);
+        settle(&incoming, &path)?;
+        Ok(Checkpoint {
+            id: CheckpointId::new(),
+            job_id: scene.job.id,
+            iteration_id: scene.iteration.id,
+            role,
+            version: online.version,
+            name,
+            path: path.display().to_string(),
+            sha256,
+            parents: before.iter().map(|c| c.id).chain([online.id]).collect(),
+            trainer_state: None,
+            optimizer_steps: online.optimizer_steps,
+            created_at: self.clock.now(),
+        })
+    }
+
+    /// One token in the adapter's own name: the engine's echo is checked by the client.
+    async fn load_and_probe(&self, scene: &Scene, checkpoint: &Checkpoint) -> Result<(), Fault> {
+        let adapter =
+            Adapter { name: checkpoint.name.clone(), path: PathBuf::from(&checkpoint.path) };
+        let prompt = scene.encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
+        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: 0 };
+        let request = Request { adapter: Some(adapter), prompt, sampling, logprobs: false };
+        scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
+    }
+
+    /// Unloads what nothing uses any more. Files stay: they are the checkpoints.
+    async fn retire(&self, scene: &Scene) {
+        let Ok(mut conn) = self.store.acquire().await else { return };
+        for &role in CheckpointRole::ALL {
+            let version = scene.iteration.index - 2;
+            let old = checkpoints::version(&mut conn, scene.job.id, role, version).await;
+            if let Ok(Some(old)) = old
+                && let Err(error) = scene.engine.unload(&old.name).await
+            {
+                // It takes a slot and nothing else; the next publication tries its own.
+                tracing::warn!(%error, adapter = old.name, "an old adapter stays loaded");
+            }
+        }
+    }
+}
