@@ -1,11 +1,30 @@
 //! HTTP in and out: reads the store, enqueues. Never algorithms, engines, trainers or environments.
+//!
+//! One declaration per route yields the router, the inventory and the document, so no route can be
+//! undocumented.
 
-use std::sync::Arc;
+mod checkpoints;
+mod episodes;
+mod events;
+mod extract;
+mod jobs;
+mod page;
+mod peers;
+mod problem;
+mod service;
+mod transitions;
 
-use axum::Router;
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, extract::DefaultBodyLimit, routing::get};
 use tokio_util::sync::CancellationToken;
+use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{domain::clock::Clock, store::Store};
+
+pub use problem::Problem;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -22,4 +41,88 @@ pub struct AppState {
     pub prompt_hashes: Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>,
 }
 
-pub fn router(state: AppState) -> Router { Router::new().with_state(state) }
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "nlac",
+        description = "Trains LLM agents by Natural Language Actor-Critic: submit jobs, watch them, \
+                       read every transition with its predictions, critiques and refinements.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "jobs", description = "Submit, watch, pause, resume, cancel"),
+        (name = "experience", description = "Episodes, transitions and what was said about them"),
+        (name = "peers", description = "Engines and trainers"),
+        (name = "service", description = "Health and metrics")
+    )
+)]
+struct Document;
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(jobs::submit, jobs::list))
+        .routes(routes!(jobs::read))
+        .routes(routes!(jobs::pause))
+        .routes(routes!(jobs::resume))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::iterations))
+        .routes(routes!(jobs::metrics))
+        .routes(routes!(events::events))
+        .routes(routes!(checkpoints::list))
+        .routes(routes!(checkpoints::read))
+        .routes(routes!(episodes::list))
+        .routes(routes!(episodes::read))
+        .routes(routes!(transitions::list))
+        .routes(routes!(transitions::read))
+        .routes(routes!(transitions::critiques))
+        .routes(routes!(peers::engines))
+        .routes(routes!(peers::put_engine))
+        .routes(routes!(peers::trainers))
+        .routes(routes!(peers::put_trainer))
+        .routes(routes!(service::healthz))
+        .routes(routes!(service::readyz))
+        .routes(routes!(service::metrics))
+        .routes(routes!(service::openapi))
+}
+
+/// The document that `openapi.yaml` must equal.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    routes().split_for_parts().1
+}
+
+/// The document as YAML.
+///
+/// # Errors
+/// A document that cannot be written as YAML.
+pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
+    serde_yaml_ng::to_string(&document())
+}
+
+/// All routes: the API and the page.
+pub fn router(state: AppState) -> Router {
+    let (api, _) = routes().split_for_parts();
+    api.route("/", get(page::list))
+        .route("/jobs/{id}", get(page::job))
+        .route("/jobs/{id}/live", get(page::live))
+        .route("/live", get(page::list_live))
+        .route("/assets/{file}", get(page::asset))
+        .fallback(problem::no_such_route)
+        .method_not_allowed_fallback(problem::no_such_method)
+        .layer(DefaultBodyLimit::max(1 << 20))
+        .layer(CompressionLayer::new())
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(TraceLayer::new_for_http())
+        .layer(axum::middleware::from_fn(deadline))
+        .with_state(state)
+}
+
+/// A request that does not answer is answered. Streams are not: their first byte is their answer.
+async fn deadline(
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> axum::response::Response {
+    tokio::time::timeout(Duration::from_secs(30), next.run(request))
+        .await
+        .unwrap_or_else(|_| Problem::late().into())
+}

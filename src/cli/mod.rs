@@ -1,1 +1,67 @@
-//! Arguments, roles as subcommands, exit codes.
+//! Arguments, roles as subcommands, exit codes. An error is one sentence on standard error.
+
+mod args;
+mod client;
+mod demo;
+mod jobs;
+mod local;
+mod progress;
+mod report;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use args::Cli;
+use args::Command;
+
+/// What a command failed with; printed as one sentence.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Parses the arguments and plays the role.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(run(cli.command));
+            // A blocking call of a library must not hold up the exit.
+            runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+            outcome
+        }
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            report::error(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::Jobs(args) => jobs::run(args).await,
+        Command::Local(command) => local::run(command).await,
+        Command::Migrate(args) => serve::migrate(args).await,
+        Command::Openapi => {
+            report::raw(&crate::api::openapi_yaml()?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

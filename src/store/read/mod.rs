@@ -1,1 +1,6 @@
-//! What the API shows: pages of rows, newest first.
+//! What the API and the page show: rows as they are sent, page by page. A page begins after a cursor
+//! (the id of the last row seen) and holds `limit` rows.
+
+pub mod annotations;
+pub mod experience;
+pub mod jobs;

@@ -1,0 +1,89 @@
+//! Episodes.
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, limit},
+    problem::Problem,
+};
+use crate::{
+    domain::{
+        episode::Purpose,
+        ids::{EpisodeId, JobId},
+    },
+    store::{
+        jobs,
+        read::experience::{self, EpisodeView},
+    },
+};
+
+/// A page of episodes.
+#[derive(Serialize, ToSchema)]
+pub struct EpisodeList {
+    /// Newest first.
+    data: Vec<EpisodeView>,
+    /// Pass it as `after` for the next page; null at the end.
+    next: Option<EpisodeId>,
+}
+
+/// Which episodes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EpisodeQuery {
+    /// Only those to learn from, or only those to measure.
+    purpose: Option<Purpose>,
+    /// The cursor that the page before gave.
+    after: Option<EpisodeId>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Lists a job's episodes, newest first.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/episodes", tag = "experience", operation_id = "list_episodes",
+    params(("id" = JobId, Path), EpisodeQuery),
+    responses(
+        (status = 200, description = "A page of episodes", body = EpisodeList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<EpisodeQuery>,
+) -> Result<Json<EpisodeList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    if jobs::get(&mut conn, id).await?.is_none() {
+        return Err(Problem::not_found("job", id));
+    }
+    let EpisodeQuery { purpose, after, .. } = query;
+    let data = experience::episodes(&mut conn, Some(id), None, purpose, after, limit).await?;
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|e| e.id);
+    Ok(Json(EpisodeList { data, next }))
+}
+
+/// Reads an episode.
+#[utoipa::path(
+    get, path = "/v1/episodes/{id}", tag = "experience", operation_id = "get_episode",
+    params(("id" = EpisodeId, Path)),
+    responses(
+        (status = 200, description = "The episode", body = EpisodeView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such episode", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<EpisodeId>,
+) -> Result<Json<EpisodeView>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let mut found = experience::episodes(&mut conn, None, Some(id), None, None, 1).await?;
+    found.pop().map(Json).ok_or_else(|| Problem::not_found("episode", id))
+}

@@ -1,0 +1,144 @@
+//! Events: as a list, or as a stream that goes on until the job is over.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, header},
+    response::{
+        IntoResponse, Response,
+        sse::{Event as Sse, KeepAlive, Sse as SseResponse},
+    },
+};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgListener;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_stream::wrappers::ReceiverStream;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, limit},
+    problem::Problem,
+};
+use crate::{
+    domain::ids::JobId,
+    store::{
+        EVENT_CHANNEL, StoreError, jobs,
+        read::jobs::{self as read_jobs, EventView},
+    },
+};
+
+/// A page of events.
+#[derive(Serialize, ToSchema)]
+pub struct EventList {
+    /// Oldest first.
+    data: Vec<EventView>,
+    /// Pass it as `after` to go on.
+    next: Option<i64>,
+}
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Only those after this one.
+    after: Option<i64>,
+    /// Rows: 1 to 200; of no effect on a stream.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
+/// then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/events", tag = "jobs", operation_id = "list_events",
+    params(("id" = JobId, Path), EventQuery,
+        ("Last-Event-ID" = Option<i64>, Header, description = "Go on after this event")),
+    responses(
+        (status = 200, description = "A page of events, or a stream of them", content(
+            (EventList = "application/json"), (String = "text/event-stream"))),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn events(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<EventQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let resumed = match text("last-event-id") {
+        Some(last) => Some(last.parse::<i64>().map_err(|_| {
+            Problem::bad_request(format!("Last-Event-ID {last:?} is not an event's id"))
+        })?),
+        None => None,
+    };
+    let after = resumed.or(query.after).unwrap_or(0);
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    if jobs::get(&mut conn, id).await?.is_none() {
+        return Err(Problem::not_found("job", id));
+    }
+    if text(header::ACCEPT.as_str()).is_some_and(|kind| kind.contains("text/event-stream")) {
+        drop(conn);
+        let (sender, receiver) = channel(64);
+        tokio::spawn(async move {
+            if let Err(error) = stream(&state, id, after, &sender).await {
+                tracing::warn!(%error, "an event stream broke off; the client reconnects");
+            }
+        });
+        let keep_alive = KeepAlive::new().interval(Duration::from_secs(10));
+        return Ok(SseResponse::new(ReceiverStream::new(receiver))
+            .keep_alive(keep_alive)
+            .into_response());
+    }
+    let data = read_jobs::events(&mut conn, id, after, limit).await?;
+    let next = data.last().map(|event| event.id);
+    Ok(Json(EventList { data, next }).into_response())
+}
+
+async fn stream(
+    state: &AppState,
+    id: JobId,
+    mut after: i64,
+    sender: &Sender<Result<Sse, Infallible>>,
+) -> Result<(), StoreError> {
+    // Listening before looking: nothing falls in between.
+    let mut listener = PgListener::connect_with(state.store.pool()).await?;
+    listener.listen(EVENT_CHANNEL).await?;
+    loop {
+        let mut conn = state.store.acquire().await?;
+        let ended = jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final());
+        loop {
+            let page = read_jobs::events(&mut conn, id, after, 200).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for event in page {
+                let sse = Sse::default().id(event.id.to_string()).event(event.kind.as_str());
+                let Ok(sse) = sse.json_data(&event) else { continue };
+                if sender.send(Ok(sse)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        drop(conn);
+        if ended {
+            return Ok(());
+        }
+        loop {
+            tokio::select! {
+                heard = listener.recv() => match heard {
+                    Ok(notice) if notice.payload() != id.to_string() => {}
+                    _ => break,
+                },
+                () = tokio::time::sleep(Duration::from_secs(5)) => break,
+                () = sender.closed() => return Ok(()),
+                () = state.shutdown.cancelled() => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Parsing at the edge: ids, queries and bodies, each refusal with its place.
+
+use std::str::FromStr;
+
+use axum::{
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{StatusCode, request::Parts},
+};
+use garde::Validate;
+use serde::de::DeserializeOwned;
+
+use super::problem::{FieldError, Problem};
+
+/// An id in the path.
+pub(super) struct Id<T>(pub T);
+
+impl<S: Send + Sync, T: FromStr> FromRequestParts<S> for Id<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|e| Problem::bad_request(e.body_text()))?;
+        text.parse()
+            .map(Self)
+            .map_err(|_| Problem::bad_request(format!("{text:?} is not an id; ids are UUIDs")))
+    }
+}
+
+/// A query string.
+pub(super) struct Params<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Query::from_request_parts(parts, state)
+            .await
+            .map(|Query(value)| Self(value))
+            .map_err(|e| Problem::bad_request(e.body_text()))
+    }
+}
+
+/// A JSON body that was parsed strictly and checked against its bounds.
+pub(super) struct Valid<T>(pub T);
+
+impl<S, T> FromRequest<S> for Valid<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + Validate<Context = ()>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let json = request
+            .headers()
+            .get(axum::http::header::CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .is_some_and(|kind| kind.starts_with("application/json"));
+        if !json {
+            let detail = "the body must be sent as application/json";
+            return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+                .remedy("add the header `Content-Type: application/json`"));
+        }
+        let bytes = axum::body::Bytes::from_request(request, state)
+            .await
+            .map_err(|e| Problem::with_status(e.status(), e.body_text()))?;
+        let value: T = serde_json::from_slice(&bytes).map_err(|error| {
+            if error.is_syntax() || error.is_eof() {
+                return Problem::bad_request(format!("the body is not JSON: {error}"));
+            }
+            Problem::unprocessable(format!("the body cannot be used: {error}"))
+                .remedy("see the schema in /openapi.yaml")
+        })?;
+        check(&value)?;
+        Ok(Self(value))
+    }
+}
+
+/// Checks a value against its bounds.
+pub(super) fn check<T: Validate<Context = ()>>(value: &T) -> Result<(), Problem> {
+    value.validate().map_err(|report| {
+        let errors: Vec<_> = report
+            .iter()
+            .map(|(path, error)| FieldError { path: path.to_string(), message: error.to_string() })
+            .collect();
+        let first = errors.first().map(|e| format!("{}: {}", e.path, e.message));
+        Problem::unprocessable(first.unwrap_or_else(|| "a value is out of bounds".into()))
+            .errors(errors)
+    })
+}
+
+/// Rows per page: 1 to 200, 50 unless asked.
+pub(super) fn limit(asked: Option<i64>) -> Result<i64, Problem> {
+    match asked.unwrap_or(50) {
+        limit @ 1..=200 => Ok(limit),
+        other => Err(Problem::bad_request(format!("limit is {other}, but must be 1 to 200"))),
+    }
+}

@@ -1,0 +1,350 @@
+//! Jobs: submit, list, read, pause, resume, cancel, and their iterations and metrics.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, Valid, limit},
+    problem::Problem,
+};
+use crate::{
+    domain::{
+        event::EventKind,
+        ids::JobId,
+        job::{Job, JobStatus},
+        metric::Metric,
+        spec::JobSpec,
+    },
+    store::{
+        events, jobs, peers,
+        read::jobs::{self as read_jobs, IterationView, JobView},
+        work_items,
+    },
+};
+
+/// A page of jobs.
+#[derive(Serialize, ToSchema)]
+pub struct JobList {
+    /// Newest first.
+    data: Vec<JobView>,
+    /// Pass it as `after` for the next page; null at the end.
+    next: Option<JobId>,
+}
+
+/// Which jobs.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct JobQuery {
+    /// Only those in this status.
+    status: Option<JobStatus>,
+    /// The cursor that the page before gave.
+    after: Option<JobId>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Submits a job.
+#[utoipa::path(
+    post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job",
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key submits once")),
+    request_body = JobSpec,
+    responses(
+        (status = 201, description = "Accepted; its URL is in Location", body = JobView),
+        (status = 200, description = "Submitted before with this key", body = JobView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The key was used for another spec", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible spec", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn submit(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    Valid(spec): Valid<JobSpec>,
+) -> Result<Response, Problem> {
+    let mut tx = state.store.begin().await?;
+    check_peers(&mut tx, &spec).await?;
+    let hashes = (state.prompt_hashes)(&spec.model.prompts)
+        .map_err(|reason| Problem::unprocessable(format!("model.prompts: {reason}")))?;
+    let job = Job {
+        id: JobId::new(),
+        spec,
+        status: JobStatus::Queued,
+        error: None,
+        created_at: state.clock.now(),
+        started_at: None,
+        finished_at: None,
+    };
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    match jobs::insert(&mut tx, &job, &hashes, key).await? {
+        jobs::Insert::Existing(earlier) if earlier.spec != job.spec => {
+            Err(Problem::conflict("this Idempotency-Key was used for another spec")
+                .remedy("use a new key for a new job"))
+        }
+        jobs::Insert::Existing(earlier) => {
+            let view = view(&mut tx, earlier.id).await?;
+            Ok((StatusCode::OK, Json(view)).into_response())
+        }
+        jobs::Insert::New => {
+            let message = format!("job {} was submitted", job.spec.name);
+            events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
+            sqlx::query("select pg_notify('nlac_plan', '')")
+                .execute(&mut *tx)
+                .await
+                .map_err(crate::store::StoreError::from)?;
+            let view = view(&mut tx, job.id).await?;
+            tx.commit().await.map_err(crate::store::StoreError::from)?;
+            let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];
+            Ok((StatusCode::CREATED, location, Json(view)).into_response())
+        }
+    }
+}
+
+/// What would fail at the start is refused before it.
+async fn check_peers(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<(), Problem> {
+    let engines = peers::engines(conn).await?;
+    let trainers = peers::trainers(conn).await?;
+    let names = |all: Vec<&str>| if all.is_empty() { "none".into() } else { all.join(", ") };
+    let model = &spec.model;
+    let Some(engine) = engines.iter().find(|e| e.name == model.engine) else {
+        let known = names(engines.iter().map(|e| e.name.as_str()).collect());
+        let detail =
+            format!("model.engine: {:?} is not registered; registered: {known}", model.engine);
+        return Err(Problem::unprocessable(detail).remedy("register it with PUT /v1/engines/NAME"));
+    };
+    let Some(trainer) = trainers.iter().find(|t| t.name == model.trainer) else {
+        let known = names(trainers.iter().map(|t| t.name.as_str()).collect());
+        let detail =
+            format!("model.trainer: {:?} is not registered; registered: {known}", model.trainer);
+        return Err(Problem::unprocessable(detail).remedy("register it with PUT /v1/trainers/NAME"));
+    };
+    for (what, name, base) in [
+        ("engine", &engine.name, &engine.base_model),
+        ("trainer", &trainer.name, &trainer.base_model),
+    ] {
+        if *base != model.base {
+            let detail = format!("model.base: {what} {name} has {base}, not {}", model.base);
+            return Err(Problem::unprocessable(detail)
+                .remedy(format!("set model.base to {base}, or choose another {what}")));
+        }
+    }
+    Ok(())
+}
+
+async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
+    let mut found = read_jobs::page(conn, Some(id), None, None, 1).await?;
+    found.pop().ok_or_else(|| Problem::not_found("job", id))
+}
+
+/// Lists jobs, newest first.
+#[utoipa::path(
+    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs", params(JobQuery),
+    responses(
+        (status = 200, description = "A page of jobs", body = JobList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Params(query): Params<JobQuery>,
+) -> Result<Json<JobList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    let data = read_jobs::page(&mut conn, None, query.status, query.after, limit).await?;
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|job| job.id);
+    Ok(Json(JobList { data, next }))
+}
+
+/// Reads a job.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "get_job",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 200, description = "The job", body = JobView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Json<JobView>, Problem> {
+    Ok(Json(view(&mut *state.store.acquire().await?, id).await?))
+}
+
+/// Stops claiming work; what is under way finishes.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/pause", tag = "jobs", operation_id = "pause_job",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 200, description = "It is paused", body = JobView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Json<JobView>, Problem> {
+    let from = [JobStatus::Queued, JobStatus::Running];
+    change(&state, id, &from, JobStatus::Paused, EventKind::Paused, "the job was paused").await
+}
+
+/// Goes on where it was paused.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 200, description = "It is running", body = JobView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Json<JobView>, Problem> {
+    let from = [JobStatus::Paused, JobStatus::Queued];
+    change(&state, id, &from, JobStatus::Running, EventKind::Resumed, "the job goes on").await
+}
+
+/// Stops for good; what is under way is dropped.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/cancel", tag = "jobs", operation_id = "cancel_job",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 200, description = "It is cancelled", body = JobView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn cancel(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Json<JobView>, Problem> {
+    let from = [JobStatus::Queued, JobStatus::Running, JobStatus::Paused];
+    let (to, kind) = (JobStatus::Cancelled, EventKind::Cancelled);
+    change(&state, id, &from, to, kind, "the job was cancelled").await
+}
+
+/// Moves a job to another status; one that is there already is left as it is.
+async fn change(
+    state: &AppState,
+    id: JobId,
+    from: &[JobStatus],
+    to: JobStatus,
+    kind: EventKind,
+    message: &str,
+) -> Result<Json<JobView>, Problem> {
+    let mut tx = state.store.begin().await?;
+    let job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    if job.status != to {
+        if !from.contains(&job.status) {
+            let detail = format!("the job is {}, so it cannot become {to}", job.status);
+            return Err(Problem::conflict(detail).remedy("submit its spec as a new job"));
+        }
+        jobs::move_status(&mut tx, id, from, to, None).await?;
+        if to == JobStatus::Cancelled {
+            work_items::cancel_of_job(&mut tx, id).await?;
+        }
+        events::append(&mut tx, id, kind, message, json!({})).await?;
+    }
+    let view = view(&mut tx, id).await?;
+    tx.commit().await.map_err(crate::store::StoreError::from)?;
+    Ok(Json(view))
+}
+
+/// A page of iterations.
+#[derive(Serialize, ToSchema)]
+pub struct IterationList {
+    /// Newest first.
+    data: Vec<IterationView>,
+    /// Pass it as `before` for the next page; null at the end.
+    next: Option<i32>,
+}
+
+/// Which iterations.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct IterationQuery {
+    /// Only those with a smaller number.
+    before: Option<i32>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Lists a job's iterations, newest first.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/iterations", tag = "jobs", operation_id = "list_iterations",
+    params(("id" = JobId, Path), IterationQuery),
+    responses(
+        (status = 200, description = "A page of iterations", body = IterationList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn iterations(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<IterationQuery>,
+) -> Result<Json<IterationList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    view(&mut conn, id).await?;
+    let data = read_jobs::iterations(&mut conn, id, query.before, limit).await?;
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|i| i.index);
+    Ok(Json(IterationList { data, next }))
+}
+
+/// Time series.
+#[derive(Serialize, ToSchema)]
+pub struct MetricList {
+    /// By name, iteration and temperature.
+    data: Vec<Metric>,
+}
+
+/// Which series.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct MetricQuery {
+    /// One series, such as `eval.success`.
+    name: Option<String>,
+}
+
+/// Reads a job's time series.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/metrics", tag = "jobs", operation_id = "list_metrics",
+    params(("id" = JobId, Path), MetricQuery),
+    responses(
+        (status = 200, description = "The series", body = MetricList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn metrics(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<MetricQuery>,
+) -> Result<Json<MetricList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    view(&mut conn, id).await?;
+    let data = read_jobs::metrics(&mut conn, id, query.name.as_deref()).await?;
+    Ok(Json(MetricList { data }))
+}

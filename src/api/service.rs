@@ -1,0 +1,55 @@
+//! Health, metrics and the API's own document.
+
+use axum::{
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+
+use super::{AppState, problem::Problem};
+
+/// The process is alive.
+#[utoipa::path(
+    get, path = "/healthz", tag = "service", operation_id = "healthz",
+    responses((status = 200, description = "Alive", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// The database answers.
+#[utoipa::path(
+    get, path = "/readyz", tag = "service", operation_id = "readyz",
+    responses(
+        (status = 200, description = "Ready", body = String, content_type = "text/plain"),
+        (status = 503, body = Problem, description = "The database does not answer", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
+    let mut conn = state.store.acquire().await?;
+    sqlx::query("select 1").execute(&mut *conn).await.map_err(crate::store::StoreError::from)?;
+    Ok("ready\n")
+}
+
+/// Metrics in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", tag = "service", operation_id = "prometheus",
+    responses((status = 200, description = "Metrics", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn metrics(State(state): State<AppState>) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    (kind, (state.metrics)()).into_response()
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.yaml", tag = "service", operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", body = String, content_type = "application/yaml"))
+)]
+pub(super) async fn openapi() -> Result<Response, Problem> {
+    let yaml = super::openapi_yaml().map_err(|e| {
+        tracing::error!(error = %e, "the document cannot be written");
+        Problem::with_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "the document is broken")
+    })?;
+    Ok(([(header::CONTENT_TYPE, "application/yaml")], yaml).into_response())
+}

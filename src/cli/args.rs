@@ -1,0 +1,223 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{
+    app::{ServiceSettings, default_data_dir},
+    domain::ids::JobId,
+};
+
+/// Trains LLM agents by Natural Language Actor-Critic.
+///
+/// Start with `nlac demo`: it needs nothing and learns in minutes. `nlac serve` runs the service for
+/// your own jobs.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Roles.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service: REST API, page, scheduler, workers, and by default a private Postgres and the
+    /// local engine and trainer.
+    Serve(ServeArgs),
+    /// Set everything up, train the example job, and show what it learnt.
+    Demo(DemoArgs),
+    /// Submit, watch and control jobs of a running service.
+    Jobs(JobsArgs),
+    /// The small CPU engine and trainer by themselves, and the making of their base model.
+    #[command(subcommand)]
+    Local(LocalCommand),
+    /// Bring the database's schema up to date and exit.
+    Migrate(ServeArgs),
+    /// Print the OpenAPI document of the REST API.
+    Openapi,
+}
+
+/// Settings of the service.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Where the API and the page listen.
+    #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
+    pub listen: SocketAddr,
+    /// Where everything is kept: database, adapters, models.
+    #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
+    pub data_dir: PathBuf,
+    /// A Postgres of yours; without it nlac runs a private one under the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Do not run the local engine and trainer.
+    #[arg(long)]
+    pub no_local: bool,
+    /// Compute threads of the local engine and trainer each; they change nothing but the time.
+    #[arg(long, env = "NLAC_THREADS")]
+    pub threads: Option<usize>,
+}
+
+impl From<ServeArgs> for ServiceSettings {
+    fn from(args: ServeArgs) -> Self {
+        let defaults = Self::default();
+        Self {
+            listen: args.listen,
+            data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
+            database_url: args.database_url,
+            local_peers: !args.no_local,
+            threads: args.threads.unwrap_or(defaults.threads).max(1),
+        }
+    }
+}
+
+/// What the demo runs.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Settings of the service.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// Seed of the job; the same seed learns the same.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Exit when the job is done, instead of serving on.
+    #[arg(long)]
+    pub exit: bool,
+    /// Write the outcome as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// What is learnt from what.
+    #[arg(long, value_enum, default_value_t = Algorithm::Nlac)]
+    pub algorithm: Algorithm,
+    /// Switch a part of the method off, to see what it does.
+    #[arg(long, value_enum)]
+    pub ablation: Option<AblationArg>,
+    /// Iterations, instead of the example job's.
+    #[arg(long)]
+    pub iterations: Option<u32>,
+    /// Keep the data of an earlier demo and go on with its job, as after a crash.
+    #[arg(long)]
+    pub resume: bool,
+}
+
+/// Algorithms of the demo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Algorithm {
+    /// Natural Language Actor-Critic.
+    Nlac,
+    /// Imitate one's own successes.
+    RejectionFineTuning,
+}
+
+/// Ablations of the demo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AblationArg {
+    /// The successor model is never trained.
+    UntrainedCritic,
+    /// Each transition is refined by another one's critique.
+    ShuffledCritiques,
+}
+
+/// Control of jobs.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// The service.
+    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470", global = true)]
+    pub server: String,
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: JobsCommand,
+}
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// Submit a job spec.
+    Submit {
+        /// A YAML or JSON file; `-` reads standard input.
+        file: PathBuf,
+    },
+    /// List jobs, newest first.
+    List,
+    /// Show one job.
+    Show {
+        /// Its id.
+        id: JobId,
+    },
+    /// Follow a job until it is over; fails if the job fails.
+    Watch {
+        /// Its id.
+        id: JobId,
+    },
+    /// Stop claiming work; what is under way finishes.
+    Pause {
+        /// Its id.
+        id: JobId,
+    },
+    /// Go on where it was paused.
+    Resume {
+        /// Its id.
+        id: JobId,
+    },
+    /// Stop for good.
+    Cancel {
+        /// Its id.
+        id: JobId,
+    },
+}
+
+/// The local engine and trainer.
+#[derive(Debug, Subcommand)]
+pub enum LocalCommand {
+    /// Serve a model directory with vLLM's protocol, run-time LoRA on.
+    Engine(LocalArgs),
+    /// Train LoRA adapters on a model directory, behind the Tinker API.
+    Trainer {
+        /// What to serve.
+        #[command(flatten)]
+        local: LocalArgs,
+        /// Where states and adapters are saved.
+        #[arg(long, default_value = "checkpoints")]
+        checkpoints: PathBuf,
+    },
+    /// Make the base model that ships, from nothing.
+    Pretrain {
+        /// A directory that does not exist yet.
+        #[arg(long)]
+        out: PathBuf,
+        /// Same seed, same bytes.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Optimizer steps.
+        #[arg(long, default_value_t = 300)]
+        steps: usize,
+        /// Sequences per step.
+        #[arg(long, default_value_t = 96)]
+        batch: usize,
+        /// Compute threads; they change nothing but the time.
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+    },
+}
+
+/// What a local server serves, and where.
+#[derive(Debug, Args)]
+pub struct LocalArgs {
+    /// A Hugging Face model directory; the base model that ships if none is given.
+    #[arg(long)]
+    pub model: Option<PathBuf>,
+    /// The model's name on the wire.
+    #[arg(long, default_value = crate::dev::base_model::NAME)]
+    pub name: String,
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:8471")]
+    pub listen: SocketAddr,
+    /// Compute threads; they change nothing but the time.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+}

@@ -1,0 +1,205 @@
+//! `nlac demo`: everything set up, one job trained, and what came of it.
+
+use std::{path::Path, process::ExitCode, time::Instant};
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    args::{AblationArg, Algorithm, DemoArgs},
+    client::Api,
+    progress, report,
+    serve::until_told,
+};
+use crate::{
+    app::{App, ServiceSettings},
+    domain::{ids::JobId, metric::names},
+    telemetry,
+};
+
+/// The example job; `examples/help-desk.yaml` in the repository.
+const EXAMPLE: &str = include_str!("../../examples/help-desk.yaml");
+
+/// Runs the demo.
+pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
+    telemetry::init_logs("warn");
+    let started = Instant::now();
+    let settings = ServiceSettings::from(args.serve.clone());
+    report::line("starting Postgres, the local engine and the local trainer …");
+    let app = App::start(&settings).await?;
+    let url = format!("http://{}", app.address);
+    report::line(&format!("nlac serves {url}: open it in a browser to watch"));
+    let outcome = tokio::select! {
+        outcome = train(&args, &url, started) => outcome,
+        told = until_told() => told.and(Err("interrupted; `nlac demo --resume` goes on".into())),
+    };
+    if outcome.is_ok() && !args.exit {
+        report::line(&format!("\nstill serving {url}; press Ctrl-C to stop"));
+        until_told().await?;
+    }
+    app.stop().await;
+    outcome
+}
+
+async fn train(args: &DemoArgs, url: &str, started: Instant) -> Result<ExitCode, Failure> {
+    let api = Api::new(url)?;
+    let job = match if args.resume { unfinished(&api).await? } else { None } {
+        Some(job) => job,
+        None => api.post("/v1/jobs", &spec(args)?).await?,
+    };
+    let id: JobId = job["id"].as_str().unwrap_or_default().parse()?;
+    report::line(&format!("job {id}: {}\n", job["spec"]["algorithm"]["kind"]));
+    progress::follow(&api, id).await?;
+    let summary = summarise(&api, id, started.elapsed().as_secs_f64()).await?;
+    print_summary(&summary);
+    print_transition(&api, id).await?;
+    if let Some(file) = &args.report {
+        write_report(file, &summary)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The newest job that is not over.
+async fn unfinished(api: &Api) -> Result<Option<Value>, Failure> {
+    let page = api.get("/v1/jobs?limit=200").await?;
+    let open = |job: &&Value| ["queued", "running"].map(Value::from).contains(&job["status"]);
+    Ok(page["data"].as_array().and_then(|jobs| jobs.iter().find(open).cloned()))
+}
+
+fn spec(args: &DemoArgs) -> Result<Value, Failure> {
+    let mut spec: Value = serde_yaml_ng::from_str(EXAMPLE)?;
+    spec["seed"] = args.seed.into();
+    if let Some(iterations) = args.iterations {
+        spec["budget"]["iterations"] = iterations.into();
+    }
+    match (args.algorithm, args.ablation) {
+        (Algorithm::Nlac, None) => {}
+        (Algorithm::Nlac, Some(AblationArg::UntrainedCritic)) => {
+            spec["algorithm"]["ablation"] = "untrained_critic".into();
+        }
+        (Algorithm::Nlac, Some(AblationArg::ShuffledCritiques)) => {
+            spec["algorithm"]["ablation"] = "shuffled_critiques".into();
+        }
+        (Algorithm::RejectionFineTuning, None) => {
+            spec["algorithm"] = json!({ "kind": "rejection_fine_tuning" });
+        }
+        (Algorithm::RejectionFineTuning, Some(_)) => {
+            return Err("an ablation switches off a part of nlac; leave --algorithm as it is".into());
+        }
+    }
+    Ok(spec)
+}
+
+/// What came of a job, from its metrics.
+async fn summarise(api: &Api, id: JobId, wall_seconds: f64) -> Result<Value, Failure> {
+    let job = api.get(&format!("/v1/jobs/{id}")).await?;
+    let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
+    let empty = Vec::new();
+    let series = metrics["data"].as_array().unwrap_or(&empty);
+    let last = job["spec"]["budget"]["iterations"].as_i64().unwrap_or(0);
+    let total = |name: &str| -> f64 {
+        series.iter().filter(|m| m["name"] == name).filter_map(|m| m["value"].as_f64()).sum()
+    };
+    let at = |name: &str, iteration: i64| -> Vec<&Value> {
+        series
+            .iter()
+            .filter(|m| m["name"] == name && m["iteration"].as_i64() == Some(iteration))
+            .collect()
+    };
+    let quoted = job["spec"]["evaluation"]["temperature"].as_f64();
+    let success = |iteration: i64| {
+        at(names::EVAL_SUCCESS, iteration)
+            .into_iter()
+            .find(|m| m["temperature"].as_f64() == quoted)
+            .and_then(|m| m["value"].as_f64())
+    };
+    let by_temperature = |iteration: i64| -> Value {
+        at(names::EVAL_SUCCESS, iteration)
+            .into_iter()
+            .map(|m| (m["temperature"].to_string(), m["value"].clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let curve: Vec<Value> = series
+        .iter()
+        .filter(|m| m["name"] == names::EVAL_SUCCESS && m["temperature"].as_f64() == quoted)
+        .map(|m| json!([m["iteration"], m["value"]]))
+        .collect();
+    let env_steps = at(names::ENV_STEPS, last).first().map_or(Value::Null, |m| m["value"].clone());
+    Ok(json!({
+        "job": id,
+        "algorithm": job["spec"]["algorithm"]["kind"],
+        "ablation": job["spec"]["algorithm"]["ablation"],
+        "seed": job["spec"]["seed"],
+        "temperature": quoted,
+        "success_before": success(0),
+        "success_after": success(last),
+        "success_before_by_temperature": by_temperature(0),
+        "success_after_by_temperature": by_temperature(last),
+        "evaluation_episodes": job["spec"]["evaluation"]["episodes"],
+        "curve": curve,
+        "iterations": last,
+        "env_steps": env_steps,
+        "optimizer_steps": total(names::OPTIMIZER_STEPS),
+        "generated_tokens": total(names::GENERATED_TOKENS),
+        "prompt_tokens": total(names::PROMPT_TOKENS),
+        "trained_tokens": total(names::TRAINED_TOKENS),
+        "wall_seconds": wall_seconds,
+    }))
+}
+
+fn print_summary(summary: &Value) {
+    let percent =
+        |value: &Value| value.as_f64().map_or("–".into(), |v| format!("{:.1} %", 100.0 * v));
+    let number = |name: &str| summary[name].as_f64().unwrap_or(0.0);
+    let row = |what: &str, value: String| report::line(&format!("  {what:42} {value}"));
+    report::line("\nheld-out success                               before    after");
+    let empty = serde_json::Map::new();
+    let after = summary["success_after_by_temperature"].as_object().unwrap_or(&empty);
+    for (temperature, value) in after {
+        let name = match temperature.as_str() {
+            "0.0" => "greedy".to_owned(),
+            other => format!("temperature {other}"),
+        };
+        let before = percent(&summary["success_before_by_temperature"][temperature]);
+        report::line(&format!("  {name:42} {before:>8} {:>8}", percent(value)));
+    }
+    report::line("what it cost");
+    row("wall time", format!("{:.0} s", number("wall_seconds")));
+    row("iterations", format!("{}", number("iterations")));
+    row("environment steps", format!("{}", number("env_steps")));
+    row("optimizer steps", format!("{}", number("optimizer_steps")));
+    row("tokens generated (prompts read)", {
+        format!("{} ({})", number("generated_tokens"), number("prompt_tokens"))
+    });
+    row("tokens trained on", format!("{}", number("trained_tokens")));
+}
+
+/// One transition whose action the critic changed.
+async fn print_transition(api: &Api, id: JobId) -> Result<(), Failure> {
+    let page = api.get(&format!("/v1/jobs/{id}/transitions?changed=true&limit=1")).await?;
+    let transition = &page["data"][0];
+    let Some(action) = transition["action"].as_str() else { return Ok(()) };
+    let text = |name: &str| transition[name].as_str().unwrap_or("–").to_owned();
+    report::line("\none transition, and what the critic made of it");
+    for message in transition["state"].as_array().into_iter().flatten() {
+        let (role, content) = (&message["role"], &message["content"]);
+        let role = role.as_str().unwrap_or_default();
+        report::line(&format!("  {role:>10}  {}", content.as_str().unwrap_or_default()));
+    }
+    for (name, content) in [
+        ("action", action.to_owned()),
+        ("came next", text("observation")),
+        ("critique", text("critique")),
+        ("refinement", text("refinement")),
+    ] {
+        report::line(&format!("  {name:>10}  {content}"));
+    }
+    Ok(())
+}
+
+fn write_report(file: &Path, summary: &Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(summary)?;
+    std::fs::write(file, text + "\n").map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! A job as it goes: a bar for the phase under way, a line per iteration.
+
+use std::{process::ExitCode, time::Duration};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
+
+use super::{Failure, client::Api, report};
+use crate::domain::{ids::JobId, job::JobStatus, metric::names};
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Follows a job until it is over. Returns failure if the job fails or is cancelled.
+pub async fn follow(api: &Api, job: JobId) -> Result<ExitCode, Failure> {
+    let style = ProgressStyle::with_template("  {msg:34} {bar:30.cyan} {pos}/{len} {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let target = ProgressDrawTarget::stdout_with_hz(8);
+    let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
+    let say = |text: String| bar.suspend(|| report::line(&text));
+    say("iteration  success   critic loss  share of Yes  changed  generated tok/s  trained tok/s".into());
+    let mut after = 0;
+    loop {
+        let view = api.get(&format!("/v1/jobs/{job}")).await?;
+        let events = api.events(job, after).await?;
+        for event in &events {
+            after = event["id"].as_i64().unwrap_or(after);
+            match event["kind"].as_str().unwrap_or_default() {
+                "iteration_finished" => {
+                    say(iteration_line(&view, &event["data"], api, job).await?);
+                }
+                "phase_started" | "published" | "evaluated" | "submitted" | "started" => {}
+                _ => say(format!("  {}", event["message"].as_str().unwrap_or_default())),
+            }
+        }
+        let status: JobStatus = serde_json::from_value(view["status"].clone())?;
+        if status.is_final() && events.is_empty() {
+            bar.finish_and_clear();
+            if status == JobStatus::Succeeded {
+                return Ok(ExitCode::SUCCESS);
+            }
+            let error = view["error"].as_str().unwrap_or_default();
+            return Err(format!("the job is {status}: {error}").into());
+        }
+        let iterations = &view["spec"]["budget"]["iterations"];
+        let (iteration, phase) = (&view["iteration"], view["phase"].as_str().unwrap_or(""));
+        bar.set_length(view["units"].as_u64().unwrap_or(1).max(1));
+        bar.set_position(view["units_done"].as_u64().unwrap_or(0));
+        bar.set_message(format!("{status}: {phase} {iteration} of {iterations}"));
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Success, critic loss, share of Yes, changed refinements, tokens per second.
+async fn iteration_line(
+    view: &Value,
+    data: &Value,
+    api: &Api,
+    job: JobId,
+) -> Result<String, Failure> {
+    let number = |name: &str| data[name].as_f64();
+    let show = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"))
+    };
+    let percent = |value: Option<f64>| {
+        value.map_or_else(|| "–".to_owned(), |v| format!("{:.0} %", 100.0 * v))
+    };
+    let iteration = data["iteration"].as_i64().unwrap_or(0);
+    let metrics = api.get(&format!("/v1/jobs/{job}/metrics")).await?;
+    let empty = Vec::new();
+    let series = metrics["data"].as_array().unwrap_or(&empty);
+    let find = |name: &str, temperature: Option<f64>| {
+        series
+            .iter()
+            .find(|m| {
+                m["name"] == name
+                    && m["iteration"].as_i64() == Some(iteration)
+                    && (temperature.is_none() || m["temperature"].as_f64() == temperature)
+            })
+            .and_then(|m| m["value"].as_f64())
+    };
+    let quoted = view["spec"]["evaluation"]["temperature"].as_f64();
+    let success = find(names::EVAL_SUCCESS, quoted);
+    let per_second = |tokens: Option<f64>, phases: &[&str]| {
+        let seconds: f64 =
+            phases.iter().filter_map(|phase| find(&format!("time.{phase}"), None)).sum();
+        tokens.filter(|_| seconds > 0.0).map(|tokens| tokens / seconds)
+    };
+    Ok(format!(
+        "{iteration:>9}  {:>7}   {:>11}  {:>12}  {:>7}  {:>15}  {:>13}",
+        percent(success),
+        show(number(names::CRITIC_LOSS), 3),
+        percent(number(names::VERDICT_YES)),
+        percent(number(names::REFINEMENT_CHANGED)),
+        show(per_second(number(names::GENERATED_TOKENS), &["collect", "annotate"]), 0),
+        show(per_second(number(names::TRAINED_TOKENS), &["learn"]), 0),
+    ))
+}

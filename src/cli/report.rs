@@ -1,0 +1,18 @@
+//! What is printed: the only place that writes to the terminal.
+
+use std::io::Write;
+
+/// A line on standard output. A closed pipe is not an error.
+pub fn line(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// Text as it is on standard output.
+pub fn raw(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// A sentence on standard error.
+pub fn error(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "nlac: {text}");
+}

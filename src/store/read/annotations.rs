@@ -1,0 +1,204 @@
+//! Everything that was derived from one transition, each text with its provenance.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        annotation::{PredictionUse, TargetStatus, Verdict},
+        generation::{FinishReason, Role, Weights},
+        ids::{
+            CheckpointId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId,
+            TransitionId,
+        },
+    },
+    store::StoreError,
+};
+
+/// What made a text.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct Provenance {
+    /// The generation.
+    pub generation_id: GenerationId,
+    /// The part played.
+    pub role: Role,
+    /// The weights that played it.
+    pub weights: Weights,
+    /// The checkpoint behind them; null for the base model.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// The model name that the engine echoed.
+    pub model: String,
+    /// The engine.
+    pub engine: String,
+    /// Content hash of the prompt template.
+    pub prompt_hash: String,
+    /// The request's seed.
+    pub seed: i64,
+    /// Sampling temperature.
+    pub temperature: f32,
+    /// Tokens of the prompt.
+    pub prompt_tokens: i32,
+    /// Tokens written.
+    pub token_ids: Vec<i32>,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// When it was stored.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+}
+
+/// A predicted future.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct PredictionView {
+    /// Its id.
+    pub id: PredictionId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// For a critique, or inside a target.
+    pub purpose: PredictionUse,
+    /// Refinement round.
+    pub round: i32,
+    /// Its number among the round's futures.
+    pub ordinal: i32,
+    /// The action whose future it is.
+    pub action: String,
+    /// The text.
+    pub text: String,
+    /// What made it.
+    #[sqlx(flatten)]
+    pub provenance: Provenance,
+}
+
+/// A language Bellman target.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct TargetView {
+    /// Its id.
+    pub id: TargetId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// a', sampled anew at the next state; null at endings.
+    pub next_action: Option<String>,
+    /// The prediction it bootstraps from; null at endings.
+    pub next_prediction_id: Option<PredictionId>,
+    /// Whether it was trained on.
+    pub status: TargetStatus,
+    /// The text.
+    pub text: String,
+    /// What made it.
+    #[sqlx(flatten)]
+    pub provenance: Provenance,
+}
+
+/// A critique.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct CritiqueView {
+    /// Its id.
+    pub id: CritiqueId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// Refinement round.
+    pub round: i32,
+    /// The action judged.
+    pub action: String,
+    /// The futures it read.
+    pub prediction_ids: Vec<PredictionId>,
+    /// Optimal or not.
+    pub verdict: Verdict,
+    /// The text.
+    pub text: String,
+    /// What made it.
+    #[sqlx(flatten)]
+    pub provenance: Provenance,
+}
+
+/// A refined action.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct RefinementView {
+    /// Its id.
+    pub id: RefinementId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// Refinement round.
+    pub round: i32,
+    /// The critique it follows.
+    pub critique_id: CritiqueId,
+    /// The environment can read it.
+    pub valid: bool,
+    /// The environment would see another action than before.
+    pub changed: bool,
+    /// The text.
+    pub text: String,
+    /// What made it.
+    #[sqlx(flatten)]
+    pub provenance: Provenance,
+}
+
+/// Everything that was derived from a transition, oldest first.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Annotations {
+    /// Futures.
+    pub predictions: Vec<PredictionView>,
+    /// Bellman targets.
+    pub targets: Vec<TargetView>,
+    /// Verdicts.
+    pub critiques: Vec<CritiqueView>,
+    /// Rewritten actions.
+    pub refinements: Vec<RefinementView>,
+}
+
+/// Reads everything that was derived from a transition.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_transition(
+    conn: &mut PgConnection,
+    id: TransitionId,
+) -> Result<Annotations, StoreError> {
+    let predictions = sqlx::query_as(
+        "-- read::annotations::predictions
+         select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
+             g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
+             g.created_at, g.text, x.id, i.index as iteration, x.purpose, x.round, x.ordinal,
+             x.action
+         from predictions x join generations g on g.id = x.generation_id
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+    );
+    let targets = sqlx::query_as(
+        "-- read::annotations::targets
+         select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
+             g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
+             g.created_at, g.text, x.id, i.index as iteration, x.next_prediction_id, x.status,
+             n.text as next_action
+         from targets x join generations g on g.id = x.generation_id
+         join iterations i on i.id = x.iteration_id
+         left join generations n on n.id = x.next_action_generation_id
+         where x.transition_id = $1 order by x.id",
+    );
+    let critiques = sqlx::query_as(
+        "-- read::annotations::critiques
+         select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
+             g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
+             g.created_at, g.text, x.id, i.index as iteration, x.round, x.action,
+             x.prediction_ids, x.verdict
+         from critiques x join generations g on g.id = x.generation_id
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+    );
+    let refinements = sqlx::query_as(
+        "-- read::annotations::refinements
+         select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
+             g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
+             g.created_at, g.text, x.id, i.index as iteration, x.round, x.critique_id, x.valid,
+             x.changed
+         from refinements x join generations g on g.id = x.generation_id
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+    );
+    Ok(Annotations {
+        predictions: predictions.bind(id).fetch_all(&mut *conn).await?,
+        targets: targets.bind(id).fetch_all(&mut *conn).await?,
+        critiques: critiques.bind(id).fetch_all(&mut *conn).await?,
+        refinements: refinements.bind(id).fetch_all(conn).await?,
+    })
+}

@@ -1,0 +1,291 @@
+//! Jobs and what belongs to them as a whole.
+
+use serde::Serialize;
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        checkpoint::CheckpointRole,
+        event::EventKind,
+        ids::{CheckpointId, IterationId, JobId},
+        job::{JobStatus, Phase},
+        metric::Metric,
+        spec::JobSpec,
+    },
+    store::StoreError,
+};
+
+/// A job as it is shown.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// What was asked for.
+    #[schema(value_type = JobSpec)]
+    pub spec: Json<JobSpec>,
+    /// Why it failed, with the remedy.
+    pub error: Option<String>,
+    /// The iteration that is under way, or the last one.
+    pub iteration: Option<i32>,
+    /// Its phase.
+    pub phase: Option<Phase>,
+    /// Units of work of the phase that are done.
+    pub units_done: Option<i64>,
+    /// Units of work of the phase.
+    pub units: Option<i64>,
+    /// Success on held-out episodes of the untrained adapter, at the spec's temperature.
+    pub success_before: Option<f64>,
+    /// The newest such success.
+    pub success: Option<f64>,
+    /// When it was accepted.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+    /// When its first work was planned.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<OffsetDateTime>,
+    /// When it reached a final status.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<OffsetDateTime>,
+}
+
+/// Jobs, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    one: Option<JobId>,
+    status: Option<JobStatus>,
+    after: Option<JobId>,
+    limit: i64,
+) -> Result<Vec<JobView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::jobs::page
+         select j.id, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
+             i.index as iteration, i.phase, u.done as units_done, u.total as units,
+             before.value as success_before, newest.value as success
+         from jobs j
+         left join lateral (
+             select id, index, phase from iterations where job_id = j.id order by index desc limit 1
+         ) i on true
+         left join lateral (
+             select count(*) filter (where state = 'done') as done, count(*) as total
+             from work_items where iteration_id = i.id and phase = i.phase
+         ) u on true
+         left join metrics before on before.job_id = j.id and before.name = 'eval.success'
+             and before.iteration = 0
+             and before.temperature = (j.spec #>> '{evaluation,temperature}')::real
+         left join lateral (
+             select value from metrics where job_id = j.id and name = 'eval.success'
+                 and temperature = (j.spec #>> '{evaluation,temperature}')::real
+             order by iteration desc limit 1
+         ) newest on true
+         where ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
+             and ($3::uuid is null or j.id < $3)
+         order by j.id desc limit $4",
+    )
+    .bind(one)
+    .bind(status)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// An iteration as it is shown.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct IterationView {
+    /// Its id.
+    pub id: IterationId,
+    /// Its number; 0 is the untrained adapter.
+    pub index: i32,
+    /// What is under way.
+    pub phase: Phase,
+    /// Units of work of the phase that wait or are under way.
+    pub units_open: i64,
+    /// Those that are done.
+    pub units_done: i64,
+    /// When it was planned.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: OffsetDateTime,
+    /// When its last phase ended.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<OffsetDateTime>,
+}
+
+/// A job's iterations, newest first, those before `before`.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn iterations(
+    conn: &mut PgConnection,
+    job: JobId,
+    before: Option<i32>,
+    limit: i64,
+) -> Result<Vec<IterationView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::jobs::iterations
+         select i.id, i.index, i.phase, i.started_at, i.finished_at,
+             count(w.id) filter (where w.state in ('ready', 'leased')) as units_open,
+             count(w.id) filter (where w.state = 'done') as units_done
+         from iterations i
+         left join work_items w on w.iteration_id = i.id and w.phase = i.phase
+         where i.job_id = $1 and ($2::int is null or i.index < $2)
+         group by i.id order by i.index desc limit $3",
+    )
+    .bind(job)
+    .bind(before)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+#[derive(sqlx::FromRow)]
+struct MetricRow {
+    name: String,
+    iteration: i32,
+    temperature: f32,
+    value: f64,
+}
+
+/// A job's time series, by name, iteration and temperature.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn metrics(
+    conn: &mut PgConnection,
+    job: JobId,
+    name: Option<&str>,
+) -> Result<Vec<Metric>, StoreError> {
+    let rows: Vec<MetricRow> = sqlx::query_as(
+        "-- read::jobs::metrics
+         select name, iteration, temperature, value from metrics
+         where job_id = $1 and ($2::text is null or name = $2)
+         order by name, iteration, temperature",
+    )
+    .bind(job)
+    .bind(name)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Metric {
+            name: row.name,
+            iteration: row.iteration,
+            temperature: (row.temperature >= 0.0).then_some(row.temperature),
+            value: row.value,
+        })
+        .collect())
+}
+
+/// An event as it is sent.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct EventView {
+    /// Its place in the log; SSE's event id.
+    pub id: i64,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub at: OffsetDateTime,
+    /// What kind.
+    pub kind: EventKind,
+    /// One sentence for people.
+    pub message: String,
+    /// The same for programs.
+    #[schema(value_type = Object)]
+    pub data: serde_json::Value,
+}
+
+/// A job's events, oldest first, those after `after`.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn events(
+    conn: &mut PgConnection,
+    job: JobId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<EventView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::jobs::events
+         select id, at, kind, message, data from events
+         where job_id = $1 and id > $2 order by id limit $3",
+    )
+    .bind(job)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// A checkpoint as it is shown.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct CheckpointView {
+    /// Its id.
+    pub id: CheckpointId,
+    /// Its job.
+    pub job_id: JobId,
+    /// Online or target.
+    pub role: CheckpointRole,
+    /// Its number: the iteration's index.
+    pub version: i32,
+    /// The name that engines know it by.
+    pub name: String,
+    /// Directory of its PEFT files.
+    pub path: String,
+    /// Of its tensors, hex.
+    pub sha256: String,
+    /// What it was made from.
+    pub parents: Vec<CheckpointId>,
+    /// Optimizer steps taken up to it.
+    pub optimizer_steps: i32,
+    /// Success on held-out episodes at the spec's temperature, where it was evaluated.
+    pub success: Option<f64>,
+    /// When it was recorded.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+    /// When it could be used.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub published_at: Option<OffsetDateTime>,
+}
+
+/// Checkpoints, newest first: of a job, or one by its id.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn checkpoints(
+    conn: &mut PgConnection,
+    job: Option<JobId>,
+    one: Option<CheckpointId>,
+    after: Option<CheckpointId>,
+    limit: i64,
+) -> Result<Vec<CheckpointView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::jobs::checkpoints
+         select c.*, m.value as success
+         from checkpoints c join jobs j on j.id = c.job_id
+         left join metrics m on c.role = 'online' and m.job_id = c.job_id and m.name = 'eval.success'
+             and m.iteration = c.version
+             and m.temperature = (j.spec #>> '{evaluation,temperature}')::real
+         where ($1::uuid is null or c.job_id = $1) and ($2::uuid is null or c.id = $2)
+             and ($3::uuid is null or c.id < $3)
+         order by c.id desc limit $4",
+    )
+    .bind(job)
+    .bind(one)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
