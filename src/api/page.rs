@@ -12,7 +12,12 @@ use axum::{
 
 use super::{AppState, extract::Id, problem::Problem};
 use crate::{
-    domain::{annotation::Verdict, ids::JobId, job::JobStatus, metric::{Metric, names}},
+    domain::{
+        annotation::Verdict,
+        ids::JobId,
+        job::JobStatus,
+        metric::{Metric, names},
+    },
     store::read::{
         experience::{self, TransitionFilter, TransitionView},
         jobs::{self as read_jobs, JobView},
@@ -162,7 +167,9 @@ async fn jobs(state: &AppState) -> Result<ListLive, Problem> {
             progress: progress(&job),
             before: percent(job.success_before),
             now: percent(job.success),
-            started: job.created_at.date().to_string() + " " + &job.created_at.time().to_string()[..5],
+            started: job.created_at.date().to_string()
+                + " "
+                + &job.created_at.time().to_string()[..5],
         })
         .collect();
     Ok(ListLive { jobs })

@@ -89,8 +89,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // `Json` sets its own content type; the problem's must win.
         let mut response = (status, Json(self)).into_response();
         let kind = header::HeaderValue::from_static("application/problem+json");
@@ -109,7 +108,8 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "a request failed at the database");
         let status = StatusCode::SERVICE_UNAVAILABLE;
-        Self::new(status, "the database did not answer").remedy("try again; see /readyz and the log")
+        Self::new(status, "the database did not answer")
+            .remedy("try again; see /readyz and the log")
     }
 }
 
@@ -118,10 +118,7 @@ pub(super) async fn no_such_route(uri: axum::http::Uri) -> Problem {
         .remedy("see /openapi.yaml for what there is")
 }
 
-pub(super) async fn no_such_method(
-    method: axum::http::Method,
-    uri: axum::http::Uri,
-) -> Problem {
+pub(super) async fn no_such_method(method: axum::http::Method, uri: axum::http::Uri) -> Problem {
     let detail = format!("{} does not take {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).remedy("see /openapi.yaml")
 }

@@ -77,9 +77,8 @@ impl App {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| AppError::Listen { address, source })?;
-        let address = listener
-            .local_addr()
-            .map_err(|source| AppError::Listen { address, source })?;
+        let address =
+            listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
         let data = &settings.data_dir;
         let failed = |path: &std::path::Path| {
             let path = path.display().to_string();
@@ -88,9 +87,7 @@ impl App {
         let adapters = data.join("adapters");
         std::fs::create_dir_all(&adapters).map_err(failed(&adapters))?;
         let (postgres, options) = match &settings.database_url {
-            Some(url) => {
-                (None, PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?)
-            }
+            Some(url) => (None, PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?),
             None => {
                 let postgres = Postgres::start(&data.join("postgres"), true).await?;
                 let options = postgres.options().clone();

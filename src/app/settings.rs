@@ -38,7 +38,8 @@ pub fn default_data_dir() -> PathBuf {
     if nix::unistd::Uid::effective().is_root() {
         return PathBuf::from("/var/lib/nlac");
     }
-    std::env::var_os("HOME").map_or_else(|| PathBuf::from(".nlac"), |h| PathBuf::from(h).join(".nlac"))
+    std::env::var_os("HOME")
+        .map_or_else(|| PathBuf::from(".nlac"), |h| PathBuf::from(h).join(".nlac"))
 }
 
 /// Engine and trainer take turns, so each may use the cores; beyond four a tiny model gains nothing.

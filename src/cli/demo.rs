@@ -84,7 +84,9 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
             spec["algorithm"] = json!({ "kind": "rejection_fine_tuning" });
         }
         (Algorithm::RejectionFineTuning, Some(_)) => {
-            return Err("an ablation switches off a part of nlac; leave --algorithm as it is".into());
+            return Err(
+                "an ablation switches off a part of nlac; leave --algorithm as it is".into()
+            );
         }
     }
     Ok(spec)
@@ -200,6 +202,7 @@ async fn print_transition(api: &Api, id: JobId) -> Result<(), Failure> {
 
 fn write_report(file: &Path, summary: &Value) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(summary)?;
-    std::fs::write(file, text + "\n").map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    std::fs::write(file, text + "\n")
+        .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     Ok(())
 }

@@ -56,7 +56,8 @@ fn read_spec(file: &Path) -> Result<Value, Failure> {
     } else {
         text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {named}: {e}"))?;
     }
-    serde_yaml_ng::from_str(&text).map_err(|e| format!("{named} is neither YAML nor JSON: {e}").into())
+    serde_yaml_ng::from_str(&text)
+        .map_err(|e| format!("{named} is neither YAML nor JSON: {e}").into())
 }
 
 fn percent(value: &Value) -> String {
@@ -64,7 +65,10 @@ fn percent(value: &Value) -> String {
 }
 
 fn table(jobs: &[Value]) {
-    report::line(&format!("{:36}  {:20}  {:10}  {:>9}  success", "id", "name", "status", "iteration"));
+    report::line(&format!(
+        "{:36}  {:20}  {:10}  {:>9}  success",
+        "id", "name", "status", "iteration"
+    ));
     for job in jobs {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         report::line(&format!(

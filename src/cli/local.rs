@@ -37,7 +37,11 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
             let mut options = TrainerOptions::new(model_dir(&local)?, &local.name, checkpoints);
             options.threads = local.threads;
             let listener = listen(local.listen).await?;
-            report::line(&format!("trainer of {} at http://{}", local.name, listener.local_addr()?));
+            report::line(&format!(
+                "trainer of {} at http://{}",
+                local.name,
+                listener.local_addr()?
+            ));
             trainer::serve(listener, options, told()).await?;
         }
         LocalCommand::Pretrain { out, seed, steps, batch, threads } => {
@@ -49,7 +53,10 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn train(out: &std::path::Path, options: pretrain::Options) -> Result<f32, pretrain::PretrainError> {
+fn train(
+    out: &std::path::Path,
+    options: pretrain::Options,
+) -> Result<f32, pretrain::PretrainError> {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(options.steps as u64).with_style(style);

@@ -18,7 +18,8 @@ pub async fn follow(api: &Api, job: JobId) -> Result<ExitCode, Failure> {
     let target = ProgressDrawTarget::stdout_with_hz(8);
     let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
     let say = |text: String| bar.suspend(|| report::line(&text));
-    say("iteration  success   critic loss  share of Yes  changed  generated tok/s  trained tok/s".into());
+    say("iteration  success   critic loss  share of Yes  changed  generated tok/s  trained tok/s"
+        .into());
     let mut after = 0;
     loop {
         let view = api.get(&format!("/v1/jobs/{job}")).await?;

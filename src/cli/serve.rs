@@ -17,7 +17,11 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn,nlac=info");
     let settings = ServiceSettings::from(args);
     let app = App::start(&settings).await?;
-    report::line(&format!("nlac serves http://{} (data in {})", app.address, settings.data_dir.display()));
+    report::line(&format!(
+        "nlac serves http://{} (data in {})",
+        app.address,
+        settings.data_dir.display()
+    ));
     until_told().await?;
     report::line("stopping: what is under way finishes or is given back");
     app.stop().await;

@@ -4,7 +4,10 @@
 use std::{
     fs,
     io::Write,
-    os::unix::{fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown}, process::CommandExt},
+    os::unix::{
+        fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -288,8 +291,7 @@ fn reachable(data: &Path, account: &Account) -> Result<(), PostgresError> {
 
 /// PG_BIN_DIR, then those of the cluster's own major version, then PATH, then the newest installed.
 fn find_binaries(data: &Path) -> Result<PathBuf, PostgresError> {
-    let complete =
-        |bin: &PathBuf| bin.join("initdb").exists() && bin.join("postgres").exists();
+    let complete = |bin: &PathBuf| bin.join("initdb").exists() && bin.join("postgres").exists();
     let mut found: Vec<PathBuf> = Vec::new();
     found.extend(std::env::var_os("PG_BIN_DIR").map(PathBuf::from));
     for path in std::env::var_os("PATH").iter().flat_map(std::env::split_paths) {
@@ -297,17 +299,18 @@ fn find_binaries(data: &Path) -> Result<PathBuf, PostgresError> {
         let real = fs::canonicalize(path.join("initdb")).ok();
         found.extend(real.and_then(|p| Some(p.parent()?.to_owned())));
     }
-    let mut installed: Vec<(u32, PathBuf)> = ["/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt"]
-        .into_iter()
-        .filter_map(|root| fs::read_dir(root).ok())
-        .flatten()
-        .flatten()
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let digits: String = name.chars().filter(char::is_ascii_digit).collect();
-            (digits.parse().unwrap_or(0), entry.path().join("bin"))
-        })
-        .collect();
+    let mut installed: Vec<(u32, PathBuf)> =
+        ["/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt"]
+            .into_iter()
+            .filter_map(|root| fs::read_dir(root).ok())
+            .flatten()
+            .flatten()
+            .map(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+                (digits.parse().unwrap_or(0), entry.path().join("bin"))
+            })
+            .collect();
     installed.sort();
     found.extend(installed.into_iter().rev().map(|(_, bin)| bin));
     found.retain(complete);

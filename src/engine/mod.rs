@@ -116,7 +116,9 @@ impl EngineError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Net { source, .. } => match source {
-                NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => true,
+                NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => {
+                    true
+                }
                 NetError::Status { status, .. } => matches!(status, 408 | 429 | 500 | 502..=504),
                 NetError::Decode { .. } => false,
             },

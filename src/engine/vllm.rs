@@ -11,9 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::{
     Adapter, Completion, Engine, EngineError, EngineInfo, Request,
-    wire::{
-        CompletionAnswer, CompletionBody, LoadBody, Models, TokenizeBody, Tokenized, Version,
-    },
+    wire::{CompletionAnswer, CompletionBody, LoadBody, Models, TokenizeBody, Tokenized, Version},
 };
 use crate::{
     domain::{generation::FinishReason, message::Message},
@@ -60,7 +58,12 @@ impl Vllm {
     ///
     /// # Errors
     /// An HTTP client that cannot be built.
-    pub fn new(name: &str, url: &str, base_model: &str, limits: Limits) -> Result<Self, EngineError> {
+    pub fn new(
+        name: &str,
+        url: &str,
+        base_model: &str,
+        limits: Limits,
+    ) -> Result<Self, EngineError> {
         let http = Client::new(url)
             .map_err(|source| EngineError::Net { engine: name.to_owned(), source })?;
         Ok(Self {

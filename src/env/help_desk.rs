@@ -31,10 +31,10 @@ macro_rules! words {
 words!(/// What a customer wants.
     Kind { Refund = "refund", Exchange = "exchange", Upgrade = "upgrade", Cancel = "cancel" });
 words!(/// What the form has room for.
-    Field {
-        Name = "name", Email = "email", Order = "order", Item = "item", Size = "size",
-        Reason = "reason", Card = "card", Date = "date",
-    });
+Field {
+    Name = "name", Email = "email", Order = "order", Item = "item", Size = "size",
+    Reason = "reason", Card = "card", Date = "date",
+});
 
 impl Kind {
     /// What the form must hold, in the order in which its absence is named.

@@ -14,7 +14,9 @@ const HEAD: usize = 2000;
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
     /// No connection: nothing was sent.
-    #[error("cannot reach {peer}: {reason}; check that it is running and that its address is right")]
+    #[error(
+        "cannot reach {peer}: {reason}; check that it is running and that its address is right"
+    )]
     Connect {
         /// The peer's URL, without secrets.
         peer: String,
@@ -102,7 +104,11 @@ impl Client {
     ///
     /// # Errors
     /// See [`NetError`].
-    pub async fn get<T: DeserializeOwned>(&self, path: &str, deadline: Duration) -> Result<T, NetError> {
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<T, NetError> {
         self.decode(&self.send(self.http.get(self.url(path)), deadline).await?)
     }
 
@@ -214,8 +220,10 @@ pub async fn retry<T, E, F: Future<Output = Result<T, E>>>(
         match call().await {
             Err(error) if attempt < attempts && transient(&error) => {
                 let jitter = rand::rng().random_range(0.5..1.5);
-                tokio::time::sleep(pause.mul_f64(jitter * f64::from(1_u32 << (attempt - 1).min(10))))
-                    .await;
+                tokio::time::sleep(
+                    pause.mul_f64(jitter * f64::from(1_u32 << (attempt - 1).min(10))),
+                )
+                .await;
                 attempt += 1;
             }
             outcome => return outcome,

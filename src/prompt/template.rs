@@ -158,8 +158,7 @@ impl Template {
         action: Option<&str>,
         variables: &serde_json::Value,
     ) -> Result<Vec<Message>, PromptError> {
-        let refused =
-            |reason: String| PromptError::Render { file: self.file.clone(), reason };
+        let refused = |reason: String| PromptError::Render { file: self.file.clone(), reason };
         let given = variables.as_object().into_iter().flat_map(|o| o.keys());
         if let Some(odd) = given.clone().find(|name| !self.variables.contains(name)) {
             return Err(refused(format!("{odd} is not among its variables")));

@@ -155,14 +155,9 @@ async fn act_out(
     Ok(())
 }
 
-async fn act(
-    stage: &Stage<'_>,
-    state: &[Message],
-    seed: &SeedPath,
-) -> Result<Generation, Fault> {
+async fn act(stage: &Stage<'_>, state: &[Message], seed: &SeedPath) -> Result<Generation, Fault> {
     let template = stage.cast.prompts.policy();
-    let messages =
-        template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
     let sampling = crate::domain::spec::SamplingSpec {
         temperature: stage.temperature,
         max_tokens: stage.rollout.max_tokens,

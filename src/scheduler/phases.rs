@@ -67,8 +67,11 @@ pub fn units(spec: &JobSpec, index: u32, phase: Phase) -> Vec<Payload> {
                 }
             }
             let all = temperatures.into_iter().flat_map(|temperature| {
-                pieces(episodes, HELD_OUT)
-                    .map(move |(first, count)| Payload::Evaluate { temperature, first, count })
+                pieces(episodes, HELD_OUT).map(move |(first, count)| Payload::Evaluate {
+                    temperature,
+                    first,
+                    count,
+                })
             });
             all.collect()
         }

@@ -9,8 +9,8 @@ use crate::{
     domain::{
         event::EventKind,
         ids::IterationId,
-        job::{Iteration, Job, JobStatus, Phase},
         ids::JobId,
+        job::{Iteration, Job, JobStatus, Phase},
         metric::{Metric, names},
     },
     store::{StoreError, episodes, events, iterations, jobs, metrics, replay, work_items},

@@ -108,3 +108,28 @@ pub async fn set_published(conn: &mut PgConnection, id: CheckpointId) -> Result<
     .await?;
     Ok(())
 }
+
+/// Which of these adapters nothing will ask for again: older versions of a job, and all of jobs that
+/// are over.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn unused(
+    conn: &mut PgConnection,
+    names: &[String],
+    job: JobId,
+    oldest: i32,
+) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- checkpoints::unused
+         select c.name from checkpoints c join jobs j on j.id = c.job_id
+         where c.name = any($1)
+             and ((c.job_id = $2 and c.version < $3)
+                  or j.status in ('succeeded', 'failed', 'cancelled'))",
+    )
+    .bind(names)
+    .bind(job)
+    .bind(oldest)
+    .fetch_all(conn)
+    .await?)
+}

@@ -44,7 +44,9 @@ pub enum StoreError {
     #[error("the database's disk is full: {0}; free space and resume the job")]
     DiskFull(String),
     /// The schema is newer than this program.
-    #[error("the database was made by a newer nlac: {0}; install that version, or use another database")]
+    #[error(
+        "the database was made by a newer nlac: {0}; install that version, or use another database"
+    )]
     Schema(#[from] sqlx::migrate::MigrateError),
     /// Anything else.
     #[error("database: {0}")]

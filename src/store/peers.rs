@@ -58,7 +58,10 @@ pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Resul
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn put_trainer(conn: &mut PgConnection, trainer: &TrainerRecord) -> Result<(), StoreError> {
+pub async fn put_trainer(
+    conn: &mut PgConnection,
+    trainer: &TrainerRecord,
+) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_trainer
          insert into trainers (name, kind, url, base_model) values ($1, $2, $3, $4)

@@ -5,8 +5,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 /// Logs to standard error: `NLAC_LOG` filters (default `warn`), `NLAC_LOG_FORMAT=json` for machines.
 pub fn init_logs(default: &str) {
-    let filter =
-        EnvFilter::try_from_env("NLAC_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let filter = EnvFilter::try_from_env("NLAC_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let json = std::env::var("NLAC_LOG_FORMAT").is_ok_and(|format| format == "json");
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second initialisation, in tests, keeps the first.

@@ -48,7 +48,11 @@ impl Tinker {
         TrainerError::Net { trainer: self.name.to_string(), source }
     }
 
-    async fn submit(&self, operation: &str, body: &impl Serialize) -> Result<Submitted, TrainerError> {
+    async fn submit(
+        &self,
+        operation: &str,
+        body: &impl Serialize,
+    ) -> Result<Submitted, TrainerError> {
         let path = format!("/api/v1/{operation}");
         self.http.post(&path, body, SUBMIT).await.map_err(|e| self.net(e))
     }
@@ -161,7 +165,11 @@ impl Trainer for Tinker {
 }
 
 impl Tinker {
-    async fn submit_plain(&self, operation: &str, body: &impl Serialize) -> Result<(), TrainerError> {
+    async fn submit_plain(
+        &self,
+        operation: &str,
+        body: &impl Serialize,
+    ) -> Result<(), TrainerError> {
         let path = format!("/api/v1/{operation}");
         self.http.post_bytes(&path, body, SUBMIT).await.map(|_| ()).map_err(|e| self.net(e))
     }

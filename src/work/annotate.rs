@@ -13,9 +13,7 @@ use crate::{
         spec::{AlgorithmSpec, NlacSpec, RejectionSpec},
         work::Lease,
     },
-    store::{
-        StoreError, annotations, generations, replay, training, transitions, work_items,
-    },
+    store::{StoreError, annotations, generations, replay, training, transitions, work_items},
 };
 
 /// Examples of slice c are numbered from `c * SLICE` on, so that slices need not know of each other.

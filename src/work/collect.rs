@@ -17,15 +17,11 @@ use crate::{
 
 impl Worker {
     /// Plays episodes with the adapter of the iteration before; their steps enter replay.
-    pub(super) async fn collect(
-        &self,
-        lease: &Lease,
-        first: u32,
-        count: u32,
-    ) -> Result<(), Fault> {
+    pub(super) async fn collect(&self, lease: &Lease, first: u32, count: u32) -> Result<(), Fault> {
         let scene = self.scene(lease, |iteration| iteration.index - 1).await?;
         let temperature = scene.job.spec.rollout.temperature;
-        let played = self.play_many(&scene, Split::Train, "collect", temperature, first, count).await?;
+        let played =
+            self.play_many(&scene, Split::Train, "collect", temperature, first, count).await?;
 
         let (mut rows, mut steps, mut entrants) = (Vec::new(), Vec::new(), Vec::new());
         let mut texts = Vec::new();

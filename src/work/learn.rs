@@ -134,10 +134,8 @@ impl Worker {
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
             created_at: self.clock.now(),
         };
-        let losses: Vec<_> = examples
-            .iter()
-            .filter_map(|e| Some((e, *learnt.first_losses.get(&e.id)?)))
-            .collect();
+        let losses: Vec<_> =
+            examples.iter().filter_map(|e| Some((e, *learnt.first_losses.get(&e.id)?))).collect();
         let critic: Vec<_> = losses
             .iter()
             .filter(|(e, _)| e.objective == Objective::Critic)
@@ -205,11 +203,7 @@ struct Learnt {
 }
 
 /// Mean cross entropy per token over the examples of one objective.
-fn mean_loss(
-    examples: &[&TrainingExample],
-    losses: &[f32],
-    objective: Objective,
-) -> Option<f32> {
+fn mean_loss(examples: &[&TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
     let (mut sum, mut tokens) = (0.0, 0.0);
     for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
         let length = example.completion_tokens.len() as f32;

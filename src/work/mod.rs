@@ -13,7 +13,11 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    domain::{clock::Clock, fault::Fault, work::{Lease, Payload}},
+    domain::{
+        clock::Clock,
+        fault::Fault,
+        work::{Lease, Payload},
+    },
     queue::Handler,
     store::Store,
 };

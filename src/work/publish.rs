@@ -117,18 +117,25 @@ impl Worker {
         scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
     }
 
-    /// Unloads what nothing uses any more. Files stay: they are the checkpoints.
+    /// Unloads what nothing uses any more: versions that were followed twice, and adapters of jobs that
+    /// are over. Files stay: they are the checkpoints.
     async fn retire(&self, scene: &Scene) {
-        let Ok(mut conn) = self.store.acquire().await else { return };
-        for &role in CheckpointRole::ALL {
-            let version = scene.iteration.index - 2;
-            let old = checkpoints::version(&mut conn, scene.job.id, role, version).await;
-            if let Ok(Some(old)) = old
-                && let Err(error) = scene.engine.unload(&old.name).await
-            {
-                // It takes a slot and nothing else; the next publication tries its own.
-                tracing::warn!(%error, adapter = old.name, "an old adapter stays loaded");
+        let old = match self.unused(scene).await {
+            Ok(old) => old,
+            // They take slots and nothing else; the next publication tries again.
+            Err(fault) => return tracing::warn!(%fault, "old adapters stay loaded"),
+        };
+        for name in old {
+            if let Err(error) = scene.engine.unload(&name).await {
+                tracing::warn!(%error, adapter = name, "an old adapter stays loaded");
             }
         }
+    }
+
+    async fn unused(&self, scene: &Scene) -> Result<Vec<String>, Fault> {
+        let loaded = scene.engine.check().await.map_err(|e| e.fault())?.models;
+        let mut conn = self.store.acquire().await?;
+        let oldest = scene.iteration.index - 1;
+        Ok(checkpoints::unused(&mut conn, &loaded, scene.job.id, oldest).await?)
     }
 }

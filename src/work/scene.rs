@@ -45,9 +45,9 @@ impl Scene {
     /// Everybody who may speak.
     pub fn cast(&self) -> Result<Cast<'_>, Fault> {
         let published = |checkpoint: &Option<Checkpoint>| {
-            let checkpoint = checkpoint
-                .as_ref()
-                .ok_or_else(|| Fault::Fail("the adapters of this iteration are not there".into()))?;
+            let checkpoint = checkpoint.as_ref().ok_or_else(|| {
+                Fault::Fail("the adapters of this iteration are not there".into())
+            })?;
             let path = PathBuf::from(&checkpoint.path);
             let adapter = Adapter { name: checkpoint.name.clone(), path };
             Ok::<_, Fault>(Published { checkpoint_id: checkpoint.id, adapter })
@@ -72,8 +72,7 @@ impl Worker {
         let mut conn = self.store.acquire().await?;
         let gone = || Fault::Fail("the job or its iteration is gone".into());
         let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
-        let iteration =
-            iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
+        let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
         let version = version(&iteration);
         let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
         let online = checkpoints::version(&mut conn, job.id, online, version).await?;

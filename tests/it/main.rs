@@ -1,1 +1,13 @@
+//! Integration tests: real Postgres, real HTTP, the real embedded model.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
+mod api;
+mod base_model;
+mod contract;
+mod crash;
+mod layering;
+mod nlac;
+mod peers;
+mod postgres;
+mod queue;
+mod support;

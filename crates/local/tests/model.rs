@@ -156,7 +156,8 @@ fn a_cache_gives_what_a_whole_pass_gives_bit_for_bit() {
     copy.append(&config, &cache.export(&config, 16..48));
     assert_eq!(copy.len(), 48);
     let rest = &tokens[48..];
-    let batch = &mut [Extend { weights: &weights, tokens: rest, cache: &mut copy, all_logits: false }];
+    let batch =
+        &mut [Extend { weights: &weights, tokens: rest, cache: &mut copy, all_logits: false }];
     let last = extend(&config, batch, 1).remove(0);
     assert_eq!(last[..], whole[whole.len() - config.vocab_size..]);
 }
@@ -195,8 +196,7 @@ fn neither_company_nor_threads_change_a_bit() {
     let states: Vec<_> = [1, 2, 3]
         .map(|threads| {
             let shape = LoraConfig { rank: 4, alpha: 8.0 };
-            let mut trainer =
-                LoraTrainer::new(config.clone(), base.clone(), shape, 1, threads);
+            let mut trainer = LoraTrainer::new(config.clone(), base.clone(), shape, 1, threads);
             for _ in 0..3 {
                 trainer.forward_backward(&many);
                 trainer.optim_step(&AdamParams {

@@ -96,10 +96,7 @@ enum Fate {
 ///
 /// # Errors
 /// The first fault of the engine, or of a prompt; then nothing of the batch is to be kept.
-pub async fn annotate(
-    setting: &Setting<'_>,
-    batch: &[Replayed],
-) -> Result<Annotations, Fault> {
+pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
     let mut annotations = Annotations::default();
     let trains_critic = setting.spec.ablation != Ablation::UntrainedCritic;
     let targets = try_join_all(batch.iter().map(|r| target::bellman_target(setting, r))).await?;
@@ -131,10 +128,9 @@ async fn play_round(
     annotations: &mut Annotations,
 ) -> Result<(), Fault> {
     let mut open: Vec<_> = candidates.iter_mut().filter(|c| c.fate == Fate::Open).collect();
-    let judged = try_join_all(
-        open.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)),
-    )
-    .await?;
+    let judged =
+        try_join_all(open.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)))
+            .await?;
     let mut critiques = Vec::with_capacity(judged.len());
     for made in judged {
         annotations.generations.extend(made.generations);

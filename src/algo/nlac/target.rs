@@ -62,10 +62,9 @@ pub(super) async fn bellman_target(
     let d_star = back_up(setting, replayed, prediction.as_ref()).await?;
     let status = match d_star.finish_reason {
         FinishReason::Length => TargetStatus::Unparseable,
-        FinishReason::Stop => setting
-            .cast
-            .prompts
-            .target_status(&d_star.text, &replayed.transition.observation),
+        FinishReason::Stop => {
+            setting.cast.prompts.target_status(&d_star.text, &replayed.transition.observation)
+        }
     };
     let target = Target {
         id: TargetId::new(),

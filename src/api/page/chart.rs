@@ -41,7 +41,10 @@ pub(super) fn line(series: &[(i32, f64)], last: i32, top: Option<f64>) -> String
     for (n, (i, v)) in series.iter().enumerate() {
         let (px, py) = (x(f64::from(*i)), y(*v));
         let _ = write!(path, "{}{px:.1} {py:.1}", if n == 0 { "M" } else { " L" });
-        let _ = write!(svg, "<circle class=dot cx={px:.1} cy={py:.1} r=3><title>iteration {i}: {v:.3}</title></circle>");
+        let _ = write!(
+            svg,
+            "<circle class=dot cx={px:.1} cy={py:.1} r=3><title>iteration {i}: {v:.3}</title></circle>"
+        );
     }
     let _ = write!(svg, "<path class=curve d=\"{path}\" /></svg>");
     svg

@@ -147,9 +147,12 @@ impl<'a> Curriculum<'a> {
         let mut tokens = prompt.clone();
         tokens.extend(self.encoder.encode_text(target)?);
         tokens.push(EOS);
-        let weights =
-            (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
-        Ok(Example { input: tokens[..tokens.len() - 1].to_vec(), targets: tokens[1..].to_vec(), weights })
+        let weights = (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
+        Ok(Example {
+            input: tokens[..tokens.len() - 1].to_vec(),
+            targets: tokens[1..].to_vec(),
+            weights,
+        })
     }
 }
 
@@ -159,7 +162,8 @@ fn conversation(rng: &mut impl Rng) -> Vec<Message> {
     let mut desk = Desk::new(kind);
     let mut messages = vec![Message::user(desk.request())];
     for _ in 0..rng.random_range(0..5) {
-        let action = if rng.random_bool(0.15) { "please wait .".into() } else { ask(any_field(rng)) };
+        let action =
+            if rng.random_bool(0.15) { "please wait .".into() } else { ask(any_field(rng)) };
         if let Ok(step) = desk.turn(&action) {
             messages.push(Message::assistant(action));
             messages.push(Message::user(step.observation));

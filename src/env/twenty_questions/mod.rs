@@ -103,8 +103,7 @@ impl Session for Game {
         } else {
             format!("{said} Questions left: {}.", self.left)
         };
-        let outcome =
-            if self.ended { Outcome::Terminated { success } } else { Outcome::Continues };
+        let outcome = if self.ended { Outcome::Terminated { success } } else { Outcome::Continues };
         Ok(Step { observation, reward: f64::from(u8::from(success)), outcome })
     }
 }
@@ -126,9 +125,8 @@ mod tests {
     #[tokio::test]
     async fn a_right_guess_wins_and_the_last_question_loses() {
         let game = TwentyQuestions::new(3);
-        let reset = || async {
-            game.reset(Split::Train, 1).await.unwrap_or_else(|e| panic!("{e}"))
-        };
+        let reset =
+            || async { game.reset(Split::Train, 1).await.unwrap_or_else(|e| panic!("{e}")) };
         let mut session = reset().await;
         let name = session.task().to_owned();
         let step = session.step(&format!("Is it a {name}?")).await;

@@ -60,7 +60,8 @@ impl Oracle {
         let padded = format!(" {question} ");
         let asked = self.0.phrases.iter().find(|(_, p)| padded.contains(&format!(" {p} ")));
         let Some((attribute, _)) = asked else { return Answer::Unclear };
-        let has = self.0.objects.iter().any(|(name, all)| name == object && all.contains(attribute));
+        let has =
+            self.0.objects.iter().any(|(name, all)| name == object && all.contains(attribute));
         if has { Answer::Yes } else { Answer::No }
     }
 }

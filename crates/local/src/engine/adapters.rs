@@ -61,7 +61,9 @@ impl Adapters {
         options: &EngineOptions,
     ) -> Result<(), ApiError> {
         if name.is_empty() || path.is_empty() {
-            return Err(ApiError::invalid_input("Both 'lora_name' and 'lora_path' must be provided."));
+            return Err(ApiError::invalid_input(
+                "Both 'lora_name' and 'lora_path' must be provided.",
+            ));
         }
         if name == self.base.name || self.read(|loaded| loaded.contains_key(name)) {
             return Err(ApiError::invalid_input(format!(

@@ -63,7 +63,12 @@ impl PrefixCache {
     }
 
     /// Adds a block unless it is there; returns its node.
-    pub fn put(&mut self, parent: Node, tokens: [u32; BLOCK], block: impl FnOnce() -> KvBlock) -> Node {
+    pub fn put(
+        &mut self,
+        parent: Node,
+        tokens: [u32; BLOCK],
+        block: impl FnOnce() -> KvBlock,
+    ) -> Node {
         self.clock += 1;
         let used = self.clock;
         if let Some(entry) = self.entries.get_mut(&(parent, tokens)) {

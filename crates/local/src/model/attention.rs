@@ -106,7 +106,10 @@ pub(crate) fn attend(
 
 /// Gradients of [`attend`] for a whole sequence (start 0): adds to `dq` (`[n, query_width]`), `dk` and
 /// `dv` (`[n, key_width]`).
-#[expect(clippy::too_many_arguments, reason = "inputs, saved values and three outputs of one formula")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "inputs, saved values and three outputs of one formula"
+)]
 pub(crate) fn attend_backward(
     config: &Config,
     queries: &[f32],

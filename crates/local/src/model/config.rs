@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file is missing or unreadable.
-    #[error("cannot read {path}: {source}; a model directory needs config.json, model.safetensors and tokenizer.json")]
+    #[error(
+        "cannot read {path}: {source}; a model directory needs config.json, model.safetensors and tokenizer.json"
+    )]
     Read {
         /// The file.
         path: String,
@@ -188,9 +190,17 @@ impl Config {
     ///
     /// # Errors
     /// What writing the file runs into.
-    pub fn save(&self, directory: &Path, bos: Option<u32>, pad: Option<u32>) -> std::io::Result<()> {
-        let (architecture, model_type) =
-            if self.qk_norm { ("Qwen3ForCausalLM", "qwen3") } else { ("LlamaForCausalLM", "llama") };
+    pub fn save(
+        &self,
+        directory: &Path,
+        bos: Option<u32>,
+        pad: Option<u32>,
+    ) -> std::io::Result<()> {
+        let (architecture, model_type) = if self.qk_norm {
+            ("Qwen3ForCausalLM", "qwen3")
+        } else {
+            ("LlamaForCausalLM", "llama")
+        };
         let raw = Raw {
             architectures: vec![architecture.into()],
             model_type: model_type.into(),

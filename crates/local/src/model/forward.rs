@@ -245,7 +245,10 @@ pub(crate) fn forward(
     normed
 }
 
-#[expect(clippy::too_many_arguments, reason = "one layer of one pass; a struct would only rename them")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one layer of one pass; a struct would only rename them"
+)]
 fn run_layer(
     config: &Config,
     weights: &Weights,
@@ -290,8 +293,7 @@ fn run_layer(
         let at = row * qw..(row + count) * qw;
         rotate_rows(config, weights, first, &mut q[at.clone()], qw);
         let cache = &segment.layers[index];
-        let p =
-            attend(config, &q[at.clone()], first, cache, &mut mixed[at], tape.is_some());
+        let p = attend(config, &q[at.clone()], first, cache, &mut mixed[at], tape.is_some());
         probabilities.push(p);
         row += count;
     }

@@ -192,8 +192,7 @@ impl Lora {
     /// Missing files, an adapter of another kind, tensors that do not fit the model.
     pub fn load_peft(directory: &Path, config: &Config) -> Result<Self, AdapterError> {
         let missing = || AdapterError::Missing(directory.display().to_string());
-        let text =
-            std::fs::read(directory.join("adapter_config.json")).map_err(|_| missing())?;
+        let text = std::fs::read(directory.join("adapter_config.json")).map_err(|_| missing())?;
         let bytes =
             std::fs::read(directory.join("adapter_model.safetensors")).map_err(|_| missing())?;
         let peft: PeftConfig = serde_json::from_slice(&text)
@@ -203,7 +202,10 @@ impl Lora {
             (peft.use_dora, "use_dora is not supported"),
             (peft.fan_in_fan_out, "fan_in_fan_out is not supported"),
             (peft.bias.is_some_and(|b| b != "none"), "bias is not supported"),
-            (peft.modules_to_save.is_some_and(|m| !m.is_empty()), "modules_to_save is not supported"),
+            (
+                peft.modules_to_save.is_some_and(|m| !m.is_empty()),
+                "modules_to_save is not supported",
+            ),
             (!peft.rank_pattern.is_empty(), "rank_pattern is not supported"),
             (!peft.alpha_pattern.is_empty(), "alpha_pattern is not supported"),
             (peft.r == 0, "r must be positive"),
@@ -265,6 +267,7 @@ impl Lora {
 }
 
 fn peft_prefix(layer: usize, name: &str) -> String {
-    let part = if matches!(name, "gate_proj" | "up_proj" | "down_proj") { "mlp" } else { "self_attn" };
+    let part =
+        if matches!(name, "gate_proj" | "up_proj" | "down_proj") { "mlp" } else { "self_attn" };
     format!("base_model.model.model.layers.{layer}.{part}.{name}")
 }

@@ -9,12 +9,15 @@ mod math;
 mod weights;
 
 pub use config::{Config, LoadError};
-pub(crate) use forward::{LayerTape, Segment, Tape, apply, forward};
 pub use forward::{Extend, KvBlock, KvCache, extend};
+pub(crate) use forward::{LayerTape, Segment, Tape, apply, forward};
 pub(crate) use kernel::{Strided, matmul};
 pub use lora::{AdapterError, LINEARS, Lora, LoraConfig};
 pub(crate) use math::log_softmax_at;
 pub use math::{argmax, log_softmax};
-pub(crate) use {attention::attend_backward, math::{rms_norm_backward, rope_backward, silu_backward}};
-pub use weights::{Linear, Weights};
 pub(crate) use weights::{Layer, bytes_of, floats, write_safetensors};
+pub use weights::{Linear, Weights};
+pub(crate) use {
+    attention::attend_backward,
+    math::{rms_norm_backward, rope_backward, silu_backward},
+};

@@ -55,11 +55,8 @@ impl Adam {
         let correction1 = (1.0 - f64::from(params.beta1).powi(steps)) as f32;
         let correction2 = (1.0 - f64::from(params.beta2).powi(steps)) as f32;
         for (index, (tensor, gradient)) in tensors.iter_mut().zip(gradients).enumerate() {
-            let shrink = if decays[index] {
-                1.0 - params.learning_rate * params.weight_decay
-            } else {
-                1.0
-            };
+            let shrink =
+                if decays[index] { 1.0 - params.learning_rate * params.weight_decay } else { 1.0 };
             let moments = self.first[index].iter_mut().zip(&mut self.second[index]);
             for ((value, g), (m, v)) in tensor.iter_mut().zip(gradient.iter_mut()).zip(moments) {
                 let clipped = *g * clip;

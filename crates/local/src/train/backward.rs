@@ -56,7 +56,9 @@ impl Gradients {
             embed: vec![0.0; config.vocab_size * d],
             head: vec![0.0; if config.tie_word_embeddings { 0 } else { config.vocab_size * d }],
             final_norm: vec![0.0; d],
-            norms: (0..layers).map(|_| [d, d, head_norm, head_norm].map(|n| vec![0.0; n])).collect(),
+            norms: (0..layers)
+                .map(|_| [d, d, head_norm, head_norm].map(|n| vec![0.0; n]))
+                .collect(),
         });
         let linears = (0..layers)
             .map(|_| config.linear_shapes().map(|(outputs, inputs)| vec![0.0; outputs * inputs]))
@@ -211,9 +213,7 @@ fn shard_backward(
     let v = config.vocab_size;
     let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
     let positions = shard.iter().flat_map(|e| e.targets.iter().zip(&e.weights));
-    for (row, ((target, weight), logprob)) in
-        positions.zip(logprobs.iter().flatten()).enumerate()
-    {
+    for (row, ((target, weight), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
         if *weight != 0.0 {
             let row_logits = &logits[row * v..(row + 1) * v];
             let normaliser = row_logits[*target as usize] - logprob;

@@ -152,7 +152,8 @@ impl LoraTrainer {
         let missing = |_| AdapterError::Missing(directory.display().to_string());
         let text = std::fs::read(directory.join("state.json")).map_err(missing)?;
         let bytes = std::fs::read(directory.join("state.safetensors")).map_err(missing)?;
-        let invalid = |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
+        let invalid =
+            |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
         let state: StateFile = serde_json::from_slice(&text).map_err(|e| invalid(&e))?;
         let file = SafeTensors::deserialize(&bytes).map_err(|e| invalid(&e))?;
         if state.rank != self.lora.rank() {

@@ -217,7 +217,9 @@ fn check_loss(request: &Forward) -> Result<(), ApiError> {
     }
     let settings = input.loss_fn_config.as_ref().and_then(Value::as_object);
     match settings.and_then(|s| s.keys().next()) {
-        Some(key) => Err(ApiError::unprocessable(format!("cross_entropy takes no setting {key:?}"))),
+        Some(key) => {
+            Err(ApiError::unprocessable(format!("cross_entropy takes no setting {key:?}")))
+        }
         None => Ok(()),
     }
 }

@@ -197,8 +197,7 @@ pub fn adapter_dir(checkpoints: &Path, model_id: &str, name: &str) -> PathBuf {
 
 /// `tinker://MODEL/weights/NAME` to its directory.
 fn parse_state(checkpoints: &Path, path: &str) -> Result<PathBuf, String> {
-    let parts: Vec<_> =
-        path.strip_prefix("tinker://").unwrap_or_default().split('/').collect();
+    let parts: Vec<_> = path.strip_prefix("tinker://").unwrap_or_default().split('/').collect();
     match parts.as_slice() {
         [model, "weights", name] if [model, name].iter().all(|p| is_name(p)) => {
             Ok(state_dir(checkpoints, model, name))

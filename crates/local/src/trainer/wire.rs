@@ -84,7 +84,11 @@ impl ForwardInput {
                 self.loss_fn
             ));
         }
-        self.data.iter().enumerate().map(|(i, datum)| datum.example(i, vocab_size, longest)).collect()
+        self.data
+            .iter()
+            .enumerate()
+            .map(|(i, datum)| datum.example(i, vocab_size, longest))
+            .collect()
     }
 }
 

@@ -13,7 +13,8 @@ use crate::engine::{
     batch::Message,
     error::ApiError,
     wire::{
-        DetokenizeRequest, Detokenized, LoadRequest, ModelCard, ModelList, TokenizeRequest, Tokenized,
+        DetokenizeRequest, Detokenized, LoadRequest, ModelCard, ModelList, TokenizeRequest,
+        Tokenized,
     },
 };
 
@@ -34,12 +35,7 @@ pub(super) async fn models(State(shared): State<Arc<Shared>>) -> Json<ModelList>
             object: "model",
             created: shared.started,
             owned_by: "nlac",
-            root: served
-                .path
-                .as_ref()
-                .unwrap_or(&shared.options.model_dir)
-                .display()
-                .to_string(),
+            root: served.path.as_ref().unwrap_or(&shared.options.model_dir).display().to_string(),
             parent: served.path.is_some().then(|| base.clone()),
             max_model_len: served.path.is_none().then_some(shared.config.max_position_embeddings),
             permission: Vec::new(),

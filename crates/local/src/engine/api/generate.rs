@@ -122,7 +122,8 @@ fn submit(
         return Err(ApiError::bad_request(format!("top_p must be in (0, 1], got {top_p}.")));
     }
     if logprobs.is_some_and(|count| count > 20) {
-        let text = "Requested sample logprobs of more than 20, which is greater than max allowed: 20";
+        let text =
+            "Requested sample logprobs of more than 20, which is greater than max allowed: 20";
         return Err(ApiError::bad_request(text));
     }
     if let Some(salt) = &common.cache_salt {

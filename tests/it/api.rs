@@ -1,0 +1,230 @@
+//! The REST API over a real job: from a refused spec to the critiques of a transition.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, small_job};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_from_submission_to_critiques() {
+    let service = Service::start().await;
+    refuses_impossible_specs(&service).await;
+
+    let key = [("idempotency-key", "once")];
+    let submit = || {
+        let request = service.http.post(format!("{}/v1/jobs", service.url));
+        request.header(key[0].0, key[0].1).json(&small_job()).send()
+    };
+    let answer = submit().await.unwrap();
+    assert_eq!(answer.status(), 201);
+    let location = answer.headers()["location"].to_str().unwrap().to_owned();
+    let job: Value = answer.json().await.unwrap();
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(location, format!("/v1/jobs/{id}"));
+    let again: Value = submit().await.unwrap().json().await.unwrap();
+    assert_eq!(again["id"], job["id"], "the same key submits once");
+
+    pauses_and_resumes(&service, &id).await;
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    reads_what_it_left(&service, &id).await;
+    streams_its_events(&service, &id).await;
+
+    let (status, problem) = service.post(&format!("/v1/jobs/{id}/cancel"), &json!(null)).await;
+    assert_eq!(status, 409);
+    assert!(problem["detail"].as_str().unwrap().contains("succeeded"));
+
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let other = job["id"].as_str().unwrap().to_owned();
+    let (status, job) = service.post(&format!("/v1/jobs/{other}/cancel"), &json!(null)).await;
+    assert_eq!((status, job["status"].as_str().unwrap()), (200, "cancelled"));
+    let (_, page) = service.get("/v1/jobs?limit=1").await;
+    assert_eq!(page["data"][0]["id"], other.as_str());
+    let (_, page) =
+        service.get(&format!("/v1/jobs?after={}", page["next"].as_str().unwrap())).await;
+    assert_eq!(page["data"][0]["id"], id.as_str());
+    assert_eq!(page["next"], Value::Null);
+    service.stop().await;
+}
+
+async fn refuses_impossible_specs(service: &Service) {
+    let spec = small_job();
+    let change = |path: &str, value: Value| {
+        let mut changed = spec.clone();
+        *changed.pointer_mut(path).unwrap() = value;
+        changed
+    };
+    let mut unknown = spec.clone();
+    unknown["optimizer"]["momentum"] = json!(0.9);
+    for (body, says) in [
+        (unknown, "unknown field `momentum`"),
+        (change("/optimizer/minibatch", json!(0)), "optimizer.minibatch"),
+        (change("/name", json!("No Capitals")), "name"),
+        (change("/model/engine", json!("nowhere")), "registered: local"),
+        (change("/model/base", json!("other")), "help-desk-base"),
+        (change("/model/prompts", json!("absent")), "there is no prompt set"),
+        (change("/environment/kind", json!("chess")), "unknown variant `chess`"),
+    ] {
+        let (status, problem) = service.post("/v1/jobs", &body).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+    }
+    let request = service.http.post(format!("{}/v1/jobs", service.url));
+    let answer = request.header("content-type", "application/json").body("{").send().await.unwrap();
+    assert_eq!(answer.status(), 400);
+    assert_eq!(answer.headers()["content-type"], "application/problem+json");
+    assert_eq!(service.get("/v1/jobs/nonsense").await.0, 400);
+    assert_eq!(service.get("/v1/jobs/0197e2a0-0000-7000-8000-000000000000").await.0, 404);
+    assert_eq!(service.get("/v1/jobs?limit=0").await.0, 400);
+    assert_eq!(service.get("/v1/nothing").await.0, 404);
+    assert_eq!(service.get("/v1/jobs").await.1["data"], json!([]), "nothing was stored");
+}
+
+async fn pauses_and_resumes(service: &Service, id: &str) {
+    let (status, job) = service.post(&format!("/v1/jobs/{id}/pause"), &json!(null)).await;
+    assert_eq!((status, job["status"].as_str().unwrap()), (200, "paused"));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let (_, before) = service.get(&format!("/v1/jobs/{id}/events")).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let (_, after) = service.get(&format!("/v1/jobs/{id}/events")).await;
+    assert_eq!(before, after, "a paused job stands still");
+    let (status, _) = service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await;
+    assert_eq!(status, 200);
+}
+
+async fn reads_what_it_left(service: &Service, id: &str) {
+    let (_, metrics) = service.get(&format!("/v1/jobs/{id}/metrics?name=eval.success")).await;
+    assert_eq!(metrics["data"].as_array().unwrap().len(), 3);
+    let (_, iterations) = service.get(&format!("/v1/jobs/{id}/iterations")).await;
+    let phases: Vec<_> =
+        iterations["data"].as_array().unwrap().iter().map(|i| i["phase"].clone()).collect();
+    assert_eq!(phases, vec![json!("done"); 3]);
+    let (_, checkpoints) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+    let checkpoints = checkpoints["data"].as_array().unwrap().clone();
+    assert_eq!(checkpoints.len(), 6, "an online and a target adapter per round");
+    for checkpoint in &checkpoints {
+        let path = std::path::Path::new(checkpoint["path"].as_str().unwrap());
+        assert!(path.join("adapter_model.safetensors").exists());
+        let at = format!("/v1/checkpoints/{}", checkpoint["id"].as_str().unwrap());
+        assert_eq!(service.get(&at).await.1["sha256"], checkpoint["sha256"]);
+    }
+    let (_, episodes) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect")).await;
+    let episodes = episodes["data"].as_array().unwrap().clone();
+    assert_eq!(episodes.len(), 24);
+    let episode =
+        service.get(&format!("/v1/episodes/{}", episodes[0]["id"].as_str().unwrap())).await.1;
+    assert_eq!(episode["messages"], episodes[0]["messages"]);
+
+    // Every transition, page by page, each once.
+    let mut seen = std::collections::BTreeSet::new();
+    let mut cursor = String::new();
+    let mut refined = None;
+    loop {
+        let (_, page) = service.get(&format!("/v1/jobs/{id}/transitions?limit=17{cursor}")).await;
+        for transition in page["data"].as_array().unwrap() {
+            assert!(seen.insert(transition["id"].to_string()), "a row came twice");
+            if transition["changed"] == true {
+                refined = Some(transition.clone());
+            }
+        }
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&after={next}"),
+            None => break,
+        }
+    }
+    let steps: u64 = episodes.iter().map(|e| e["turns"].as_u64().unwrap()).sum();
+    assert_eq!(seen.len() as u64, steps);
+
+    let refined = refined.expect("some action was refined");
+    let path = format!("/v1/transitions/{}/critiques", refined["id"].as_str().unwrap());
+    let (_, said) = service.get(&path).await;
+    let critique = said["critiques"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(critique["verdict"], "no");
+    assert_eq!(critique["provenance"]["weights"], "base");
+    assert_eq!(critique["provenance"]["model"], "help-desk-base");
+    let prediction = said["predictions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["id"] == critique["prediction_ids"][0])
+        .unwrap();
+    assert_eq!(prediction["purpose"], "critique");
+    assert!(prediction["provenance"]["model"].as_str().unwrap().contains("-online-v"));
+    assert_eq!(prediction["provenance"]["prompt_hash"].as_str().unwrap().len(), 64);
+    let target = &said["targets"][0];
+    assert_eq!(target["next_prediction_id"].is_null(), refined["done"] == true);
+    assert!(!said["refinements"].as_array().unwrap().is_empty());
+}
+
+async fn streams_its_events(service: &Service, id: &str) {
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/events?limit=200")).await;
+    let all = page["data"].as_array().unwrap().clone();
+    assert_eq!(all.first().unwrap()["kind"], "submitted");
+    assert_eq!(all.last().unwrap()["kind"], "succeeded");
+    let stream = |after: Option<i64>| {
+        let mut request = service
+            .http
+            .get(format!("{}/v1/jobs/{id}/events", service.url))
+            .header("accept", "text/event-stream");
+        if let Some(after) = after {
+            request = request.header("last-event-id", after.to_string());
+        }
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    let ids = |text: &str| -> Vec<i64> {
+        text.lines().filter_map(|l| l.strip_prefix("id: ")?.parse().ok()).collect()
+    };
+    let whole = ids(&stream(None).await);
+    let listed: Vec<i64> = all.iter().map(|e| e["id"].as_i64().unwrap()).collect();
+    assert_eq!(whole, listed, "a stream of a finished job holds everything and ends");
+    assert_eq!(ids(&stream(Some(whole[4])).await), whole[5..], "it goes on after a break");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_shows_jobs_and_escapes_what_it_shows() {
+    let service = Service::start().await;
+    let text = |path: &str| {
+        let request = service.http.get(format!("{}{path}", service.url));
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    assert!(text("/").await.contains("No jobs yet"));
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    service.finished(&id).await;
+    assert!(text("/").await.contains(&id));
+    let page = text(&format!("/jobs/{id}")).await;
+    assert!(page.contains("<svg") && page.contains("critique") && page.contains("refined"));
+    for asset in ["nlac.css", "nlac.js", "icon.svg"] {
+        assert!(!text(&format!("/assets/{asset}")).await.contains("problem"));
+    }
+    assert!(text("/healthz").await.contains("ok") && text("/readyz").await.contains("ready"));
+    let served = text("/openapi.yaml").await;
+    assert!(served.contains("/v1/transitions/{id}/critiques"));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_seed_learns_the_same_to_the_byte() {
+    let service = Service::start().await;
+    let mut hashes = Vec::new();
+    // More jobs than the engine has slots for their adapters: those of jobs that are over must go.
+    for _ in 0..3 {
+        let (_, job) = service.post("/v1/jobs", &small_job()).await;
+        let id = job["id"].as_str().unwrap().to_owned();
+        let job = service.finished(&id).await;
+        assert_eq!(job["status"], "succeeded", "{job}");
+        let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+        let all: Vec<_> = page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| (c["role"].to_string(), c["version"].to_string(), c["sha256"].to_string()))
+            .collect();
+        hashes.push(all);
+    }
+    assert_eq!(hashes[0].len(), 6);
+    assert_eq!(hashes[0], hashes[1]);
+    assert_eq!(hashes[0], hashes[2]);
+    service.stop().await;
+}

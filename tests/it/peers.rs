@@ -1,0 +1,128 @@
+//! Engine and trainer through the clients that vLLM and SkyRL are driven with: what is trained is what
+//! is served, and what is not what was asked for is refused.
+
+use nlac::{
+    dev::{base_model, local::LocalPeers},
+    domain::generation::{FinishReason, Sampling},
+    engine::{Adapter, Engine, EngineError, Limits, Request, Vllm},
+    trainer::{Adam, Datum, Tinker, Trainer, adapter},
+};
+
+use crate::support::{Place, model_dir};
+
+const ADAM: Adam = Adam {
+    learning_rate: 5e-3,
+    beta1: 0.9,
+    beta2: 0.98,
+    epsilon: 1e-8,
+    weight_decay: 0.0,
+    grad_clip_norm: 1.0,
+};
+
+fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64) -> Request {
+    let sampling = Sampling { temperature, max_tokens: 12, seed };
+    Request { adapter, prompt: prompt.to_vec(), sampling, logprobs: true }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_trained_is_what_is_served() {
+    let place = Place::new();
+    let name = base_model::NAME;
+    let local = LocalPeers::start(&model_dir(), name, place.path(), 1).await.unwrap();
+    let trainer = Tinker::new("t", &local.trainer_url, name).unwrap();
+    let engine = Vllm::new("e", &local.engine_url, name, Limits::default()).unwrap();
+    assert_eq!(trainer.check().await.unwrap(), [name]);
+
+    let prompt = vec![1, 4, 15, 16, 17];
+    let data: Vec<Datum> = (0..20_u32)
+        .map(|i| Datum {
+            prompt: prompt.clone(),
+            completion: vec![30 + i % 3, 31, 32, 2],
+            weight: 1.0 / 80.0,
+        })
+        .collect();
+    let mut run = trainer.open(16, 1, None).await.unwrap();
+    let first = run.step(&data, &ADAM).await.unwrap();
+    assert!(first.grad_norm.unwrap() > 0.0);
+    let mut last = first.clone();
+    for _ in 0..20 {
+        last = run.step(&data, &ADAM).await.unwrap();
+    }
+    assert!(last.losses[0] < 0.5 * first.losses[0], "{first:?} {last:?}");
+    let state = run.save_state("s1").await.unwrap();
+    let online = place.path().join("online");
+    run.export_adapter("a1", &online).await.unwrap();
+    assert!(run.save_state("s1").await.is_err(), "a name is used once");
+    let next = run.step(&data, &ADAM).await.unwrap();
+    run.close().await.unwrap();
+
+    // A run from the saved state takes the same step to the bit.
+    let mut again = trainer.open(16, 1, Some(&state)).await.unwrap();
+    assert_eq!(again.step(&data, &ADAM).await.unwrap(), next);
+    again.close().await.unwrap();
+
+    // The engine gives the trainer's own loss, and another one than the base.
+    let served = Adapter { name: "job-online-v1".into(), path: online.clone() };
+    let adapted = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
+    assert_eq!(adapted.model, served.name);
+    let base = engine.generate(request(None, &prompt, 1.0, 7)).await.unwrap();
+    assert_ne!(adapted.logprobs, base.logprobs);
+    let datum =
+        Datum { prompt: prompt.clone(), completion: adapted.token_ids.clone(), weight: 0.0 };
+    let mut check = trainer.open(16, 1, Some(&state)).await.unwrap();
+    let loss = check.step(&[datum], &ADAM).await.unwrap().losses[0];
+    let logprobs = adapted.logprobs.clone().unwrap();
+    let mean = -logprobs.iter().sum::<f32>() / logprobs.len() as f32;
+    assert!((loss - mean).abs() < 1e-4, "trainer {loss}, engine {mean}");
+
+    // Company, seed and repetition.
+    let crowd =
+        (0..40).map(|seed| engine.generate(request(Some(served.clone()), &prompt, 1.0, seed)));
+    let crowd = futures_util::future::join_all(crowd).await;
+    let alone = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
+    let crowded = crowd[7].as_ref().unwrap();
+    assert_eq!((&crowded.token_ids, &crowded.logprobs), (&alone.token_ids, &alone.logprobs));
+    assert!(crowd.iter().any(|c| c.as_ref().unwrap().token_ids != alone.token_ids));
+    assert!(matches!(alone.finish_reason, FinishReason::Stop | FinishReason::Length));
+
+    // Loading again is fine; the same name from elsewhere is not; what is unloaded is loaded again.
+    engine.load(&served).await.unwrap();
+    let copy = place.path().join("copy");
+    adapter::interpolate(&online, &online, 1.0, &copy).unwrap();
+    let other = Adapter { name: served.name.clone(), path: copy.clone() };
+    assert!(matches!(engine.load(&other).await, Err(EngineError::Load { .. })));
+    let another = Vllm::new("e", &local.engine_url, name, Limits::default()).unwrap();
+    another.unload(&served.name).await.unwrap();
+    let back = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
+    assert_eq!(
+        back.token_ids, alone.token_ids,
+        "an engine that forgot the adapter is taught again"
+    );
+    let missing = Adapter { name: "x".into(), path: place.path().join("nowhere") };
+    assert!(matches!(engine.load(&missing).await, Err(EngineError::Load { .. })));
+
+    // The average of two adapters: the ends are the adapters themselves.
+    let fresh = place.path().join("fresh");
+    let mut untrained = trainer.open(16, 1, None).await.unwrap();
+    untrained.export_adapter("u", &fresh).await.unwrap();
+    for (rate, like) in [(0.0, &fresh), (1.0, &online)] {
+        let out = place.path().join(format!("mixed-{rate}"));
+        adapter::interpolate(&fresh, &online, rate, &out).unwrap();
+        let end = place.path().join(format!("end-{rate}"));
+        adapter::interpolate(like, like, 1.0, &end).unwrap();
+        assert_eq!(adapter::sha256(&out).unwrap(), adapter::sha256(&end).unwrap());
+    }
+    let half = place.path().join("half");
+    adapter::interpolate(&fresh, &online, 0.5, &half).unwrap();
+    assert_ne!(adapter::sha256(&half).unwrap(), adapter::sha256(&online).unwrap());
+    local.stop().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_is_named_with_the_remedy() {
+    let engine = Vllm::new("gone", "http://127.0.0.1:9", "m", Limits::default()).unwrap();
+    let error = engine.check().await.unwrap_err();
+    assert!(error.is_transient());
+    let text = error.to_string();
+    assert!(text.contains("gone") && text.contains("check that it is running"), "{text}");
+}

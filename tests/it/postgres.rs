@@ -1,0 +1,59 @@
+//! The private cluster: kept over restarts, adopted after a crash, never shared, never half-opened.
+
+use nlac::dev::postgres::{Postgres, PostgresError};
+use sqlx::{Connection, PgConnection};
+
+use crate::support::Place;
+
+async fn connect(postgres: &Postgres) -> PgConnection {
+    PgConnection::connect_with(postgres.options()).await.unwrap()
+}
+
+#[tokio::test]
+async fn data_survives_a_stop_and_an_orphan_is_adopted() {
+    let place = Place::new();
+    let root = place.path().join("postgres");
+    let first = Postgres::start(&root, true).await.unwrap();
+    assert!(!first.adopted());
+    let mut conn = connect(&first).await;
+    sqlx::query("create table kept (n int)").execute(&mut conn).await.unwrap();
+    let fsync: String = sqlx::query_scalar("show fsync").fetch_one(&mut conn).await.unwrap();
+    assert_eq!(fsync, "on");
+    let listens: String =
+        sqlx::query_scalar("show listen_addresses").fetch_one(&mut conn).await.unwrap();
+    assert_eq!(listens, "", "nothing but its socket");
+    conn.close().await.unwrap();
+
+    let second = Postgres::start(&root, true).await;
+    assert!(matches!(second, Err(PostgresError::InUse(_))), "the directory is locked");
+    first.stop().await.unwrap();
+
+    let again = Postgres::start(&root, true).await.unwrap();
+    let mut conn = connect(&again).await;
+    sqlx::query("insert into kept values (1)").execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+    again.stop().await.unwrap();
+    assert!(!root.join("data/postmaster.pid").exists(), "it was stopped cleanly");
+}
+
+#[tokio::test]
+async fn a_cluster_of_another_version_is_refused_in_one_sentence() {
+    let place = Place::new();
+    let root = place.path().join("postgres");
+    Postgres::start(&root, false).await.unwrap().stop().await.unwrap();
+    std::fs::write(root.join("data/PG_VERSION"), "9\n").unwrap();
+    let Err(error) = Postgres::start(&root, false).await else { panic!("it started") };
+    let text = error.to_string();
+    assert!(text.contains("made by Postgres 9") && text.contains("--data-dir"), "{text}");
+}
+
+#[tokio::test]
+async fn a_half_made_cluster_is_made_again() {
+    let place = Place::new();
+    let root = place.path().join("postgres");
+    std::fs::create_dir_all(root.join("data/base")).unwrap();
+    std::fs::write(root.join("data/PG_VERSION"), "15\n").unwrap();
+    let postgres = Postgres::start(&root, false).await.unwrap();
+    connect(&postgres).await.close().await.unwrap();
+    postgres.stop().await.unwrap();
+}

@@ -1,0 +1,112 @@
+//! What tests start from.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nlac::{
+    app::{App, ServiceSettings},
+    dev::postgres::Postgres,
+    store::Store,
+};
+use serde_json::{Value, json};
+
+/// A directory that Postgres' own user can reach, removed at the end.
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("nlac-test-").tempdir().unwrap();
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Self(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// A running service on a port of its own.
+pub struct Service {
+    pub app: App,
+    pub url: String,
+    pub http: reqwest::Client,
+    _place: Place,
+}
+
+impl Service {
+    pub async fn start() -> Self {
+        let place = Place::new();
+        let app = App::start(&settings(place.path())).await.unwrap();
+        let url = format!("http://{}", app.address);
+        Self { app, url, http: http(), _place: place }
+    }
+
+    pub async fn stop(self) {
+        self.app.stop().await;
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.post(format!("{}{path}", self.url)).json(body);
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Waits until a job is over, or fails the test.
+    pub async fn finished(&self, id: &str) -> Value {
+        for _ in 0..1200 {
+            let (_, job) = self.get(&format!("/v1/jobs/{id}")).await;
+            if ["succeeded", "failed", "cancelled"].contains(&job["status"].as_str().unwrap()) {
+                return job;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("job {id} is not over after two minutes");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test is a client of its own")]
+pub fn http() -> reqwest::Client {
+    reqwest::Client::new()
+}
+
+pub fn settings(data_dir: &Path) -> ServiceSettings {
+    ServiceSettings {
+        listen: ([127, 0, 0, 1], 0).into(),
+        data_dir: data_dir.to_owned(),
+        threads: 1,
+        ..ServiceSettings::default()
+    }
+}
+
+/// A database without a service.
+pub async fn database() -> (Store, Postgres, Place) {
+    let place = Place::new();
+    let postgres = Postgres::start(&place.path().join("postgres"), false).await.unwrap();
+    let store = Store::connect(postgres.options().clone()).await.unwrap();
+    (store, postgres, place)
+}
+
+/// A job that is over in seconds.
+pub fn small_job() -> Value {
+    let text = include_str!("../../../examples/help-desk.yaml");
+    let mut spec: Value = serde_yaml_ng::from_str(text).unwrap();
+    spec["budget"]["iterations"] = 2.into();
+    spec["rollout"]["episodes"] = 12.into();
+    spec["algorithm"]["warmup_iterations"] = 1.into();
+    spec["algorithm"]["replay"]["batch"] = 24.into();
+    spec["optimizer"]["epochs"] = 1.into();
+    spec["evaluation"] = json!({ "every": 1, "episodes": 20, "interim_episodes": 10, "temperature": 0.5, "also": [] });
+    spec
+}
+
+pub fn model_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/help-desk-base")
+}
