@@ -1,5 +1,5 @@
 //! A tiny random model with a word-level tokenizer, servers on it, and what the tests ask of them.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![expect(dead_code, reason = "each test binary uses its own part")]
 
 pub mod http;
 
