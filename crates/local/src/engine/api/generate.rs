@@ -138,10 +138,7 @@ pub(super) fn writer<'a>(
 
 /// Adds a token to the text; returns why the sequence ends, if it does. The token that ends it is not
 /// part of the text.
-pub(super) fn push(
-    text: &mut TextWriter<'_>,
-    token: &Token,
-) -> Result<Option<Ending>, ApiError> {
+pub(super) fn push(text: &mut TextWriter<'_>, token: &Token) -> Result<Option<Ending>, ApiError> {
     if !matches!(token.finish, Some(Finish::Eos | Finish::StopToken(_))) {
         let stop = text.push(token.id).map_err(|e| ApiError::internal(e.to_string()))?;
         if let Some(stop) = stop {
