@@ -26,6 +26,9 @@ use crate::{domain::clock::Clock, store::Store};
 
 pub use problem::Problem;
 
+/// Content hashes of a prompt set by its name, or why there is none.
+pub type PromptHashes = Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>;
+
 /// What handlers share.
 #[derive(Clone)]
 pub struct AppState {
@@ -38,7 +41,7 @@ pub struct AppState {
     /// Ends open streams.
     pub shutdown: CancellationToken,
     /// Content hashes of a prompt set, or why there is none.
-    pub prompt_hashes: Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>,
+    pub prompt_hashes: PromptHashes,
 }
 
 #[derive(OpenApi)]

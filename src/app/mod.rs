@@ -31,6 +31,9 @@ pub enum AppError {
     /// The schema or a query.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
+    /// The local engine or trainer.
+    #[error(transparent)]
+    Local(#[from] nlac_local::ServeError),
     /// DATABASE_URL.
     #[error("DATABASE_URL is not a Postgres URL: {0}")]
     DatabaseUrl(sqlx::Error),
@@ -104,9 +107,7 @@ impl App {
         let local = if settings.local_peers {
             let model_dir = base_model::install(data).map_err(failed(data))?;
             let threads = settings.threads;
-            let local = LocalPeers::start(&model_dir, base_model::NAME, data, threads)
-                .await
-                .map_err(failed(data))?;
+            let local = LocalPeers::start(&model_dir, base_model::NAME, data, threads)?;
             register(&mut conn, &local, &model_dir).await?;
             Some(local)
         } else {
@@ -176,7 +177,7 @@ async fn register(
     let engine = peers::EngineRecord {
         name: "local".into(),
         kind: "vllm".into(),
-        url: local.engine_url.clone(),
+        url: local.engine_url(),
         base_model: base_model.clone(),
         model_dir: model_dir.display().to_string(),
     };
@@ -184,7 +185,7 @@ async fn register(
     let trainer = peers::TrainerRecord {
         name: "local".into(),
         kind: "tinker".into(),
-        url: local.trainer_url.clone(),
+        url: local.trainer_url(),
         base_model,
     };
     peers::put_trainer(conn, &trainer).await

@@ -4,7 +4,8 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use nlac_local::{
-    engine::{self, EngineError, EngineOptions},
+    ServeError,
+    engine::{self, EngineOptions},
     trainer::{self, TrainerOptions},
 };
 use tokio::net::TcpListener;
@@ -26,7 +27,7 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn");
     match command {
         LocalCommand::Engine(args) => {
-            let mut options = EngineOptions::new(model_dir(&args)?, &args.name);
+            let mut options = EngineOptions::new(model_dir(&args)?, args.name.clone());
             options.threads = args.threads;
             let listener = listen(args.listen).await?;
             report::line(&format!("engine of {} at http://{}", args.name, listener.local_addr()?));
@@ -34,7 +35,8 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
         }
         LocalCommand::Trainer { local, checkpoints } => {
             let checkpoints = std::path::absolute(checkpoints)?;
-            let mut options = TrainerOptions::new(model_dir(&local)?, &local.name, checkpoints);
+            let mut options =
+                TrainerOptions::new(model_dir(&local)?, local.name.clone(), checkpoints);
             options.threads = local.threads;
             let listener = listen(local.listen).await?;
             report::line(&format!(
@@ -73,8 +75,8 @@ fn model_dir(args: &LocalArgs) -> Result<PathBuf, Failure> {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
-    TcpListener::bind(address).await.map_err(|source| EngineError::Listen { address, source })
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })
 }
 
 async fn told() {

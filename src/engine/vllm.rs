@@ -91,7 +91,7 @@ impl Vllm {
                 self.verified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             verified.entry(adapter.name.clone()).or_default().clone()
         };
-        cell.get_or_try_init(|| self.load(adapter)).await.map(|()| ())
+        cell.get_or_try_init(|| self.load(adapter)).await.map(|_| ())
     }
 
     fn forget(&self, name: &str) {

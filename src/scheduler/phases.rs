@@ -32,7 +32,7 @@ pub const fn first(index: u32) -> Phase {
 
 /// The first and the last round are always evaluated, with all episodes and at all temperatures.
 fn is_evaluated(spec: &JobSpec, index: u32) -> bool {
-    is_edge(spec, index) || index % spec.evaluation.every == 0
+    is_edge(spec, index) || index.is_multiple_of(spec.evaluation.every)
 }
 
 const fn is_edge(spec: &JobSpec, index: u32) -> bool {

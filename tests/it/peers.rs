@@ -28,9 +28,9 @@ fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64
 async fn what_is_trained_is_what_is_served() {
     let place = Place::new();
     let name = base_model::NAME;
-    let local = LocalPeers::start(&model_dir(), name, place.path(), 1).await.unwrap();
-    let trainer = Tinker::new("t", &local.trainer_url, name).unwrap();
-    let engine = Vllm::new("e", &local.engine_url, name, Limits::default()).unwrap();
+    let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
+    let trainer = Tinker::new("t", &local.trainer_url(), name).unwrap();
+    let engine = Vllm::new("e", &local.engine_url(), name, Limits::default()).unwrap();
     assert_eq!(trainer.check().await.unwrap(), [name]);
 
     let prompt = vec![1, 4, 15, 16, 17];
@@ -91,7 +91,7 @@ async fn what_is_trained_is_what_is_served() {
     adapter::interpolate(&online, &online, 1.0, &copy).unwrap();
     let other = Adapter { name: served.name.clone(), path: copy.clone() };
     assert!(matches!(engine.load(&other).await, Err(EngineError::Load { .. })));
-    let another = Vllm::new("e", &local.engine_url, name, Limits::default()).unwrap();
+    let another = Vllm::new("e", &local.engine_url(), name, Limits::default()).unwrap();
     another.unload(&served.name).await.unwrap();
     let back = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
     assert_eq!(

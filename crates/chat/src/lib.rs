@@ -4,12 +4,16 @@
 //! A prompt is rendered by the template and then encoded without any further special tokens, which is
 //! what vLLM does with `messages`.
 
+mod files;
+
 use std::{collections::BTreeSet, path::Path};
 
 use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
+
+use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,67 +70,6 @@ pub enum ChatError {
     /// The tokenizer refused the text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),
-}
-
-#[derive(Deserialize, Default)]
-struct TokenizerConfig {
-    chat_template: Option<Template>,
-    bos_token: Option<Special>,
-    eos_token: Option<Special>,
-}
-
-/// One template, or several by name.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Template {
-    One(String),
-    Named(Vec<NamedTemplate>),
-}
-
-#[derive(Deserialize)]
-struct NamedTemplate {
-    name: String,
-    template: String,
-}
-
-impl Template {
-    fn into_default(self) -> Option<String> {
-        match self {
-            Self::One(template) => Some(template),
-            Self::Named(all) => {
-                all.into_iter().find(|t| t.name == "default").map(|named| named.template)
-            }
-        }
-    }
-}
-
-/// `generation_config.json` and `config.json` name the tokens that end a text alike.
-#[derive(Deserialize, Default)]
-struct EndTokens {
-    eos_token_id: Option<OneOrMany>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(u32),
-    Many(Vec<u32>),
-}
-
-/// A special token: plain, or with its properties.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Special {
-    Plain(String),
-    Full { content: String },
-}
-
-impl Special {
-    fn into_text(self) -> String {
-        match self {
-            Self::Plain(text) | Self::Full { content: text } => text,
-        }
-    }
 }
 
 /// A tokenizer with its chat template.
@@ -250,28 +193,4 @@ impl ChatTokenizer {
     pub fn token(&self, id: u32) -> Option<String> {
         self.tokenizer.id_to_token(id)
     }
-}
-
-/// What the model's configurations name; a model directory may lack them, but not hold broken ones.
-fn end_tokens(directory: &Path) -> Result<Vec<u32>, ChatError> {
-    let mut ids = Vec::new();
-    for name in ["config.json", "generation_config.json"] {
-        let path = directory.join(name);
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let named: EndTokens = serde_json::from_str(&text).map_err(|e| invalid(&path, &e))?;
-        match named.eos_token_id {
-            None => {}
-            Some(OneOrMany::One(id)) => ids.push(id),
-            Some(OneOrMany::Many(many)) => ids.extend(many),
-        }
-    }
-    Ok(ids)
-}
-
-fn unreadable(path: &Path, source: std::io::Error) -> ChatError {
-    ChatError::Read { path: path.display().to_string(), source }
-}
-
-fn invalid(path: &Path, reason: &dyn std::fmt::Display) -> ChatError {
-    ChatError::Invalid { path: path.display().to_string(), reason: reason.to_string() }
 }

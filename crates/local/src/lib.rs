@@ -4,7 +4,10 @@
 //! from the real ones. Made for models of a few million parameters.
 
 pub mod engine;
+mod host;
 pub mod model;
 pub mod pretrain;
 pub mod train;
 pub mod trainer;
+
+pub use host::{Hosted, ServeError};

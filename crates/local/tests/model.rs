@@ -188,8 +188,8 @@ fn neither_company_nor_threads_change_a_bit() {
     };
     let together = run(&[0, 1, 2, 3, 4], 1);
     assert_eq!(together, run(&[0, 1, 2, 3, 4], 3));
-    for i in 0..5 {
-        assert_eq!(together[i], run(&[i], 1)[0]);
+    for (i, logits) in together.iter().enumerate() {
+        assert_eq!(*logits, run(&[i], 1)[0]);
     }
 
     let many = examples(5, &[12, 30, 7, 22, 9, 16, 41, 3, 28, 19, 5, 33, 8, 14, 25, 11, 6, 9, 10]);

@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::RwLock,
+    sync::{PoisonError, RwLock},
 };
 
-use super::{EngineOptions, error::ApiError};
+use super::{EngineOptions, error::ApiError, wire::LoadRequest};
 use crate::model::{AdapterError, Config, Lora, Weights};
 
 /// A model that can be asked for: the base or an adapter.
@@ -53,61 +53,70 @@ impl Adapters {
         all
     }
 
+    /// Loads adapter files; returns the id of what they replace, if they do.
     pub fn load(
         &self,
-        name: &str,
-        path: &str,
+        request: &LoadRequest,
         config: &Config,
         options: &EngineOptions,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Option<u64>, ApiError> {
+        let (name, path) = (request.lora_name.as_str(), request.lora_path.as_str());
         if name.is_empty() || path.is_empty() {
             return Err(ApiError::invalid_input(
                 "Both 'lora_name' and 'lora_path' must be provided.",
             ));
         }
-        if name == self.base.name || self.read(|loaded| loaded.contains_key(name)) {
-            return Err(ApiError::invalid_input(format!(
-                "The lora adapter '{name}' has already been loaded. If you want to load the adapter \
-                 in place, set 'load_inplace' to True."
-            )));
-        }
+        let taken = |loaded: &BTreeMap<String, Served>| {
+            let base = name == self.base.name;
+            if base || (loaded.contains_key(name) && !request.load_inplace) {
+                return Err(ApiError::invalid_input(format!(
+                    "The lora adapter '{name}' has already been loaded. If you want to load the \
+                     adapter in place, set 'load_inplace' to True."
+                )));
+            }
+            Ok(())
+        };
+        self.read(taken)?;
+        let failed =
+            |why: String| ApiError::internal(format!("Call to add_lora method failed: {why}"));
         let lora = Lora::load_peft(Path::new(path), config).map_err(|error| match error {
             AdapterError::Missing(_) => ApiError::not_found(format!(
                 "Loading lora {name} failed: No adapter found for <path>"
             )),
-            other => ApiError::internal(format!("Call to add_lora method failed: {other}")),
+            other => failed(other.to_string()),
         })?;
-        if lora.rank() > options.max_lora_rank {
-            return Err(ApiError::internal(format!(
-                "Call to add_lora method failed: LoRA rank {} is greater than max_lora_rank {}.",
-                lora.rank(),
-                options.max_lora_rank
-            )));
+        let (rank, most) = (lora.rank(), options.max_lora_rank);
+        if rank > most {
+            return Err(failed(format!("LoRA rank {rank} is greater than max_lora_rank {most}.")));
         }
         let weights = lora.merge(&self.base.weights);
-        let mut guard = self.loaded.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if guard.1.len() >= options.max_loras {
-            return Err(ApiError::internal(format!(
-                "Call to add_lora method failed: {} adapters are loaded already; unload one first.",
-                options.max_loras
-            )));
+        let mut guard = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        let (next, loaded) = &mut *guard;
+        // Another request may have been faster.
+        taken(loaded)?;
+        if loaded.len() >= options.max_loras && !loaded.contains_key(name) {
+            let most = options.max_loras;
+            return Err(failed(format!("{most} adapters are loaded already; unload one first.")));
         }
-        guard.0 += 1;
-        let id = guard.0;
-        let served = Served { name: name.into(), id, weights, path: Some(path.into()) };
-        guard.1.insert(name.into(), served);
-        Ok(())
+        *next += 1;
+        let served = Served { name: name.into(), id: *next, weights, path: Some(path.into()) };
+        Ok(loaded.insert(name.into(), served).map(|old| old.id))
     }
 
     /// Returns the id that is gone; requests in flight finish with their copy.
     pub fn unload(&self, name: &str) -> Result<u64, ApiError> {
-        let mut guard = self.loaded.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if name.is_empty() {
+            return Err(ApiError::invalid_input(
+                "'lora_name' needs to be provided to unload a LoRA adapter.",
+            ));
+        }
+        let mut guard = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
         guard.1.remove(name).map(|served| served.id).ok_or_else(|| {
             ApiError::not_found(format!("The lora adapter '{name}' cannot be found."))
         })
     }
 
     fn read<T>(&self, with: impl FnOnce(&BTreeMap<String, Served>) -> T) -> T {
-        with(&self.loaded.read().unwrap_or_else(std::sync::PoisonError::into_inner).1)
+        with(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::{
     adapters::Served,
     api::Shared,
-    prefix::{BLOCK, Node, PrefixCache},
+    prefix::{BLOCK, Node, PrefixCache, Tokens},
     sampler::Sampler,
 };
 use crate::model::{Extend, KvCache, extend, log_softmax};
@@ -23,22 +23,16 @@ use crate::model::{Extend, KvCache, extend, log_softmax};
 /// One sequence to be generated.
 pub struct Job {
     pub served: Served,
-    pub prompt: Vec<u32>,
+    pub prompt: Arc<[u32]>,
     pub max_tokens: usize,
     pub sampler: Sampler,
-    pub stop_tokens: Vec<u32>,
+    pub stop_tokens: Arc<[u32]>,
     pub ignore_eos: bool,
     /// How many alternatives to report log-probabilities of; none reports no log-probabilities.
     pub logprobs: Option<usize>,
     pub cache_salt: Option<String>,
-    pub reply: UnboundedSender<Event>,
-}
-
-/// What the compute thread reports of a sequence.
-#[derive(Debug)]
-pub enum Event {
-    Token(Token),
-    Finished(Finish),
+    /// Closed when nobody wants the sequence any more.
+    pub reply: UnboundedSender<Token>,
 }
 
 /// A drawn token.
@@ -48,6 +42,8 @@ pub struct Token {
     pub logprob: Option<f32>,
     /// The most likely tokens.
     pub top: Vec<(u32, f32)>,
+    /// Why the sequence ends here, if it does.
+    pub finish: Option<Finish>,
 }
 
 /// Why a sequence ended.
@@ -61,13 +57,38 @@ pub enum Finish {
     Length,
 }
 
+/// What the compute thread is told.
+pub enum Message {
+    Generate(Box<Job>),
+    /// An adapter was unloaded.
+    Forget(u64),
+    Stop,
+}
+
 struct Running {
     job: Job,
     cache: KvCache,
     tokens: Vec<u32>,
-    /// Deepest node of the prefix tree that holds this sequence's positions, and how many those are.
-    node: (Node, usize),
+    /// Deepest node of the prefix tree that holds this sequence's positions, and how many those are;
+    /// none when the tree has let go of it.
+    node: Option<(Node, usize)>,
     finished: bool,
+}
+
+impl Running {
+    fn reserved(job: &Job) -> usize {
+        job.prompt.len() + job.max_tokens
+    }
+
+    fn pending(&self) -> usize {
+        self.tokens.len() - self.cache.len()
+    }
+
+    /// The first block of the prompt that is not computed yet.
+    fn prefilling(&self) -> Option<(Node, Tokens)> {
+        let (node, from) = self.node?;
+        Some((node, self.job.prompt.get(from..from + BLOCK)?.try_into().ok()?))
+    }
 }
 
 /// Starts the thread.
@@ -75,19 +96,22 @@ pub fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()
     let shared = shared.clone();
     let jobs = shared.take_jobs();
     std::thread::Builder::new().name("engine".into()).spawn(move || {
-        let prefixes = PrefixCache::new(shared.options.prefix_cache_tokens);
-        Batcher { shared, waiting: VecDeque::new(), running: Vec::new(), prefixes }.run(&jobs);
+        // Says that the engine is dead also when this thread panics.
+        let _alive = shared.gauges.alive();
+        let prefixes = PrefixCache::new(shared.options.kv_cache_tokens);
+        let waiting = VecDeque::new();
+        Batcher { shared: &shared, waiting, running: Vec::new(), prefixes }.run(&jobs);
     })
 }
 
-struct Batcher {
-    shared: Arc<Shared>,
+struct Batcher<'a> {
+    shared: &'a Shared,
     waiting: VecDeque<Job>,
     running: Vec<Running>,
     prefixes: PrefixCache,
 }
 
-impl Batcher {
+impl Batcher<'_> {
     fn run(&mut self, jobs: &Receiver<Message>) {
         loop {
             let idle = self.running.is_empty() && self.waiting.is_empty();
@@ -97,131 +121,158 @@ impl Batcher {
                 jobs.try_recv()
             };
             match message {
-                Ok(Message::Generate(job)) => {
-                    self.waiting.push_back(job);
-                    continue;
-                }
-                Ok(Message::Forget(weights)) => {
-                    self.prefixes.forget(weights);
-                    continue;
-                }
+                Ok(Message::Generate(job)) => self.waiting.push_back(*job),
+                Ok(Message::Forget(weights)) => self.prefixes.forget(weights),
                 Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Empty) => {
+                    self.waiting.retain(|job| !job.reply.is_closed());
+                    self.running.retain(|r| !r.job.reply.is_closed());
+                    self.admit();
+                    self.advance();
+                    self.report();
+                }
             }
-            self.waiting.retain(|job| !job.reply.is_closed());
-            self.running.retain(|r| !r.job.reply.is_closed());
-            self.step();
-            let gauges = &self.shared.gauges;
-            gauges.running.store(self.running.len() as u64, Ordering::Relaxed);
-            gauges.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
-            gauges.prefix_queries.store(self.prefixes.queries, Ordering::Relaxed);
-            gauges.prefix_hits.store(self.prefixes.hits, Ordering::Relaxed);
-            gauges.cache_usage.store(self.prefixes.usage().to_bits(), Ordering::Relaxed);
         }
     }
 
-    fn step(&mut self) {
-        let mut budget = self.shared.options.max_batch_tokens.saturating_sub(self.running.len());
-        let mut prefilling = HashSet::new();
+    /// Moves what fits from waiting to running, in order of arrival.
+    fn admit(&mut self) {
+        let options = &self.shared.options;
+        let mut prefilling: HashSet<_> =
+            self.running.iter().filter_map(Running::prefilling).collect();
+        let mut pending: usize = self.running.iter().map(Running::pending).sum();
+        let mut reserved: usize = self.running.iter().map(|r| Running::reserved(&r.job)).sum();
         let mut deferred = VecDeque::new();
-        while self.running.len() < self.shared.options.max_running && budget > 0 {
+        while self.running.len() < options.max_running && pending < options.max_batch_tokens {
             let Some(job) = self.waiting.pop_front() else { break };
-            // A prompt that shares its next block with one of this step waits for that one's cache.
-            match self.admit(job, &mut prefilling) {
-                Ok(running) => {
-                    budget = budget.saturating_sub(running.tokens.len() - running.cache.len());
-                    self.running.push(running);
-                }
-                Err(job) => deferred.push_back(job),
+            let room = reserved + Running::reserved(&job) <= options.kv_cache_tokens;
+            if !room && !self.running.is_empty() {
+                self.waiting.push_front(job);
+                break;
             }
+            let root = self.prefixes.root(job.served.id, job.cache_salt.as_deref());
+            let (mut node, mut found) = (root, 0);
+            // The last token is always computed: its logits are what is wanted.
+            let reusable = (job.prompt.len() - 1) / BLOCK;
+            let blocks = job.prompt.chunks_exact(BLOCK).take(reusable);
+            for block in blocks.filter_map(|block| Tokens::try_from(block).ok()) {
+                let Some(next) = self.prefixes.child(node, block) else { break };
+                (node, found) = (next, found + BLOCK);
+            }
+            let next = job.prompt.get(found..found + BLOCK).and_then(|b| Tokens::try_from(b).ok());
+            let shares = next.is_some_and(|tokens| prefilling.contains(&(node, tokens)));
+            if shares && found < reusable * BLOCK && self.prefixes.is_enabled() {
+                // Another sequence is computing the next block: wait for it.
+                deferred.push_back(job);
+                continue;
+            }
+            reserved += Running::reserved(&job);
+            let running = self.begin(job, (node, found));
+            prefilling.extend(running.prefilling());
+            pending += running.pending();
+            self.running.push(running);
         }
         deferred.append(&mut self.waiting);
         self.waiting = deferred;
-        self.advance();
     }
 
-    fn admit(
-        &mut self,
-        job: Job,
-        prefilling: &mut HashSet<(Node, [u32; BLOCK])>,
-    ) -> Result<Running, Job> {
-        let mut node = self.prefixes.root(job.served.id, job.cache_salt.as_deref());
-        let mut found = Vec::new();
-        // The last token is always computed: its logits are what is wanted.
-        let reusable = (job.prompt.len() - 1) / BLOCK;
-        for block in job.prompt.chunks_exact(BLOCK).take(reusable) {
-            let Ok(tokens) = block.try_into() else { break };
-            let Some((next, kv)) = self.prefixes.get(node, tokens) else {
-                if !prefilling.insert((node, tokens)) {
-                    return Err(job);
-                }
-                break;
-            };
-            node = next;
-            found.push(kv);
-        }
+    /// A sequence whose first positions come from the prefix tree.
+    fn begin(&mut self, job: Job, node: (Node, usize)) -> Running {
         let config = &self.shared.config;
-        let mut cache = KvCache::new(config, job.prompt.len() + job.max_tokens);
-        for kv in &found {
-            cache.append(config, kv);
+        let mut cache = KvCache::new(config, Running::reserved(&job));
+        for kv in self.prefixes.path(node.0) {
+            cache.append(config, &kv);
         }
-        self.shared.gauges.prompt_tokens.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
-        let tokens = job.prompt.clone();
-        Ok(Running { job, node: (node, cache.len()), cache, tokens, finished: false })
+        let gauges = &self.shared.gauges;
+        gauges.prompt_tokens.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
+        gauges.prefix_queries.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
+        gauges.prefix_hits.fetch_add(cache.len() as u64, Ordering::Relaxed);
+        let tokens = job.prompt.to_vec();
+        Running { job, node: Some(node), cache, tokens, finished: false }
     }
 
+    /// One step of the model for every sequence that the token budget allows; decoding goes first.
     fn advance(&mut self) {
         let config = &self.shared.config;
-        let mut batch: Vec<_> = self
-            .running
-            .iter_mut()
-            .map(|r| Extend {
-                weights: &r.job.served.weights,
-                tokens: &r.tokens[r.cache.len()..],
-                cache: &mut r.cache,
+        let decoding = self.running.iter().filter(|r| r.pending() == 1).count();
+        let mut budget = self.shared.options.max_batch_tokens.saturating_sub(decoding);
+        let mut chosen = Vec::with_capacity(self.running.len());
+        let mut batch = Vec::with_capacity(self.running.len());
+        for (index, running) in self.running.iter_mut().enumerate() {
+            let pending = running.pending();
+            let count = if pending == 1 { 1 } else { pending.min(budget) };
+            if count == 0 {
+                continue;
+            }
+            budget -= if pending == 1 { 0 } else { count };
+            let from = running.cache.len();
+            chosen.push(index);
+            batch.push(Extend {
+                weights: &running.job.served.weights,
+                tokens: &running.tokens[from..from + count],
+                cache: &mut running.cache,
                 all_logits: false,
-            })
-            .collect();
+            });
+        }
+        if batch.is_empty() {
+            return;
+        }
         let logits = extend(config, &mut batch, self.shared.options.threads);
         drop(batch);
-        for (running, logits) in self.running.iter_mut().zip(logits) {
-            // Whole blocks of the prompt are shared from now on.
-            let prompt_blocks = running.job.prompt.len() / BLOCK * BLOCK;
-            while running.node.1 + BLOCK <= prompt_blocks {
-                let range = running.node.1..running.node.1 + BLOCK;
-                let Ok(tokens) = running.tokens[range.clone()].try_into() else { break };
-                let cache = &running.cache;
-                let next =
-                    self.prefixes.put(running.node.0, tokens, || cache.export(config, range));
-                running.node = (next, running.node.1 + BLOCK);
+        for (index, logits) in chosen.into_iter().zip(logits) {
+            self.share(index);
+            let running = &mut self.running[index];
+            if running.pending() > 0 {
+                continue;
             }
             let id = running.job.sampler.sample(&logits);
-            let token = report(&running.job, &logits, id);
             running.tokens.push(id);
             self.shared.gauges.generated_tokens.fetch_add(1, Ordering::Relaxed);
-            // A client that has gone shows as a closed channel at the next step.
-            let _ = running.job.reply.send(Event::Token(token));
             let written = running.tokens.len() - running.job.prompt.len();
             let finish = if !running.job.ignore_eos && config.eos_token_ids.contains(&id) {
                 Some(Finish::Eos)
             } else if running.job.stop_tokens.contains(&id) {
                 Some(Finish::StopToken(id))
-            } else if written >= running.job.max_tokens {
-                Some(Finish::Length)
             } else {
-                None
+                (written >= running.job.max_tokens).then_some(Finish::Length)
             };
-            if let Some(finish) = finish {
-                running.finished = true;
-                let _ = running.job.reply.send(Event::Finished(finish));
-            }
+            running.finished = finish.is_some();
+            // A client that has gone shows as a closed channel at the next step.
+            let _ = running.job.reply.send(token(&running.job, &logits, id, finish));
         }
         self.running.retain(|r| !r.finished);
     }
+
+    /// Puts the whole blocks that a sequence has computed into the prefix tree.
+    fn share(&mut self, index: usize) {
+        let config = &self.shared.config;
+        let running = &mut self.running[index];
+        while let Some((node, from)) = running.node {
+            let range = from..from + BLOCK;
+            if range.end > running.cache.len() {
+                return;
+            }
+            let Ok(tokens) = Tokens::try_from(&running.tokens[range.clone()]) else { return };
+            let cache = &running.cache;
+            let next = self.prefixes.put(node, tokens, || cache.export(config, range.clone()));
+            running.node = next.map(|next| (next, range.end));
+        }
+    }
+
+    fn report(&self) {
+        let gauges = &self.shared.gauges;
+        gauges.running.store(self.running.len() as u64, Ordering::Relaxed);
+        gauges.waiting.store(self.waiting.len() as u64, Ordering::Relaxed);
+        let held: usize = self.running.iter().map(|r| r.cache.len()).sum();
+        let usage = held as f64 / self.shared.options.kv_cache_tokens.max(1) as f64;
+        gauges.cache_usage.store(usage.min(1.0).to_bits(), Ordering::Relaxed);
+    }
 }
 
-fn report(job: &Job, logits: &[f32], id: u32) -> Token {
-    let Some(count) = job.logprobs else { return Token { id, logprob: None, top: Vec::new() } };
+fn token(job: &Job, logits: &[f32], id: u32, finish: Option<Finish>) -> Token {
+    let Some(count) = job.logprobs else {
+        return Token { id, logprob: None, top: Vec::new(), finish };
+    };
     let all = log_softmax(logits);
     let mut top: Vec<(u32, f32)> = Vec::new();
     if count > 0 {
@@ -229,13 +280,5 @@ fn report(job: &Job, logits: &[f32], id: u32) -> Token {
         top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         top.truncate(count);
     }
-    Token { id, logprob: Some(all[id as usize]), top }
-}
-
-/// What the compute thread is told.
-pub enum Message {
-    Generate(Job),
-    /// An adapter was unloaded.
-    Forget(u64),
-    Stop,
+    Token { id, logprob: all.get(id as usize).copied(), top, finish }
 }

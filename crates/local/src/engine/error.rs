@@ -16,12 +16,13 @@ pub struct ApiError {
     param: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct Body {
+/// The body.
+#[derive(Debug, Serialize)]
+pub struct Body {
     error: Inner,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Inner {
     message: String,
     #[serde(rename = "type")]
@@ -50,12 +51,17 @@ impl ApiError {
         Self { status, kind, message: message.into(), param: None }
     }
 
+    /// The request's form is wrong: what pydantic refuses at vLLM.
+    pub fn malformed(message: impl Into<String>) -> Self {
+        Self { kind: "Bad Request", ..Self::bad_request(message) }
+    }
+
     pub fn busy() -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
-            kind: "ServiceUnavailableError",
+            kind: "Service Unavailable",
             message: "The engine is currently busy and cannot accept new requests. \
-                      Please try again later."
+                      Please try again later or on a different instance."
                 .into(),
             param: None,
         }
@@ -67,14 +73,16 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    /// The body alone, for a stream whose status is sent already.
+    pub fn into_body(self) -> Body {
+        let Self { status, kind, message, param } = self;
+        Body { error: Inner { message, kind, param, code: status.as_u16() } }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let error = Inner {
-            message: self.message,
-            kind: self.kind,
-            param: self.param,
-            code: self.status.as_u16(),
-        };
-        (self.status, Json(Body { error })).into_response()
+        (self.status, Json(self.into_body())).into_response()
     }
 }

@@ -1,5 +1,8 @@
 //! The inference engine: continuous batching over a key-value cache with shared prefixes, behind
 //! vLLM's HTTP protocol.
+//!
+//! One compute thread owns the batch; handlers hand it sequences and read tokens back. What a request
+//! answers depends on its prompt, its parameters, its seed and the weights, never on its company.
 
 mod adapters;
 mod api;
@@ -7,13 +10,25 @@ mod batch;
 mod error;
 mod prefix;
 mod sampler;
+mod text;
 mod wire;
 
-use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use nlac_chat::ChatTokenizer;
 
-use crate::model::{Config, LoadError, Weights};
+use crate::{
+    host::{self, Hosted, ServeError},
+    model::{Config, Weights},
+};
+
+/// Why an engine cannot start, or stopped.
+pub type EngineError = ServeError;
 
 /// How an engine runs.
 #[derive(Debug, Clone)]
@@ -22,18 +37,20 @@ pub struct EngineOptions {
     pub model_dir: PathBuf,
     /// The base model's name on the wire.
     pub served_model_name: String,
-    /// New tokens in one step, prefill and decode together.
+    /// Where [`EngineServer::start`] listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// New tokens in one step, prefill and decode together; longer prompts take several steps.
     pub max_batch_tokens: usize,
     /// Sequences in one step.
     pub max_running: usize,
-    /// Requests that may wait; more are answered 503.
-    pub max_waiting: usize,
+    /// Sequences that may wait and run; more are answered 503.
+    pub max_queued: usize,
     /// Adapters that may be loaded.
     pub max_loras: usize,
     /// Largest adapter rank.
     pub max_lora_rank: usize,
-    /// Tokens kept for prompts that share a prefix.
-    pub prefix_cache_tokens: usize,
+    /// Positions that running sequences may reserve, and again as many kept for shared prefixes.
+    pub kv_cache_tokens: usize,
     /// Compute threads; they change no bit of the result.
     pub threads: usize,
 }
@@ -45,41 +62,19 @@ impl EngineOptions {
         Self {
             model_dir,
             served_model_name: served_model_name.into(),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
             max_batch_tokens: 4096,
             max_running: 256,
-            max_waiting: 4096,
+            max_queued: 4096,
             max_loras: 8,
             max_lora_rank: 64,
-            prefix_cache_tokens: 200_000,
+            kv_cache_tokens: 200_000,
             threads: 1,
         }
     }
 }
 
-/// Why an engine cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The model cannot be loaded.
-    #[error(transparent)]
-    Model(#[from] LoadError),
-    /// The tokenizer cannot be loaded.
-    #[error(transparent)]
-    Tokenizer(#[from] nlac_chat::ChatError),
-    /// The address cannot be had.
-    #[error("cannot listen on {address}: {source}; choose another port")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Serving ended with an error.
-    #[error("the engine stopped: {0}")]
-    Serve(#[from] std::io::Error),
-}
-
-/// Serves until `shutdown` resolves. The address is bound before this returns a future that can run, so
-/// a port that is taken shows at once.
+/// Serves until `shutdown` resolves.
 ///
 /// # Errors
 /// A model that cannot be loaded, or a socket that fails.
@@ -88,23 +83,45 @@ pub async fn serve(
     options: EngineOptions,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), EngineError> {
+    run(listener, load(options)?, shutdown).await
+}
+
+fn load(mut options: EngineOptions) -> Result<Arc<api::Shared>, EngineError> {
+    // Every running sequence may decode in every step.
+    options.max_running = options.max_running.clamp(1, options.max_batch_tokens.max(1));
     let config = Config::load(&options.model_dir)?;
     let weights = Weights::load(&options.model_dir, &config)?;
-    let tokenizer = Arc::new(ChatTokenizer::load(&options.model_dir)?);
-    let shared = Arc::new(api::Shared::new(options, config, weights, tokenizer));
+    let tokenizer = ChatTokenizer::load(&options.model_dir)?;
+    Ok(Arc::new(api::Shared::new(options, config, weights, tokenizer)))
+}
+
+async fn run(
+    listener: tokio::net::TcpListener,
+    shared: Arc<api::Shared>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), EngineError> {
     let worker = batch::start(&shared)?;
     let app = api::router(shared.clone());
-    let served = axum::serve(listener, app)
-        .with_graceful_shutdown(async move {
-            shutdown.await;
-            // Requests in flight get a moment; a client that holds its connection open does not.
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    host::serve(listener, app, worker, shutdown, move || shared.stop()).await
+}
+
+/// An engine inside another process.
+#[derive(Debug)]
+pub struct EngineServer;
+
+impl EngineServer {
+    /// Loads the model, binds, and serves on threads of its own until the handle is dropped.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded, or an address that is taken.
+    pub fn start(options: EngineOptions) -> Result<Hosted, EngineError> {
+        let listen = options.listen;
+        let shared = load(options)?;
+        Hosted::start("engine", listen, |listener, stopped| {
+            run(listener, shared, async move {
+                // Sent or dropped: both mean stop.
+                let _ = stopped.await;
+            })
         })
-        .await;
-    shared.stop();
-    let joined = tokio::task::spawn_blocking(move || worker.join()).await;
-    if !matches!(joined, Ok(Ok(()))) {
-        tracing::error!("the engine's compute thread panicked");
     }
-    Ok(served?)
 }

@@ -1,50 +1,67 @@
-//! Prefixes that several prompts share: blocks of positions in a tree, the least recently used leaves
-//! evicted first. A key is exact (parent and tokens), so a hit is never a collision.
+//! Prefixes that several sequences share: blocks of positions in a tree, the least recently used
+//! evicted first. A key is exact (parent and tokens), so a hit is never a collision; the root is keyed
+//! by weights and salt, so that neither is ever mixed with another.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::KvBlock;
 
 /// Positions per block.
-pub const BLOCK: usize = 8;
+pub const BLOCK: usize = 16;
 
-/// A node of the tree; what weights and salt it belongs to is its root's business.
+/// Above this, roots without blocks are dropped: a salt may be new with every request.
+const MOST_ROOTS: usize = 4096;
+
+/// The tokens of a block.
+pub type Tokens = [u32; BLOCK];
+
+/// A node of the tree.
 pub type Node = u64;
 
 struct Entry {
-    node: Node,
+    parent: Node,
+    tokens: Tokens,
+    depth: usize,
     block: KvBlock,
     used: u64,
 }
 
 /// The tree.
 pub struct PrefixCache {
-    entries: HashMap<(Node, [u32; BLOCK]), Entry>,
+    entries: HashMap<Node, Entry>,
+    children: HashMap<(Node, Tokens), Node>,
+    /// Oldest first, and of the same age the deepest: a child goes before its parent.
+    ages: BTreeSet<(u64, std::cmp::Reverse<usize>, Node)>,
     roots: HashMap<(u64, Option<String>), Node>,
     capacity: usize,
     next: Node,
     clock: u64,
-    /// Tokens asked for and found, for the metrics.
-    pub queries: u64,
-    /// Tokens found.
-    pub hits: u64,
 }
 
 impl PrefixCache {
     pub fn new(capacity_tokens: usize) -> Self {
         Self {
             entries: HashMap::new(),
+            children: HashMap::new(),
+            ages: BTreeSet::new(),
             roots: HashMap::new(),
             capacity: capacity_tokens / BLOCK,
             next: 0,
             clock: 0,
-            queries: 0,
-            hits: 0,
         }
+    }
+
+    /// Whether anything can be kept.
+    pub const fn is_enabled(&self) -> bool {
+        self.capacity > 0
     }
 
     /// The root of everything computed with these weights under this salt.
     pub fn root(&mut self, weights: u64, salt: Option<&str>) -> Node {
+        if self.roots.len() >= MOST_ROOTS {
+            let used: BTreeSet<Node> = self.entries.values().map(|e| e.parent).collect();
+            self.roots.retain(|_, root| used.contains(root));
+        }
         let next = &mut self.next;
         *self.roots.entry((weights, salt.map(ToOwned::to_owned))).or_insert_with(|| {
             *next += 1;
@@ -52,54 +69,146 @@ impl PrefixCache {
         })
     }
 
-    /// The block that follows `parent` with these tokens.
-    pub fn get(&mut self, parent: Node, tokens: [u32; BLOCK]) -> Option<(Node, KvBlock)> {
-        self.clock += 1;
-        self.queries += BLOCK as u64;
-        let entry = self.entries.get_mut(&(parent, tokens))?;
-        entry.used = self.clock;
-        self.hits += BLOCK as u64;
-        Some((entry.node, entry.block.clone()))
+    /// The node that follows `parent` with these tokens.
+    pub fn child(&self, parent: Node, tokens: Tokens) -> Option<Node> {
+        self.children.get(&(parent, tokens)).copied()
     }
 
-    /// Adds a block unless it is there; returns its node.
+    /// Uses a path: the blocks from the root's child down to `node`, which stay young together.
+    pub fn path(&mut self, node: Node) -> Vec<KvBlock> {
+        self.clock += 1;
+        let mut blocks = Vec::new();
+        let mut at = node;
+        while let Some(entry) = self.entries.get_mut(&at) {
+            self.ages.remove(&(entry.used, std::cmp::Reverse(entry.depth), at));
+            entry.used = self.clock;
+            self.ages.insert((entry.used, std::cmp::Reverse(entry.depth), at));
+            blocks.push(entry.block.clone());
+            at = entry.parent;
+        }
+        blocks.reverse();
+        blocks
+    }
+
+    /// Adds a block below a node that is still there, unless it has it; returns the block's node.
     pub fn put(
         &mut self,
         parent: Node,
-        tokens: [u32; BLOCK],
+        tokens: Tokens,
         block: impl FnOnce() -> KvBlock,
-    ) -> Node {
-        self.clock += 1;
-        let used = self.clock;
-        if let Some(entry) = self.entries.get_mut(&(parent, tokens)) {
-            entry.used = used;
-            return entry.node;
+    ) -> Option<Node> {
+        if let Some(node) = self.child(parent, tokens) {
+            return Some(node);
         }
-        if self.entries.len() >= self.capacity {
-            self.evict();
+        let depth = match self.entries.get(&parent) {
+            Some(entry) => entry.depth + 1,
+            None if self.roots.values().any(|root| *root == parent) => 0,
+            None => return None,
+        };
+        self.path(parent);
+        while self.entries.len() >= self.capacity {
+            let oldest = self.ages.first().copied();
+            // The path that is being extended is the youngest: when it is all there is, it is full.
+            let (_, _, node) = oldest.filter(|(used, ..)| depth == 0 || *used < self.clock)?;
+            self.evict(node);
         }
         self.next += 1;
         let node = self.next;
-        self.entries.insert((parent, tokens), Entry { node, block: block(), used });
-        node
+        let entry = Entry { parent, tokens, depth, block: block(), used: self.clock };
+        self.ages.insert((self.clock, std::cmp::Reverse(depth), node));
+        self.entries.insert(node, entry);
+        self.children.insert((parent, tokens), node);
+        Some(node)
     }
 
     /// Forgets everything computed with these weights.
     pub fn forget(&mut self, weights: u64) {
         self.roots.retain(|(w, _), _| *w != weights);
+        let roots: BTreeSet<Node> = self.roots.values().copied().collect();
+        // Parents are older nodes than their children, so one pass in order of age of birth will do.
+        let mut nodes: Vec<Node> = self.entries.keys().copied().collect();
+        nodes.sort_unstable();
+        for node in nodes {
+            let parent = self.entries[&node].parent;
+            if !roots.contains(&parent) && !self.entries.contains_key(&parent) {
+                self.evict(node);
+            }
+        }
     }
 
-    /// Drops the older half at once: eviction stays rare, and what is orphaned below goes with age.
-    fn evict(&mut self) {
-        let mut ages: Vec<_> = self.entries.values().map(|e| e.used).collect();
-        let middle = ages.len() / 2;
-        let (_, median, _) = ages.select_nth_unstable(middle);
-        let median = *median;
-        self.entries.retain(|_, e| e.used > median);
+    fn evict(&mut self, node: Node) {
+        if let Some(entry) = self.entries.remove(&node) {
+            self.ages.remove(&(entry.used, std::cmp::Reverse(entry.depth), node));
+            self.children.remove(&(entry.parent, entry.tokens));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::model::{Config, KvCache};
+
+    fn block() -> KvBlock {
+        let config = Config {
+            vocab_size: 4,
+            hidden_size: 4,
+            intermediate_size: 4,
+            num_hidden_layers: 1,
+            num_attention_heads: 1,
+            num_key_value_heads: 1,
+            head_dim: 2,
+            rms_norm_eps: 1e-6,
+            rope_theta: 1e4,
+            max_position_embeddings: 8,
+            tie_word_embeddings: true,
+            qk_norm: false,
+            eos_token_ids: Vec::new(),
+        };
+        KvCache::new(&config, BLOCK).export(&config, 0..BLOCK)
     }
 
-    /// Share of the room that is taken.
-    pub fn usage(&self) -> f64 {
-        self.entries.len() as f64 / self.capacity.max(1) as f64
+    #[test]
+    fn the_least_recently_used_leaf_goes_first_and_a_path_survives_its_use() {
+        let mut cache = PrefixCache::new(3 * BLOCK);
+        let root = cache.root(0, None);
+        let a = cache.put(root, [1; BLOCK], block).unwrap();
+        let b = cache.put(a, [2; BLOCK], block).unwrap();
+        let c = cache.put(root, [3; BLOCK], block).unwrap();
+        assert_eq!(cache.path(b).len(), 2);
+        let d = cache.put(root, [4; BLOCK], block).unwrap();
+        assert_eq!(cache.child(root, [3; BLOCK]), None, "{c} was the oldest");
+        assert_eq!(cache.path(d).len(), 1);
+        // The deeper of two of one age goes, never the parent alone.
+        cache.put(root, [5; BLOCK], block).unwrap();
+        assert_eq!((cache.child(root, [1; BLOCK]), cache.child(a, [2; BLOCK])), (Some(a), None));
+        // A node that is gone takes no children.
+        assert_eq!(cache.put(b, [6; BLOCK], block), None);
+    }
+
+    #[test]
+    fn weights_and_salts_have_trees_of_their_own() {
+        let mut cache = PrefixCache::new(100 * BLOCK);
+        let roots = [cache.root(0, None), cache.root(0, Some("v1")), cache.root(1, None)];
+        for root in roots {
+            let node = cache.put(root, [7; BLOCK], block).unwrap();
+            cache.put(node, [8; BLOCK], block).unwrap();
+        }
+        cache.forget(0);
+        assert_eq!(cache.entries.len(), 2);
+        assert!(cache.child(roots[2], [7; BLOCK]).is_some());
+        assert!(cache.child(roots[0], [7; BLOCK]).is_none());
+    }
+
+    #[test]
+    fn a_path_longer_than_the_room_stops_growing() {
+        let mut cache = PrefixCache::new(2 * BLOCK);
+        let root = cache.root(0, None);
+        let a = cache.put(root, [1; BLOCK], block).unwrap();
+        let b = cache.put(a, [2; BLOCK], block).unwrap();
+        assert_eq!(cache.put(b, [3; BLOCK], block), None);
+        assert_eq!(cache.path(b).len(), 2);
     }
 }

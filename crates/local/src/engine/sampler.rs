@@ -6,8 +6,11 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::model::argmax;
 
+/// Below this a temperature means greedy, as it does to vLLM.
+const GREEDY: f32 = 1e-5;
+
 /// How a request is sampled.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sampling {
     pub temperature: f32,
     pub top_p: f32,
@@ -15,7 +18,7 @@ pub struct Sampling {
     pub min_p: f32,
 }
 
-/// One request's own stream of chance.
+/// One sequence's own stream of chance.
 pub struct Sampler {
     sampling: Sampling,
     rng: ChaCha8Rng,
@@ -29,10 +32,11 @@ impl Sampler {
     /// Draws a token.
     pub fn sample(&mut self, logits: &[f32]) -> u32 {
         let Sampling { temperature, top_p, top_k, min_p } = self.sampling;
-        if temperature <= 0.0 {
-            return argmax(logits) as u32;
+        let best = argmax(logits);
+        if temperature < GREEDY {
+            return best as u32;
         }
-        let highest = logits[argmax(logits)];
+        let highest = logits[best];
         let mut weighted: Vec<(f64, usize)> = logits
             .iter()
             .enumerate()
@@ -40,22 +44,7 @@ impl Sampler {
             .collect();
         if top_p < 1.0 || min_p > 0.0 || top_k.is_some() {
             weighted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            if let Some(k) = top_k {
-                weighted.truncate(k.max(1));
-            }
-            let best = weighted[0].0;
-            weighted.retain(|(w, _)| *w >= f64::from(min_p) * best);
-            let total: f64 = weighted.iter().map(|(w, _)| w).sum();
-            let mut mass = 0.0;
-            let kept = weighted
-                .iter()
-                .take_while(|(w, _)| {
-                    let before = mass;
-                    mass += w;
-                    before < f64::from(top_p) * total
-                })
-                .count();
-            weighted.truncate(kept.max(1));
+            truncate(&mut weighted, top_p, top_k, min_p);
         }
         let total: f64 = weighted.iter().map(|(w, _)| w).sum();
         let mut draw = self.rng.random::<f64>() * total;
@@ -65,6 +54,73 @@ impl Sampler {
                 return *index as u32;
             }
         }
-        weighted[weighted.len() - 1].1 as u32
+        weighted.last().map_or(best, |(_, index)| *index) as u32
+    }
+}
+
+/// Keeps the likeliest; `weighted` is sorted, most likely first.
+fn truncate(weighted: &mut Vec<(f64, usize)>, top_p: f32, top_k: Option<usize>, min_p: f32) {
+    if let Some(k) = top_k {
+        weighted.truncate(k.max(1));
+    }
+    let least = f64::from(min_p) * weighted.first().map_or(0.0, |(w, _)| *w);
+    weighted.retain(|(w, _)| *w >= least);
+    let enough = f64::from(top_p) * weighted.iter().map(|(w, _)| w).sum::<f64>();
+    let mut mass = 0.0;
+    let kept = weighted
+        .iter()
+        .take_while(|(w, _)| {
+            let before = mass;
+            mass += w;
+            before < enough
+        })
+        .count();
+    weighted.truncate(kept.max(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(sampling: Sampling, seed: u64) -> Vec<u32> {
+        // Probabilities 0.5, 0.3, 0.15, 0.05 at temperature 1.
+        let logits = [0.5_f32, 0.3, 0.15, 0.05].map(f32::ln);
+        let mut sampler = Sampler::new(sampling, seed);
+        (0..4000).map(|_| sampler.sample(&logits)).collect()
+    }
+
+    fn shares(draws: &[u32]) -> [f64; 4] {
+        std::array::from_fn(|i| {
+            draws.iter().filter(|d| **d == i as u32).count() as f64 / draws.len() as f64
+        })
+    }
+
+    const PLAIN: Sampling = Sampling { temperature: 1.0, top_p: 1.0, top_k: None, min_p: 0.0 };
+
+    #[test]
+    fn shares_follow_the_probabilities_and_the_seed_repeats_them() {
+        let share = shares(&draws(PLAIN, 1));
+        for (found, wanted) in share.iter().zip([0.5, 0.3, 0.15, 0.05]) {
+            assert!((found - wanted).abs() < 0.03, "{share:?}");
+        }
+        assert_eq!(draws(PLAIN, 1), draws(PLAIN, 1));
+        assert_ne!(draws(PLAIN, 1), draws(PLAIN, 2));
+        let hot = shares(&draws(Sampling { temperature: 100.0, ..PLAIN }, 1));
+        assert!(hot[3] > 0.2, "{hot:?}");
+        assert_eq!(shares(&draws(Sampling { temperature: 0.0, ..PLAIN }, 1))[0], 1.0);
+    }
+
+    #[test]
+    fn each_limit_cuts_the_tail_that_it_should() {
+        let cuts = [
+            Sampling { top_k: Some(2), ..PLAIN },
+            Sampling { top_p: 0.75, ..PLAIN },
+            Sampling { min_p: 0.4, ..PLAIN },
+        ];
+        for sampling in cuts {
+            let share = shares(&draws(sampling, 3));
+            assert!(share[2] + share[3] == 0.0, "{sampling:?}: {share:?}");
+            assert!((share[0] - 0.625).abs() < 0.03, "{sampling:?}: {share:?}");
+        }
     }
 }

@@ -177,9 +177,9 @@ impl Config {
                 Some(OneOrMany::Many(ids)) => ids,
             },
         };
-        if config.head_dim % 2 != 0
+        if !config.head_dim.is_multiple_of(2)
             || config.num_key_value_heads == 0
-            || config.num_attention_heads % config.num_key_value_heads != 0
+            || !config.num_attention_heads.is_multiple_of(config.num_key_value_heads)
         {
             return refuse("this combination of head_dim and heads".into());
         }

@@ -8,6 +8,11 @@
 //! returns exactly what a fresh prefill would. Libraries re-associate by shape and by CPU. For models
 //! of this size they also spend most of their time outside the arithmetic.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "index loops over fixed widths are what the compiler vectorises"
+)]
+
 use multiversion::multiversion;
 
 /// Partial sums of every reduction.

@@ -1,17 +1,20 @@
-//! The compute thread: models under training, one operation at a time.
+//! The compute thread: models under training, one operation at a time, in order of arrival.
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
-    sync::mpsc::Receiver,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{Arc, mpsc::Receiver},
 };
-
-use serde_json::{Value, json};
 
 use super::{
     ALPHA, TrainerOptions,
-    futures::{Futures, Outcome},
-    wire::{AdamFields, ForwardInput, ForwardOutput, LoraSettings},
+    api::Shared,
+    futures::Outcome,
+    wire::{
+        AdamFields, Created, ForwardInput, ForwardOutput, LoraAnswer, LoraSettings, Saved, Stepped,
+        Unloaded,
+    },
 };
 use crate::{
     model::{Config, LoraConfig, Weights},
@@ -32,39 +35,41 @@ pub enum Operation {
     Forward(ForwardInput),
     ForwardBackward(ForwardInput),
     OptimStep(AdamFields),
-    SaveState(String),
-    LoadState { path: String, optimizer: bool },
-    SaveAdapter(String),
-    Stop,
+    /// To a directory, under a name that the answer shows.
+    SaveState(PathBuf, String),
+    /// From a directory; with the optimizer's moments, or without.
+    LoadState(PathBuf, String, bool),
+    SaveAdapter(PathBuf, String),
 }
 
 /// The thread's state.
 pub struct Compute {
-    options: TrainerOptions,
+    shared: Arc<Shared>,
     config: Config,
     base: Weights,
-    futures: Futures,
-    models: HashMap<String, Model>,
-}
-
-struct Model {
-    trainer: LoraTrainer,
-    /// Something was done to it already: a state may no longer be loaded.
-    touched: bool,
+    models: HashMap<String, LoraTrainer>,
 }
 
 impl Compute {
-    pub fn new(options: TrainerOptions, config: Config, base: Weights, futures: Futures) -> Self {
-        Self { options, config, base, futures, models: HashMap::new() }
+    pub fn new(shared: &Arc<Shared>, config: Config, base: Weights) -> Self {
+        Self { shared: shared.clone(), config, base, models: HashMap::new() }
     }
 
+    /// Works until told to stop; what waits then fails, so that nobody polls for it in vain.
     pub fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
-            if matches!(job.operation, Operation::Stop) {
-                return;
-            }
-            let outcome = self.execute(&job.model_id, job.operation);
-            self.futures.resolve(job.future, outcome);
+            let Job { future, model_id, operation } = job;
+            let outcome = if self.shared.is_stopping() {
+                Err("The trainer is stopping".to_owned())
+            } else {
+                let work = AssertUnwindSafe(|| self.execute(&model_id, operation));
+                catch_unwind(work).unwrap_or_else(|_| {
+                    // Half an operation may have happened to it.
+                    self.models.remove(&model_id);
+                    Err(format!("Model {model_id} was lost: the operation panicked"))
+                })
+            };
+            self.shared.futures.resolve(future, outcome);
         }
     }
 
@@ -73,141 +78,92 @@ impl Compute {
             Operation::Create(settings) => self.create(model_id, &settings),
             Operation::Unload => {
                 self.models.remove(model_id);
-                Ok(json!({ "model_id": model_id, "type": "unload_model" }))
+                json(&Unloaded { model_id, kind: "unload_model" })
             }
-            Operation::Stop => Ok(Value::Null),
             operation => {
-                let directory = self.options.checkpoints.clone();
-                let base_model = self.options.base_model.clone();
-                let (vocab, longest) =
-                    (self.config.vocab_size, self.config.max_position_embeddings);
-                let model = self.models.get_mut(model_id).ok_or_else(|| {
-                    format!(
-                        "Model {model_id} not loaded (likely stale request from previous server); \
-                         create a model and load its last saved state"
-                    )
-                })?;
-                let untouched = !std::mem::replace(&mut model.touched, true);
-                let trainer = &mut model.trainer;
-                match operation {
-                    Operation::Forward(input) => {
-                        let examples = input.examples(vocab, longest)?;
-                        let logprobs = trainer.forward(&examples);
-                        to_json(&ForwardOutput::new(&examples, logprobs))
+                let saving = match &operation {
+                    Operation::SaveState(path, _) | Operation::SaveAdapter(path, _) => {
+                        Some(path.clone())
                     }
-                    Operation::ForwardBackward(input) => {
-                        let examples = input.examples(vocab, longest)?;
-                        let logprobs = trainer.forward_backward(&examples);
-                        to_json(&ForwardOutput::new(&examples, logprobs))
-                    }
-                    Operation::OptimStep(adam) => {
-                        let stats = trainer.optim_step(&AdamParams {
-                            learning_rate: adam.learning_rate,
-                            beta1: adam.beta1,
-                            beta2: adam.beta2,
-                            eps: adam.eps,
-                            weight_decay: adam.weight_decay,
-                            grad_clip_norm: adam.grad_clip_norm,
-                        });
-                        Ok(json!({ "metrics": {
-                            "grad_norm": stats.grad_norm,
-                            "learning_rate": adam.learning_rate,
-                            "steps": stats.steps,
-                        }}))
-                    }
-                    Operation::SaveState(name) => {
-                        let at = state_dir(&directory, model_id, &name);
-                        trainer.save_state(&at).map_err(|e| disk(&e))?;
-                        let path = format!("tinker://{model_id}/weights/{name}");
-                        Ok(json!({ "path": path, "type": "save_weights" }))
-                    }
-                    Operation::LoadState { path, optimizer } => {
-                        if !untouched {
-                            return Err(
-                                "load_weights must be the first request of a model".to_owned()
-                            );
-                        }
-                        let at = parse_state(&directory, &path)?;
-                        trainer.load_state(&at, optimizer).map_err(|e| e.to_string())?;
-                        Ok(json!({ "path": path, "type": "load_weights" }))
-                    }
-                    Operation::SaveAdapter(name) => {
-                        let at = adapter_dir(&directory, model_id, &name);
-                        trainer.lora().save_peft(&at, &base_model).map_err(|e| e.to_string())?;
-                        let path = format!("tinker://{model_id}/{name}");
-                        Ok(json!({
-                            "path": path,
-                            "type": "save_weights_for_sampler",
-                            "sampling_session_id": null,
-                        }))
-                    }
-                    Operation::Create(_) | Operation::Unload | Operation::Stop => Ok(Value::Null),
+                    _ => None,
+                };
+                let outcome = self.train(model_id, operation);
+                if let Some(path) = saving {
+                    self.shared.checkpoints.settle(&path);
                 }
+                outcome
             }
+        }
+    }
+
+    fn train(&mut self, model_id: &str, operation: Operation) -> Outcome {
+        let (vocab, longest) = (self.config.vocab_size, self.config.max_position_embeddings);
+        let trainer = self.models.get_mut(model_id).ok_or_else(|| {
+            format!("Model {model_id} not loaded (likely stale request from previous server)")
+        })?;
+        match operation {
+            Operation::Forward(input) => {
+                let examples = input.examples(vocab, longest)?;
+                json(&ForwardOutput::new(&examples, trainer.forward(&examples)))
+            }
+            Operation::ForwardBackward(input) => {
+                let examples = input.examples(vocab, longest)?;
+                json(&ForwardOutput::new(&examples, trainer.forward_backward(&examples)))
+            }
+            Operation::OptimStep(adam) => {
+                let stats = trainer.optim_step(&AdamParams {
+                    learning_rate: adam.learning_rate,
+                    beta1: adam.beta1,
+                    beta2: adam.beta2,
+                    eps: adam.eps,
+                    weight_decay: adam.weight_decay,
+                    grad_clip_norm: adam.grad_clip_norm,
+                });
+                json(&Stepped::new(stats.grad_norm, adam.learning_rate, stats.steps))
+            }
+            Operation::SaveState(path, name) => {
+                trainer.save_state(&path).map_err(|e| disk(&e))?;
+                json(&Saved::new(format!("tinker://{model_id}/weights/{name}"), "save_weights"))
+            }
+            Operation::LoadState(path, uri, optimizer) => {
+                trainer.load_state(&path, optimizer).map_err(|e| e.to_string())?;
+                json(&Saved::new(uri, "load_weights"))
+            }
+            Operation::SaveAdapter(path, name) => {
+                let base = &self.shared.options.base_model_name;
+                trainer.lora().save_peft(&path, base).map_err(|e| disk(&e))?;
+                json(&Saved::for_sampler(format!("tinker://{model_id}/{name}")))
+            }
+            Operation::Create(_) | Operation::Unload => Err("not an operation on a model".into()),
         }
     }
 
     fn create(&mut self, model_id: &str, settings: &LoraSettings) -> Outcome {
-        if self.models.len() >= self.options.max_models {
+        let TrainerOptions { max_models, max_lora_rank, base_model_name, threads, .. } =
+            &self.shared.options;
+        if self.models.len() >= *max_models {
             return Err(format!(
-                "Maximum number of LoRA adapters ({}) reached; unload a model first",
-                self.options.max_models
+                "Maximum number of LoRA adapters ({max_models}) reached; unload a model first"
             ));
         }
         let rank = settings.rank;
-        if rank == 0 || rank > self.options.max_lora_rank {
-            let most = self.options.max_lora_rank;
-            return Err(format!("LoRA rank {rank} is not between 1 and {most}"));
+        if rank == 0 || rank > *max_lora_rank {
+            return Err(format!("LoRA rank {rank} is not between 1 and {max_lora_rank}"));
         }
         let lora = LoraConfig { rank, alpha: ALPHA };
-        let seed = settings.seed.unwrap_or(0);
-        let trainer = LoraTrainer::new(
-            self.config.clone(),
-            self.base.clone(),
-            lora,
-            seed,
-            self.options.threads,
-        );
-        self.models.insert(model_id.to_owned(), Model { trainer, touched: false });
-        Ok(json!({
-            "model_id": model_id,
-            "base_model": self.options.base_model,
-            "lora_config": { "rank": rank, "alpha": ALPHA, "seed": seed },
-        }))
+        let seed = settings.seed.unwrap_or_else(rand::random);
+        let trainer =
+            LoraTrainer::new(self.config.clone(), self.base.clone(), lora, seed, *threads);
+        self.models.insert(model_id.to_owned(), trainer);
+        let lora_config = LoraAnswer { rank, alpha: ALPHA, seed };
+        json(&Created { model_id, base_model: base_model_name, lora_config })
     }
 }
 
-fn to_json(value: &impl serde::Serialize) -> Outcome {
-    serde_json::to_value(value).map_err(|e| e.to_string())
+fn json(value: &impl serde::Serialize) -> Outcome {
+    serde_json::to_vec(value).map(Into::into).map_err(|e| e.to_string())
 }
 
-fn disk(error: &std::io::Error) -> String {
-    format!("the state could not be saved: {error}; free space in the checkpoints directory")
-}
-
-/// Where a training state is saved.
-pub fn state_dir(checkpoints: &Path, model_id: &str, name: &str) -> PathBuf {
-    checkpoints.join(model_id).join("weights").join(name)
-}
-
-/// Where an adapter is saved.
-pub fn adapter_dir(checkpoints: &Path, model_id: &str, name: &str) -> PathBuf {
-    checkpoints.join(model_id).join("sampler_weights").join(name)
-}
-
-/// `tinker://MODEL/weights/NAME` to its directory.
-fn parse_state(checkpoints: &Path, path: &str) -> Result<PathBuf, String> {
-    let parts: Vec<_> = path.strip_prefix("tinker://").unwrap_or_default().split('/').collect();
-    match parts.as_slice() {
-        [model, "weights", name] if [model, name].iter().all(|p| is_name(p)) => {
-            Ok(state_dir(checkpoints, model, name))
-        }
-        _ => Err(format!("{path:?} is not of the form tinker://MODEL_ID/weights/NAME")),
-    }
-}
-
-/// What models and checkpoints may be called; nothing that could leave the directory.
-pub fn is_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    !name.is_empty() && name.len() <= 255 && name.chars().all(allowed)
+fn disk(error: &dyn std::fmt::Display) -> String {
+    format!("the checkpoint could not be saved: {error}; free space in the checkpoints directory")
 }

@@ -1,28 +1,33 @@
-//! Results that are not there yet: submitted, waited for, kept until asked for.
+//! Results that are not there yet: submitted, waited for, kept until they are old.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use serde_json::Value;
+use axum::body::Bytes;
 use tokio::sync::watch;
 
-/// A result, or the text of a failure.
-pub type Outcome = Result<Value, String>;
+/// A result as JSON, or the text of a failure.
+pub type Outcome = Result<Bytes, String>;
 
-/// How many finished results are kept; the oldest go first.
-const KEPT: u64 = 4096;
+/// How many bytes of finished results are kept; the oldest go first.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// How many finished results are kept.
+const KEPT: usize = 10_000;
 
 /// All futures of a server.
 #[derive(Clone, Default)]
-pub struct Futures {
-    next: Arc<AtomicU64>,
-    all: Arc<Mutex<HashMap<u64, watch::Sender<Option<Outcome>>>>>,
+pub struct Futures(Arc<Mutex<All>>);
+
+#[derive(Default)]
+struct All {
+    last: u64,
+    open: BTreeMap<u64, watch::Sender<Option<Outcome>>>,
+    done: BTreeMap<u64, Outcome>,
+    bytes: usize,
 }
 
 /// What a poll finds.
@@ -36,26 +41,35 @@ pub enum Poll {
 impl Futures {
     /// A new future.
     pub fn open(&self) -> u64 {
-        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let mut all = self.lock();
-        all.insert(id, watch::channel(None).0);
-        if let Some(oldest) = id.checked_sub(KEPT) {
-            all.remove(&oldest);
-        }
+        all.last += 1;
+        let id = all.last;
+        all.open.insert(id, watch::channel(None).0);
         id
     }
 
     /// Resolves a future.
     pub fn resolve(&self, id: u64, outcome: Outcome) {
-        if let Some(sender) = self.lock().get(&id) {
-            sender.send_replace(Some(outcome));
+        let mut all = self.lock();
+        let Some(sender) = all.open.remove(&id) else { return };
+        sender.send_replace(Some(outcome.clone()));
+        all.bytes += size(&outcome);
+        all.done.insert(id, outcome);
+        while all.done.len() > KEPT || (all.bytes > KEPT_BYTES && all.done.len() > 1) {
+            let Some((_, oldest)) = all.done.pop_first() else { return };
+            all.bytes -= size(&oldest);
         }
     }
 
     /// Waits for a future.
     pub async fn poll(&self, id: u64, patience: Duration) -> Poll {
-        let Some(mut receiver) = self.lock().get(&id).map(watch::Sender::subscribe) else {
-            return Poll::Unknown;
+        let mut receiver = {
+            let all = self.lock();
+            match (all.done.get(&id), all.open.get(&id)) {
+                (Some(outcome), _) => return Poll::Ready(outcome.clone()),
+                (None, Some(sender)) => sender.subscribe(),
+                (None, None) => return Poll::Unknown,
+            }
         };
         let ready = tokio::time::timeout(patience, receiver.wait_for(Option::is_some)).await;
         match ready {
@@ -65,7 +79,11 @@ impl Futures {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, watch::Sender<Option<Outcome>>>> {
-        self.all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn size(outcome: &Outcome) -> usize {
+    outcome.as_ref().map_or_else(String::len, Bytes::len)
 }

@@ -5,16 +5,27 @@
 //! memory, saved states on disk: after a restart a client creates a model and loads a state into it.
 
 mod api;
+mod checkpoints;
 mod compute;
 mod futures;
+mod registry;
 mod wire;
 
-use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
-    engine::EngineError,
+    host::{self, Hosted, ServeError},
     model::{Config, Weights},
 };
+
+/// Why a trainer cannot start, or stopped.
+pub type TrainerError = ServeError;
 
 /// How a trainer runs.
 #[derive(Debug, Clone)]
@@ -22,13 +33,17 @@ pub struct TrainerOptions {
     /// Hugging Face files of the base model.
     pub model_dir: PathBuf,
     /// The base model's name on the wire.
-    pub base_model: String,
+    pub base_model_name: String,
+    /// Where [`TrainerServer::start`] listens; port 0 takes a free one.
+    pub listen: SocketAddr,
     /// Where states and adapters are saved.
-    pub checkpoints: PathBuf,
+    pub checkpoints_dir: PathBuf,
     /// Adapters that may be under training at once.
     pub max_models: usize,
     /// Largest rank.
     pub max_lora_rank: usize,
+    /// How long a poll is held before it is answered 408.
+    pub poll_patience: Duration,
     /// Compute threads; they change no bit of the result.
     pub threads: usize,
 }
@@ -36,9 +51,21 @@ pub struct TrainerOptions {
 impl TrainerOptions {
     /// Defaults for a model.
     #[must_use]
-    pub fn new(model_dir: PathBuf, base_model: impl Into<String>, checkpoints: PathBuf) -> Self {
-        let base_model = base_model.into();
-        Self { model_dir, base_model, checkpoints, max_models: 16, max_lora_rank: 64, threads: 1 }
+    pub fn new(
+        model_dir: PathBuf,
+        base_model_name: impl Into<String>,
+        checkpoints_dir: PathBuf,
+    ) -> Self {
+        Self {
+            model_dir,
+            base_model_name: base_model_name.into(),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            checkpoints_dir,
+            max_models: 16,
+            max_lora_rank: 64,
+            poll_patience: Duration::from_secs(300),
+            threads: 1,
+        }
     }
 }
 
@@ -53,26 +80,57 @@ pub async fn serve(
     listener: tokio::net::TcpListener,
     options: TrainerOptions,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), EngineError> {
-    let config = Config::load(&options.model_dir)?;
-    let weights = Weights::load(&options.model_dir, &config)?;
-    std::fs::create_dir_all(&options.checkpoints)?;
+) -> Result<(), TrainerError> {
+    run(listener, Loaded::load(options)?, shutdown).await
+}
+
+struct Loaded {
+    options: TrainerOptions,
+    config: Config,
+    weights: Weights,
+}
+
+impl Loaded {
+    fn load(options: TrainerOptions) -> Result<Self, TrainerError> {
+        let config = Config::load(&options.model_dir)?;
+        let weights = Weights::load(&options.model_dir, &config)?;
+        std::fs::create_dir_all(&options.checkpoints_dir)?;
+        Ok(Self { options, config, weights })
+    }
+}
+
+async fn run(
+    listener: tokio::net::TcpListener,
+    loaded: Loaded,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), TrainerError> {
+    let Loaded { options, config, weights } = loaded;
     let (shared, jobs) = api::Shared::new(options);
     let shared = Arc::new(shared);
-    let futures = shared.futures.clone();
-    let options = shared.options.clone();
-    let worker = std::thread::Builder::new()
-        .name("trainer".into())
-        .spawn(move || compute::Compute::new(options, config, weights, futures).run(&jobs))?;
-    let served = axum::serve(listener, api::router(shared.clone()))
-        .with_graceful_shutdown(async move {
-            shutdown.await;
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    let compute = compute::Compute::new(&shared, config, weights);
+    let worker =
+        std::thread::Builder::new().name("trainer".into()).spawn(move || compute.run(&jobs))?;
+    let app = api::router(shared.clone());
+    host::serve(listener, app, worker, shutdown, move || shared.stop()).await
+}
+
+/// A trainer inside another process.
+#[derive(Debug)]
+pub struct TrainerServer;
+
+impl TrainerServer {
+    /// Loads the model, binds, and serves on threads of its own until the handle is dropped.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded, or an address that is taken.
+    pub fn start(options: TrainerOptions) -> Result<Hosted, TrainerError> {
+        let listen = options.listen;
+        let loaded = Loaded::load(options)?;
+        Hosted::start("trainer", listen, |listener, stopped| {
+            run(listener, loaded, async move {
+                // Sent or dropped: both mean stop.
+                let _ = stopped.await;
+            })
         })
-        .await;
-    shared.stop();
-    if !matches!(tokio::task::spawn_blocking(move || worker.join()).await, Ok(Ok(()))) {
-        tracing::error!("the trainer's compute thread panicked");
     }
-    Ok(served?)
 }

@@ -1,28 +1,31 @@
-//! Everything but generation: models, adapters, tokens, health, metrics.
+//! Everything but generation: models, adapters, tokens, health.
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, atomic::Ordering},
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{State, rejection::JsonRejection},
+    http::StatusCode,
 };
-
-use axum::{Json, extract::State, extract::rejection::JsonRejection};
-use serde_json::json;
 
 use super::Shared;
 use crate::engine::{
     batch::Message,
     error::ApiError,
     wire::{
-        DetokenizeRequest, Detokenized, LoadRequest, ModelCard, ModelList, TokenizeRequest,
-        Tokenized,
+        DetokenizeRequest, Detokenized, LoadRequest, ModelCard, ModelList, Permission, ServerLoad,
+        TokenizeRequest, Tokenized, Version,
     },
 };
+
+/// The version of vLLM whose protocol this is, and after the plus whose engine.
+const VERSION: &str = concat!("0.33.0+nlac.", env!("CARGO_PKG_VERSION"));
 
 type Body<T> = Result<Json<T>, JsonRejection>;
 
 /// The body, or vLLM's 400.
 pub(super) fn parse<T>(body: Body<T>) -> Result<T, ApiError> {
-    body.map(|Json(body)| body).map_err(|e| ApiError::bad_request(e.body_text()))
+    body.map(|Json(body)| body).map_err(|e| ApiError::malformed(e.body_text()))
 }
 
 pub(super) async fn models(State(shared): State<Arc<Shared>>) -> Json<ModelList> {
@@ -34,11 +37,11 @@ pub(super) async fn models(State(shared): State<Arc<Shared>>) -> Json<ModelList>
         .map(|served| ModelCard {
             object: "model",
             created: shared.started,
-            owned_by: "nlac",
+            owned_by: "vllm",
             root: served.path.as_ref().unwrap_or(&shared.options.model_dir).display().to_string(),
             parent: served.path.is_some().then(|| base.clone()),
             max_model_len: served.path.is_none().then_some(shared.config.max_position_embeddings),
-            permission: Vec::new(),
+            permission: vec![Permission::all(&served.name, shared.started)],
             id: served.name,
         })
         .collect();
@@ -53,7 +56,10 @@ pub(super) async fn load(
     let name = request.lora_name.clone();
     let loading = tokio::task::spawn_blocking(move || {
         let Shared { adapters, config, options, .. } = &*shared;
-        adapters.load(&request.lora_name, &request.lora_path, config, options)
+        if let Some(replaced) = adapters.load(&request, config, options)? {
+            shared.send(Message::Forget(replaced));
+        }
+        Ok(())
     });
     loading.await.map_err(|e| ApiError::internal(e.to_string()))??;
     Ok(format!("Success: LoRA adapter '{name}' added successfully."))
@@ -86,47 +92,34 @@ pub(super) async fn tokenize(
     }
     .map_err(|e| ApiError::bad_request(e.to_string()))?;
     let max_model_len = shared.config.max_position_embeddings;
-    Ok(Json(Tokenized { count: tokens.len(), max_model_len, tokens, token_strs: None }))
+    let token_strs = request
+        .return_token_strs
+        .unwrap_or(false)
+        .then(|| tokens.iter().map(|id| shared.tokenizer.token(*id).unwrap_or_default()).collect());
+    Ok(Json(Tokenized { count: tokens.len(), max_model_len, tokens, token_strs }))
 }
 
 pub(super) async fn detokenize(
     State(shared): State<Arc<Shared>>,
     body: Body<DetokenizeRequest>,
 ) -> Result<Json<Detokenized>, ApiError> {
-    let tokens = parse(body)?.tokens;
+    let request = parse(body)?;
+    shared.adapters.find(request.model.as_deref())?;
     let prompt = shared
         .tokenizer
-        .decode(&tokens, false)
+        .decode(&request.tokens, false)
         .map_err(|e| ApiError::bad_request(e.to_string()))?;
     Ok(Json(Detokenized { prompt }))
 }
 
-pub(super) async fn version() -> Json<serde_json::Value> {
-    Json(json!({ "version": concat!("nlac-local-", env!("CARGO_PKG_VERSION")) }))
+pub(super) async fn health(State(shared): State<Arc<Shared>>) -> StatusCode {
+    if shared.gauges.is_dead() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
 }
 
-pub(super) async fn server_load(State(shared): State<Arc<Shared>>) -> Json<serde_json::Value> {
-    let gauges = &shared.gauges;
-    let load = gauges.running.load(Ordering::Relaxed) + gauges.waiting.load(Ordering::Relaxed);
-    Json(json!({ "server_load": load }))
+pub(super) async fn version() -> Json<Version> {
+    Json(Version { version: VERSION })
 }
 
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> String {
-    let gauges = &shared.gauges;
-    let read = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
-    let mut text = String::new();
-    let model = &shared.options.served_model_name;
-    let mut line = |kind: &str, name: &str, value: f64| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "# TYPE vllm:{name} {kind}");
-        let _ = writeln!(text, "vllm:{name}{{engine=\"0\",model_name=\"{model}\"}} {value}");
-    };
-    line("gauge", "num_requests_running", read(&gauges.running) as f64);
-    line("gauge", "num_requests_waiting", read(&gauges.waiting) as f64);
-    line("gauge", "kv_cache_usage_perc", f64::from_bits(read(&gauges.cache_usage)));
-    line("counter", "prefix_cache_queries_total", read(&gauges.prefix_queries) as f64);
-    line("counter", "prefix_cache_hits_total", read(&gauges.prefix_hits) as f64);
-    line("counter", "prompt_tokens_total", read(&gauges.prompt_tokens) as f64);
-    line("counter", "generation_tokens_total", read(&gauges.generated_tokens) as f64);
-    text
+pub(super) async fn server_load(State(shared): State<Arc<Shared>>) -> Json<ServerLoad> {
+    Json(ServerLoad { server_load: shared.gauges.in_flight() })
 }

@@ -1,13 +1,15 @@
 //! vLLM's routes.
 
+mod answer;
 mod control;
 mod generate;
+mod metrics;
+mod plan;
 mod stream;
 
 use std::{
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -15,36 +17,28 @@ use std::{
 
 use axum::{
     Router,
+    extract::DefaultBodyLimit,
     routing::{get, post},
 };
 use nlac_chat::ChatTokenizer;
 
+pub use metrics::Gauges;
+
 use super::{EngineOptions, adapters::Adapters, batch::Message};
 use crate::model::{Config, Weights};
+
+/// Largest body; a list of a thousand long prompts fits.
+const BODY_LIMIT: usize = 64 << 20;
 
 /// What handlers and the compute thread share.
 pub struct Shared {
     pub options: EngineOptions,
     pub config: Config,
-    pub tokenizer: Arc<ChatTokenizer>,
+    pub tokenizer: ChatTokenizer,
     pub adapters: Adapters,
     pub gauges: Gauges,
     pub started: u64,
-    requests: AtomicU64,
     jobs: Mutex<(Sender<Message>, Option<Receiver<Message>>)>,
-}
-
-/// Counters that `/metrics` shows.
-#[derive(Default)]
-pub struct Gauges {
-    pub running: AtomicU64,
-    pub waiting: AtomicU64,
-    pub prompt_tokens: AtomicU64,
-    pub generated_tokens: AtomicU64,
-    pub prefix_queries: AtomicU64,
-    pub prefix_hits: AtomicU64,
-    /// Bits of an f64.
-    pub cache_usage: AtomicU64,
 }
 
 impl Shared {
@@ -52,7 +46,7 @@ impl Shared {
         options: EngineOptions,
         config: Config,
         weights: Weights,
-        tokenizer: Arc<ChatTokenizer>,
+        tokenizer: ChatTokenizer,
     ) -> Self {
         let (sender, receiver) = channel();
         Self {
@@ -62,29 +56,24 @@ impl Shared {
             tokenizer,
             gauges: Gauges::default(),
             started: seconds(),
-            requests: AtomicU64::new(0),
             jobs: Mutex::new((sender, Some(receiver))),
         }
     }
 
     /// The compute thread's end of the queue; there is one.
     pub fn take_jobs(&self) -> Receiver<Message> {
-        let mut jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.1.take().unwrap_or_else(|| channel().1)
     }
 
     pub fn send(&self, message: Message) {
-        let jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         // A compute thread that has gone drops the reply channel, which the waiting handler sees.
         let _ = jobs.0.send(message);
     }
 
     pub fn stop(&self) {
         self.send(Message::Stop);
-    }
-
-    fn next_request(&self) -> u64 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -102,10 +91,11 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/unload_lora_adapter", post(control::unload))
         .route("/tokenize", post(control::tokenize))
         .route("/detokenize", post(control::detokenize))
-        .route("/health", get(|| async {}))
-        .route("/ping", get(|| async {}))
+        .route("/health", get(control::health))
+        .route("/ping", get(control::health))
         .route("/version", get(control::version))
         .route("/load", get(control::server_load))
-        .route("/metrics", get(control::metrics))
+        .route("/metrics", get(metrics::metrics))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(shared)
 }

@@ -4,146 +4,162 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::response::{
     IntoResponse, Response,
-    sse::{Event as Sse, Sse as SseResponse},
+    sse::{Event, Sse},
 };
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{
     Shared,
-    generate::{
-        Plan, Written, chat_choice, decode, first_stop, ids, reasons, text_choice, text_logprobs,
-    },
+    answer::{Written, chat_logprobs, envelope, ids, text_choice, text_logprobs},
+    generate::{push, stopped, writer},
+    plan::Plan,
 };
 use crate::engine::{
-    batch::{Event, Token},
+    batch::Token,
     error::ApiError,
-    wire::{ChatMessage, Completion, Usage},
+    text::TextWriter,
+    wire::{Delta, DeltaChoice, Usage},
 };
 
+/// Chunks of all sequences as they come. When the client goes, its end of the channel closes, the task
+/// ends, and with it the sequences.
 pub(super) fn respond(
     shared: Arc<Shared>,
     plan: Plan,
-    receivers: Vec<UnboundedReceiver<Event>>,
+    receivers: Vec<UnboundedReceiver<Token>>,
 ) -> Response {
-    let (sender, chunks) = unbounded_channel::<Sse>();
+    let (chunks, stream) = unbounded_channel();
     tokio::spawn(async move {
-        let mut written = 0;
-        for (index, receiver) in receivers.into_iter().enumerate() {
-            let writer = Writer { shared: &shared, plan: &plan, index };
-            match writer.write(receiver, |chunk| sender.send(chunk).is_ok()).await {
-                Ok(tokens) => written += tokens,
-                Err(()) => return,
-            }
+        let streamer = Streamer { shared: &shared, plan: &plan, chunks };
+        let stopped = tokio::select! {
+            stopped = streamer.run(receivers) => stopped,
+            () = streamer.chunks.closed() => Err(Stopped::Gone),
+        };
+        if let Err(Stopped::Failed(error)) = stopped {
+            // The status is sent already, so the error goes where the next chunk would.
+            let _ = streamer.send(error.into_body());
         }
-        if plan.include_usage {
-            let prompt_tokens = plan.prompts.iter().map(Vec::len).sum();
-            let usage = Usage {
-                prompt_tokens,
-                completion_tokens: written,
-                total_tokens: prompt_tokens + written,
-            };
-            let chunk = envelope::<()>(&plan, Vec::new(), Some(usage));
-            // A client that has gone needs no usage.
-            let _ = Sse::default().json_data(chunk).map(|chunk| sender.send(chunk));
-        }
-        let _ = sender.send(Sse::default().data("[DONE]"));
+        let _ = streamer.chunks.send(Event::default().data("[DONE]"));
     });
-    let stream = futures_util::stream::unfold(chunks, |mut chunks| async move {
-        chunks.recv().await.map(|chunk| (chunk, chunks))
+    let stream = stream::unfold(stream, |mut stream| async move {
+        stream.recv().await.map(|chunk| (chunk, stream))
     });
-    SseResponse::new(stream.map(Ok::<_, Infallible>)).into_response()
+    Sse::new(stream.map(Ok::<_, Infallible>)).into_response()
 }
 
-fn envelope<C>(plan: &Plan, choices: Vec<C>, usage: Option<Usage>) -> Completion<C> {
-    Completion {
-        id: plan.id.clone(),
-        object: if plan.chat { "chat.completion.chunk" } else { "text_completion" },
-        created: plan.created,
-        model: plan.model.clone(),
-        choices,
-        usage,
-        prompt_token_ids: None,
-    }
-}
-
-struct Writer<'a> {
+struct Streamer<'a> {
     shared: &'a Shared,
     plan: &'a Plan,
-    index: usize,
+    chunks: UnboundedSender<Event>,
 }
 
-impl Writer<'_> {
-    /// Sends one sequence's chunks; returns its tokens, or an error when the client has gone.
-    async fn write(
-        &self,
-        mut receiver: UnboundedReceiver<Event>,
-        mut send: impl FnMut(Sse) -> bool,
-    ) -> Result<usize, ()> {
-        let mut tokens: Vec<Token> = Vec::new();
-        let mut sent = 0;
-        while let Some(event) = receiver.recv().await {
-            let (new, finish) = match event {
-                Event::Token(token) => {
-                    tokens.push(token.clone());
-                    (vec![token], None)
-                }
-                Event::Finished(finish) => (Vec::new(), Some(reasons(finish))),
-            };
-            let text = decode(self.shared, &tokens).map_err(|_: ApiError| ())?;
-            let stop = first_stop(&text, &self.plan.stop);
-            let (until, finish) = match stop {
-                Some((at, stop)) => (at, Some(("stop", Some(stop.into())))),
-                None => (text.len(), finish),
-            };
-            let delta = text.get(sent..until).unwrap_or_default().to_owned();
-            sent = until.max(sent);
-            let ended = finish.is_some();
-            if !send(self.chunk(new, delta, finish, tokens.len() == 1)) {
-                return Err(());
-            }
-            if ended {
-                return Ok(tokens.len());
-            }
-        }
-        Err(())
-    }
+/// Why a stream ends early.
+enum Stopped {
+    /// The client has gone.
+    Gone,
+    Failed(ApiError),
+}
 
-    fn chunk(
-        &self,
-        tokens: Vec<Token>,
-        text: String,
-        finish: Option<(&'static str, Option<serde_json::Value>)>,
-        first: bool,
-    ) -> Sse {
-        let (finish_reason, stop_reason) = finish.unzip();
-        let stop_reason = stop_reason.flatten();
-        let token_ids = ids(self.plan, &tokens);
-        let logprobs = self.plan.logprobs.map(|_| text_logprobs(self.shared, &tokens));
-        let written = Written { tokens, text, finish_reason: "", stop_reason };
+impl From<ApiError> for Stopped {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One sequence under way.
+struct Choice<'a> {
+    receiver: UnboundedReceiver<Token>,
+    text: TextWriter<'a>,
+    count: usize,
+    /// Where the next token's text begins, for the log-probabilities.
+    offset: usize,
+    ended: bool,
+}
+
+impl Streamer<'_> {
+    async fn run(&self, receivers: Vec<UnboundedReceiver<Token>>) -> Result<(), Stopped> {
+        let mut choices = Vec::with_capacity(receivers.len());
+        for (index, receiver) in receivers.into_iter().enumerate() {
+            let text = writer(self.shared, self.plan, index)?;
+            choices.push(Choice { receiver, text, count: 0, offset: 0, ended: false });
+        }
         if self.plan.chat {
-            let mut choice = chat_choice(self.shared, self.plan, self.index, written);
-            let content = choice.message.take().map(|m| m.content).unwrap_or_default();
-            let role = first.then_some("assistant");
-            choice.delta = Some(ChatMessage { role, content });
-            choice.finish_reason = finish_reason;
-            choice.token_ids = token_ids;
-            self.event(choice)
-        } else {
-            let mut choice = text_choice(self.shared, self.plan, self.index, written);
-            choice.finish_reason = finish_reason;
-            choice.token_ids = token_ids;
-            choice.logprobs = logprobs;
-            if !first {
-                choice.prompt_token_ids = None;
-            }
-            self.event(choice)
+            (0..choices.len()).try_for_each(|index| self.open(index))?;
         }
+        // Whichever sequence has a token is served; the others wait on.
+        loop {
+            let waiting = choices.iter_mut().enumerate().filter(|(_, choice)| !choice.ended);
+            let waiting: Vec<_> = waiting
+                .map(|(index, choice)| {
+                    Box::pin(async move { (index, choice.receiver.recv().await) })
+                })
+                .collect();
+            if waiting.is_empty() {
+                break;
+            }
+            let ((index, token), ..) = futures_util::future::select_all(waiting).await;
+            let token = token.ok_or_else(stopped)?;
+            self.step(index, &mut choices[index], token)?;
+        }
+        if self.plan.include_usage {
+            let written = choices.iter().map(|choice| choice.count).sum();
+            let usage = Some(Usage::new(self.plan.prompt_tokens(), written));
+            self.send(envelope::<()>(self.plan, Vec::new(), usage))?;
+        }
+        Ok(())
     }
 
-    fn event<C: Serialize>(&self, choice: C) -> Sse {
-        let chunk = envelope(self.plan, vec![choice], None);
-        Sse::default().json_data(chunk).unwrap_or_else(|e| Sse::default().data(e.to_string()))
+    /// The chunk that opens a chat answer.
+    fn open(&self, index: usize) -> Result<(), Stopped> {
+        let delta = Delta { role: Some("assistant"), content: String::new() };
+        let (finish_reason, stop_reason, logprobs, token_ids) = (None, None, None, None);
+        let choice = DeltaChoice { index, delta, logprobs, finish_reason, stop_reason, token_ids };
+        let mut chunk = envelope(self.plan, vec![choice], None);
+        let first = index == 0 && self.plan.return_token_ids;
+        chunk.prompt_token_ids = first.then(|| self.plan.prompt(0).to_vec());
+        self.send(chunk)
+    }
+
+    fn step(&self, index: usize, choice: &mut Choice<'_>, token: Token) -> Result<(), Stopped> {
+        let ended = push(&mut choice.text, &token)?;
+        choice.ended = ended.is_some();
+        if choice.ended {
+            // The rest of it is not wanted: a stop string is known only here.
+            choice.receiver.close();
+        }
+        choice.count += 1;
+        let text = choice.text.take(choice.ended);
+        let (finish_reason, stop_reason) = ended.unwrap_or_default();
+        let tokens = vec![token];
+        if self.plan.chat {
+            let token_ids = ids(self.plan, &tokens);
+            let logprobs = chat_logprobs(self.shared, self.plan, &tokens);
+            let delta = Delta { role: None, content: text };
+            let choice =
+                DeltaChoice { index, delta, logprobs, finish_reason, stop_reason, token_ids };
+            return self.send(envelope(self.plan, vec![choice], None));
+        }
+        let logprobs = self
+            .plan
+            .logprobs
+            .map(|_| text_logprobs(self.shared, self.plan, &tokens, choice.offset));
+        let width = logprobs.iter().flat_map(|l| &l.tokens).map(|t| t.chars().count());
+        choice.offset += width.sum::<usize>();
+        let piece = Written { tokens, text, finish_reason, stop_reason };
+        let mut chunk = text_choice(self.shared, self.plan, index, piece);
+        chunk.logprobs = logprobs;
+        if choice.count > 1 {
+            chunk.prompt_token_ids = None;
+        }
+        self.send(envelope(self.plan, vec![chunk], None))
+    }
+
+    fn send(&self, chunk: impl Serialize) -> Result<(), Stopped> {
+        let event = Event::default()
+            .json_data(chunk)
+            .map_err(|e| Stopped::Failed(ApiError::internal(e.to_string())))?;
+        self.chunks.send(event).map_err(|_| Stopped::Gone)
     }
 }

@@ -1,22 +1,22 @@
-//! Bodies of the Tinker operations.
+//! Bodies of the Tinker operations: here the data that is trained on and what comes of it.
+
+mod answers;
+mod requests;
 
 use serde::{Deserialize, Serialize};
 
+pub use answers::{
+    Checkpoint, CheckpointList, ClientConfig, Created, CreatedModel, Cursor, Health, LoraAnswer,
+    LoraAsked, ModelData, ModelInfo, Queued, Saved, ServerCapabilities, Session, Stepped,
+    SupportedModel, Telemetry, TrainingRun, TrainingRuns, Typed, UnloadQueued, Unloaded,
+    WeightsInfo,
+};
+pub use requests::{
+    AdamFields, CreateModel, Heartbeat, Load, LoraSettings, ModelOnly, OptimStep, Retrieve, Save,
+    WeightsQuery,
+};
+
 use crate::train::Example;
-
-#[derive(Debug, Deserialize, Serialize, Clone)]
-pub struct CreateModel {
-    pub session_id: String,
-    pub base_model: String,
-    pub lora_config: LoraSettings,
-}
-
-#[derive(Debug, Deserialize, Serialize, Clone)]
-pub struct LoraSettings {
-    pub rank: usize,
-    #[serde(default)]
-    pub seed: Option<u64>,
-}
 
 #[derive(Debug, Deserialize, Serialize, Clone)]
 pub struct Forward {
@@ -31,7 +31,7 @@ pub struct Forward {
 pub struct ForwardInput {
     pub data: Vec<Datum>,
     pub loss_fn: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_fn_config: Option<serde_json::Value>,
 }
 
@@ -76,14 +76,26 @@ impl<T> Tensor<T> {
 }
 
 impl ForwardInput {
-    /// The examples, checked against a model's limits.
-    pub fn examples(&self, vocab_size: usize, longest: usize) -> Result<Vec<Example>, String> {
-        if self.loss_fn != "cross_entropy" {
+    /// Refuses a loss that this trainer does not have.
+    pub fn check(&self) -> Result<(), String> {
+        let loss = &self.loss_fn;
+        if loss != "cross_entropy" {
             return Err(format!(
-                "loss_fn {:?} is not supported by this trainer; it has cross_entropy",
-                self.loss_fn
+                "loss_fn {loss:?} is not supported; Input should be 'cross_entropy'"
             ));
         }
+        let settings = self.loss_fn_config.as_ref().and_then(serde_json::Value::as_object);
+        let keys: Vec<_> = settings.into_iter().flat_map(|s| s.keys()).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "loss_fn='cross_entropy' does not accept loss_fn_config keys. Received: {keys:?}."
+        ))
+    }
+
+    /// The examples, checked against a model's limits.
+    pub fn examples(&self, vocab_size: usize, longest: usize) -> Result<Vec<Example>, String> {
         self.data
             .iter()
             .enumerate()
@@ -130,7 +142,14 @@ impl Datum {
 pub struct ForwardOutput {
     pub loss_fn_output_type: &'static str,
     pub loss_fn_outputs: Vec<LossOutput>,
-    pub metrics: serde_json::Map<String, serde_json::Value>,
+    pub metrics: ForwardMetrics,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ForwardMetrics {
+    /// Summed over all tokens of all datums.
+    #[serde(rename = "loss:sum")]
+    pub loss_sum: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -155,71 +174,7 @@ impl ForwardOutput {
                 }
             })
             .collect();
-        let metrics = [("loss:sum".to_owned(), total.into())].into_iter().collect();
+        let metrics = ForwardMetrics { loss_sum: total };
         Self { loss_fn_output_type: "scalar", loss_fn_outputs, metrics }
     }
-}
-
-#[derive(Debug, Deserialize, Serialize, Clone)]
-pub struct OptimStep {
-    pub model_id: String,
-    #[serde(default)]
-    pub seq_id: Option<u64>,
-    pub adam_params: AdamFields,
-}
-
-#[derive(Debug, Deserialize, Serialize, Clone)]
-pub struct AdamFields {
-    pub learning_rate: f32,
-    #[serde(default = "beta1")]
-    pub beta1: f32,
-    #[serde(default = "beta2")]
-    pub beta2: f32,
-    #[serde(default = "eps")]
-    pub eps: f32,
-    #[serde(default)]
-    pub weight_decay: f32,
-    #[serde(default)]
-    pub grad_clip_norm: f32,
-}
-
-const fn beta1() -> f32 {
-    0.9
-}
-
-const fn beta2() -> f32 {
-    0.95
-}
-
-const fn eps() -> f32 {
-    1e-12
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Save {
-    pub model_id: String,
-    pub path: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Load {
-    pub model_id: String,
-    pub path: String,
-    #[serde(default)]
-    pub optimizer: bool,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct ModelOnly {
-    pub model_id: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Retrieve {
-    pub request_id: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Heartbeat {
-    pub session_id: String,
 }

@@ -1,0 +1,145 @@
+//! Generated tokens in vLLM's words.
+
+use serde_json::Value;
+
+use super::{Shared, plan::Plan};
+use crate::engine::{
+    batch::{Finish, Token},
+    wire::{
+        ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, TextChoice, TextLogprobs,
+        TopLogprob, Usage,
+    },
+};
+
+/// What every answer says of the engine that made it.
+const FINGERPRINT: &str = concat!("nlac-local-", env!("CARGO_PKG_VERSION"));
+
+/// vLLM's stand-in for minus infinity, which JSON lacks.
+const LOWEST: f32 = -9999.0;
+
+/// `finish_reason` and `stop_reason`.
+pub(super) type Ending = (Option<&'static str>, Option<Value>);
+
+/// A sequence, or the piece of one that a chunk carries.
+pub(super) struct Written {
+    pub tokens: Vec<Token>,
+    pub text: String,
+    pub finish_reason: Option<&'static str>,
+    pub stop_reason: Option<Value>,
+}
+
+pub(super) fn reasons(finish: Finish) -> Ending {
+    match finish {
+        Finish::Eos => (Some("stop"), None),
+        Finish::StopToken(id) => (Some("stop"), Some(id.into())),
+        Finish::Length => (Some("length"), None),
+    }
+}
+
+pub(super) fn envelope<C>(plan: &Plan, choices: Vec<C>, usage: Option<Usage>) -> Completion<C> {
+    Completion {
+        id: plan.id.clone(),
+        object: match (plan.chat, plan.stream) {
+            (false, _) => "text_completion",
+            (true, false) => "chat.completion",
+            (true, true) => "chat.completion.chunk",
+        },
+        created: plan.created,
+        model: plan.model.clone(),
+        choices,
+        system_fingerprint: FINGERPRINT,
+        usage,
+        prompt_token_ids: None,
+    }
+}
+
+pub(super) fn ids(plan: &Plan, tokens: &[Token]) -> Option<Vec<u32>> {
+    plan.return_token_ids.then(|| tokens.iter().map(|t| t.id).collect())
+}
+
+pub(super) fn text_choice(shared: &Shared, plan: &Plan, index: usize, w: Written) -> TextChoice {
+    TextChoice {
+        index,
+        token_ids: ids(plan, &w.tokens),
+        prompt_token_ids: plan.return_token_ids.then(|| plan.prompt(index).to_vec()),
+        logprobs: plan.logprobs.map(|_| text_logprobs(shared, plan, &w.tokens, 0)),
+        text: w.text,
+        finish_reason: w.finish_reason,
+        stop_reason: w.stop_reason,
+        prompt_logprobs: None,
+    }
+}
+
+pub(super) fn chat_choice(shared: &Shared, plan: &Plan, index: usize, w: Written) -> ChatChoice {
+    ChatChoice {
+        index,
+        token_ids: ids(plan, &w.tokens),
+        logprobs: chat_logprobs(shared, plan, &w.tokens),
+        message: ChatMessage {
+            role: "assistant",
+            content: w.text,
+            reasoning: None,
+            tool_calls: [],
+        },
+        finish_reason: w.finish_reason,
+        stop_reason: w.stop_reason,
+    }
+}
+
+/// One token as the log-probabilities show it.
+fn word(shared: &Shared, plan: &Plan, id: u32) -> String {
+    if plan.tokens_as_ids {
+        return format!("token_id:{id}");
+    }
+    shared.tokenizer.decode(&[id], false).unwrap_or_default()
+}
+
+/// Log-probabilities of completions; `offset` is where the first token's text begins.
+pub(super) fn text_logprobs(
+    shared: &Shared,
+    plan: &Plan,
+    tokens: &[Token],
+    mut offset: usize,
+) -> TextLogprobs {
+    let mut logprobs = TextLogprobs::default();
+    for token in tokens {
+        let text = word(shared, plan, token.id);
+        logprobs.text_offset.push(offset);
+        offset += text.chars().count();
+        let drawn = token.logprob.map(|logprob| (token.id, logprob));
+        let top = drawn.into_iter().chain(token.top.iter().copied());
+        let top = top.map(|(id, logprob)| (word(shared, plan, id), logprob.max(LOWEST)));
+        logprobs.top_logprobs.push(Some(top.collect()));
+        logprobs.token_logprobs.push(token.logprob.map(|logprob| logprob.max(LOWEST)));
+        logprobs.tokens.push(text);
+    }
+    logprobs
+}
+
+pub(super) fn chat_logprobs(
+    shared: &Shared,
+    plan: &Plan,
+    tokens: &[Token],
+) -> Option<ChatLogprobs> {
+    let wanted = plan.logprobs?;
+    let content = tokens.iter().map(|token| {
+        let text = word(shared, plan, token.id);
+        let drawn = (token.id, token.logprob.unwrap_or(LOWEST));
+        // The drawn token first, then the others by likelihood: vLLM's order.
+        let others = token.top.iter().copied().filter(|(id, _)| *id != token.id);
+        let top = std::iter::once(drawn).chain(others).take(wanted);
+        ChatLogprob {
+            logprob: drawn.1.max(LOWEST),
+            bytes: text.clone().into_bytes(),
+            token: text,
+            top_logprobs: top
+                .map(|(id, logprob)| {
+                    let token = word(shared, plan, id);
+                    let bytes = token.clone().into_bytes();
+                    TopLogprob { token, logprob: logprob.max(LOWEST), bytes }
+                })
+                .collect(),
+        }
+    });
+    Some(ChatLogprobs { content: content.collect() })
+}

@@ -1,0 +1,95 @@
+//! What the engine counts, and `/metrics`.
+
+use std::{
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use axum::extract::State;
+
+use super::Shared;
+
+/// Counters that the compute thread and the handlers keep.
+#[derive(Default)]
+pub struct Gauges {
+    pub running: AtomicU64,
+    pub waiting: AtomicU64,
+    pub prompt_tokens: AtomicU64,
+    pub generated_tokens: AtomicU64,
+    pub prefix_queries: AtomicU64,
+    pub prefix_hits: AtomicU64,
+    /// Bits of an f64.
+    pub cache_usage: AtomicU64,
+    in_flight: AtomicUsize,
+    dead: AtomicBool,
+}
+
+/// Sequences that a request occupies; freed when it is dropped.
+pub struct Ticket {
+    shared: Arc<Shared>,
+    count: usize,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.shared.gauges.in_flight.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
+/// While it lives the compute thread does.
+pub struct Alive<'a>(&'a AtomicBool);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Gauges {
+    /// Held by the compute thread.
+    pub const fn alive(&self) -> Alive<'_> {
+        Alive(&self.dead)
+    }
+
+    /// The compute thread has ended.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// Sequences that wait or run.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Room for so many sequences, if there is.
+    pub fn admit(self: &Arc<Self>, count: usize) -> Option<Ticket> {
+        let before = self.gauges.in_flight.fetch_add(count, Ordering::Relaxed);
+        let ticket = Ticket { shared: self.clone(), count };
+        (before + count <= self.options.max_queued).then_some(ticket)
+    }
+}
+
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> String {
+    let gauges = &shared.gauges;
+    let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
+    let mut text = String::new();
+    let model = shared.options.served_model_name.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut line = |kind: &str, name: &str, value: f64| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# TYPE vllm:{name} {kind}");
+        let _ = writeln!(text, "vllm:{name}{{engine=\"0\",model_name=\"{model}\"}} {value}");
+    };
+    line("gauge", "num_requests_running", read(&gauges.running) as f64);
+    line("gauge", "num_requests_waiting", read(&gauges.waiting) as f64);
+    line("gauge", "kv_cache_usage_perc", f64::from_bits(read(&gauges.cache_usage)));
+    line("counter", "prefix_cache_queries_total", read(&gauges.prefix_queries) as f64);
+    line("counter", "prefix_cache_hits_total", read(&gauges.prefix_hits) as f64);
+    line("counter", "prompt_tokens_total", read(&gauges.prompt_tokens) as f64);
+    line("counter", "generation_tokens_total", read(&gauges.generated_tokens) as f64);
+    text
+}

@@ -1,0 +1,116 @@
+//! Bodies of vLLM's routes: generation in and out, and here everything else.
+
+mod request;
+mod response;
+
+use nlac_chat::Message;
+use serde::{Deserialize, Serialize};
+
+pub use request::{ChatRequest, Common, CompletionRequest, Prompt, Stop};
+pub use response::{
+    ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, Delta, DeltaChoice, TextChoice,
+    TextLogprobs, TopLogprob, Usage,
+};
+
+#[derive(Debug, Deserialize)]
+pub struct TokenizeRequest {
+    pub model: Option<String>,
+    pub prompt: Option<String>,
+    pub messages: Option<Vec<Message>>,
+    pub add_special_tokens: Option<bool>,
+    pub add_generation_prompt: Option<bool>,
+    pub return_token_strs: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Tokenized {
+    pub count: usize,
+    pub max_model_len: usize,
+    pub tokens: Vec<u32>,
+    pub token_strs: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct DetokenizeRequest {
+    pub model: Option<String>,
+    pub tokens: Vec<u32>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Detokenized {
+    pub prompt: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct LoadRequest {
+    #[serde(default)]
+    pub lora_name: String,
+    #[serde(default)]
+    pub lora_path: String,
+    #[serde(default)]
+    pub load_inplace: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ModelList {
+    pub object: &'static str,
+    pub data: Vec<ModelCard>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ModelCard {
+    pub id: String,
+    pub object: &'static str,
+    pub created: u64,
+    pub owned_by: &'static str,
+    pub root: String,
+    pub parent: Option<String>,
+    pub max_model_len: Option<usize>,
+    pub permission: Vec<Permission>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Permission {
+    pub id: String,
+    pub object: &'static str,
+    pub created: u64,
+    pub allow_create_engine: bool,
+    pub allow_sampling: bool,
+    pub allow_logprobs: bool,
+    pub allow_search_indices: bool,
+    pub allow_view: bool,
+    pub allow_fine_tuning: bool,
+    pub organization: &'static str,
+    pub group: Option<String>,
+    pub is_blocking: bool,
+}
+
+impl Permission {
+    /// What vLLM grants on every model.
+    pub fn all(model: &str, created: u64) -> Self {
+        Self {
+            id: format!("modelperm-{model}"),
+            object: "model_permission",
+            created,
+            allow_create_engine: false,
+            allow_sampling: true,
+            allow_logprobs: true,
+            allow_search_indices: false,
+            allow_view: true,
+            allow_fine_tuning: false,
+            organization: "*",
+            group: None,
+            is_blocking: false,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Version {
+    pub version: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ServerLoad {
+    pub server_load: usize,
+}

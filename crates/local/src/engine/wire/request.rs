@@ -1,0 +1,132 @@
+//! What a generation may ask for. An unknown field is ignored, as vLLM ignores it; a field that vLLM
+//! knows and this engine cannot honour is refused.
+
+use std::collections::BTreeMap;
+
+use nlac_chat::Message;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Fields that change the answer and that this engine does not have.
+const UNSUPPORTED: [&str; 28] = [
+    "allowed_token_ids",
+    "bad_words",
+    "best_of",
+    "chat_template",
+    "chat_template_kwargs",
+    "continue_final_message",
+    "documents",
+    "echo",
+    "frequency_penalty",
+    "kv_transfer_params",
+    "length_penalty",
+    "logit_bias",
+    "logprob_token_ids",
+    "min_tokens",
+    "presence_penalty",
+    "priority",
+    "prompt_embeds",
+    "prompt_logprobs",
+    "repetition_detection",
+    "repetition_penalty",
+    "response_format",
+    "return_prompt_text",
+    "structured_outputs",
+    "suffix",
+    "thinking_token_budget",
+    "tools",
+    "truncate_prompt_tokens",
+    "use_beam_search",
+];
+
+/// Unsupported fields whose neutral value is one.
+const NEUTRAL_AT_ONE: [&str; 3] = ["best_of", "length_penalty", "repetition_penalty"];
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Prompt {
+    Text(String),
+    Tokens(Vec<u32>),
+    Texts(Vec<String>),
+    TokenLists(Vec<Vec<u32>>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Stop {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// What both generation routes understand.
+#[derive(Debug, Deserialize)]
+pub struct Common {
+    pub model: Option<String>,
+    pub n: Option<usize>,
+    pub seed: Option<i64>,
+    pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub top_k: Option<i64>,
+    pub min_p: Option<f32>,
+    pub stop: Option<Stop>,
+    pub stop_token_ids: Option<Vec<u32>>,
+    pub include_stop_str_in_output: Option<bool>,
+    pub ignore_eos: Option<bool>,
+    pub skip_special_tokens: Option<bool>,
+    pub stream: Option<bool>,
+    pub stream_options: Option<StreamOptions>,
+    pub return_token_ids: Option<bool>,
+    pub return_tokens_as_token_ids: Option<bool>,
+    pub cache_salt: Option<String>,
+    pub request_id: Option<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+impl Common {
+    /// A field that asks for what this engine does not have; its neutral values pass.
+    pub fn unsupported(&self) -> Option<&str> {
+        let asks = |name: &str, value: &Value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Number(n) => {
+                let one = NEUTRAL_AT_ONE.contains(&name) && n.as_f64() == Some(1.0);
+                !one && n.as_f64() != Some(0.0)
+            }
+            Value::Array(a) => !a.is_empty(),
+            Value::Object(o) => !o.is_empty() && o.get("type").is_none_or(|t| t != "text"),
+            Value::String(_) | Value::Bool(true) => true,
+        };
+        let mut rest = self.rest.iter();
+        rest.find(|(name, value)| UNSUPPORTED.contains(&name.as_str()) && asks(name, value))
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub struct StreamOptions {
+    #[serde(default)]
+    pub include_usage: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct CompletionRequest {
+    pub prompt: Prompt,
+    pub max_tokens: Option<usize>,
+    pub logprobs: Option<usize>,
+    pub add_special_tokens: Option<bool>,
+    #[serde(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ChatRequest {
+    pub messages: Vec<Message>,
+    pub max_tokens: Option<usize>,
+    pub max_completion_tokens: Option<usize>,
+    pub logprobs: Option<bool>,
+    pub top_logprobs: Option<usize>,
+    pub add_generation_prompt: Option<bool>,
+    #[serde(flatten)]
+    pub common: Common,
+}

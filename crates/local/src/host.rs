@@ -1,0 +1,146 @@
+//! What the engine and the trainer have in common as servers: why they fail, how they stop, and how
+//! they live on threads of their own inside another process.
+
+use std::{
+    future::Future,
+    net::{SocketAddr, TcpListener},
+    pin::pin,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+
+use crate::model::LoadError;
+
+/// How long connections may outlive a shutdown.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why a server cannot start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The model cannot be loaded.
+    #[error(transparent)]
+    Model(#[from] LoadError),
+    /// The tokenizer cannot be loaded.
+    #[error(transparent)]
+    Tokenizer(#[from] nlac_chat::ChatError),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}; choose another port")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A thread, a directory or the socket failed.
+    #[error("the server stopped: {0}")]
+    Io(#[from] std::io::Error),
+    /// A thread of the server panicked; its message was printed.
+    #[error("a thread of the server panicked")]
+    Panicked,
+}
+
+/// A server that runs on threads of its own. Dropping it stops it.
+#[derive(Debug)]
+pub struct Hosted {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+impl Hosted {
+    /// Binds, then runs `serve` on a new thread with a runtime of its own.
+    pub(crate) fn start<F>(
+        name: &str,
+        listen: SocketAddr,
+        serve: impl FnOnce(tokio::net::TcpListener, oneshot::Receiver<()>) -> F + Send + 'static,
+    ) -> Result<Self, ServeError>
+    where
+        F: Future<Output = Result<(), ServeError>>,
+    {
+        let bound = |source| ServeError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(bound)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(format!("{name}-http")).spawn(move || {
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                serve(listener, stopped).await
+            })
+        })?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens, as a client wants it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops it and waits until it has.
+    ///
+    /// # Errors
+    /// What it failed with.
+    pub fn stop(mut self) -> Result<(), ServeError> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), ServeError> {
+        // A server that has ended already has dropped its end.
+        drop(self.stop.take());
+        match self.thread.take() {
+            Some(thread) => thread.join().unwrap_or(Err(ServeError::Panicked)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            tracing::error!(%error, "a local server failed");
+        }
+    }
+}
+
+/// Serves until `shutdown`; then `stop` tells the compute thread, and connections get a last moment.
+pub(crate) async fn serve(
+    listener: tokio::net::TcpListener,
+    app: axum::Router,
+    worker: JoinHandle<()>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+    stop: impl Fn() + Clone + Send + 'static,
+) -> Result<(), ServeError> {
+    let (told, telling) = oneshot::channel::<()>();
+    let at_shutdown = stop.clone();
+    let served = axum::serve(listener, app).with_graceful_shutdown(async move {
+        shutdown.await;
+        at_shutdown();
+        // Nobody listens when serving has failed first.
+        let _ = told.send(());
+    });
+    let overdue = async {
+        if telling.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(GRACE).await;
+    };
+    let result = tokio::select! {
+        result = pin!(served.into_future()) => result,
+        () = overdue => Ok(()),
+    };
+    stop();
+    match tokio::task::spawn_blocking(move || worker.join()).await {
+        Ok(Ok(())) => Ok(result?),
+        _ => Err(ServeError::Panicked),
+    }
+}

@@ -1,0 +1,152 @@
+//! The Tinker routes. Submitting answers at once with a request id; results are polled for.
+
+mod error;
+mod models;
+mod saves;
+mod training;
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    routing::{get, post},
+};
+
+use super::{
+    TrainerOptions,
+    checkpoints::Checkpoints,
+    compute::{Job, Operation},
+    futures::Futures,
+    registry::Registry,
+    wire::Queued,
+};
+
+/// Largest body: a thousand datums of several thousand tokens.
+const BODY_LIMIT: usize = 256 << 20;
+
+/// What handlers and the compute thread share.
+pub struct Shared {
+    pub options: TrainerOptions,
+    pub futures: Futures,
+    pub checkpoints: Checkpoints,
+    pub registry: Registry,
+    jobs: Mutex<Sender<Job>>,
+    stopping: AtomicBool,
+}
+
+impl Shared {
+    /// With the compute thread's end of the queue.
+    pub fn new(options: TrainerOptions) -> (Self, Receiver<Job>) {
+        let (sender, receiver) = channel();
+        let shared = Self {
+            checkpoints: Checkpoints::new(options.checkpoints_dir.clone()),
+            options,
+            futures: Futures::default(),
+            registry: Registry::default(),
+            jobs: Mutex::new(sender),
+            stopping: AtomicBool::new(false),
+        };
+        (shared, receiver)
+    }
+
+    /// What waits fails, and the compute thread ends when it has said so.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        // The only sender is replaced by one that leads nowhere.
+        *jobs = channel().0;
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Queues an operation; returns its future.
+    fn submit(&self, model_id: String, operation: Operation) -> u64 {
+        // One lock over both, so that futures are numbered in the order in which they run.
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let future = self.futures.open();
+        if jobs.send(Job { future, model_id, operation }).is_err() {
+            self.futures.resolve(future, Err("The trainer is stopping".into()));
+        }
+        future
+    }
+}
+
+fn queued(future: u64, model_id: String) -> Queued {
+    let request_id = future.to_string();
+    Queued { future_id: request_id.clone(), status: "pending", request_id, model_id }
+}
+
+fn fresh(kind: &str) -> String {
+    format!("{kind}_{:08x}", rand::random::<u32>())
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// `2026-01-31T23:59:59Z`, from seconds since 1970 (days to date: Howard Hinnant's `civil_from_days`).
+fn timestamp(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * day + 2) / 153;
+    let day = day - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// All routes.
+pub fn router(shared: std::sync::Arc<Shared>) -> Router {
+    let run = "/api/v1/training_runs/{model_id}";
+    let checkpoint = format!("{run}/checkpoints/{{name}}");
+    Router::new()
+        .route("/api/v1/healthz", get(models::health))
+        .route("/api/v1/client/config", post(models::client_config))
+        .route("/api/v1/telemetry", post(models::telemetry))
+        .route("/api/v1/get_server_capabilities", get(models::capabilities))
+        .route("/api/v1/create_session", post(models::create_session))
+        .route("/api/v1/session_heartbeat", post(models::heartbeat))
+        .route("/api/v1/create_model", post(models::create_model))
+        .route("/api/v1/unload_model", post(models::unload_model))
+        .route("/api/v1/get_info", post(models::get_info))
+        .route("/api/v1/training_runs", get(models::training_runs))
+        .route(run, get(models::training_run))
+        .route("/api/v1/forward", post(training::forward))
+        .route("/api/v1/forward_backward", post(training::forward_backward))
+        .route("/api/v1/optim_step", post(training::optim_step))
+        .route("/api/v1/retrieve_future", post(training::retrieve_future))
+        .route("/api/v1/save_weights", post(saves::save_weights))
+        .route("/api/v1/load_weights", post(saves::load_weights))
+        .route("/api/v1/save_weights_for_sampler", post(saves::save_for_sampler))
+        .route("/api/v1/weights_info", post(saves::weights_info))
+        .route(&format!("{run}/checkpoints"), get(saves::list))
+        .route(&format!("{checkpoint}/archive"), get(saves::archive))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+
+    #[test]
+    fn dates_are_right_around_leap_days() {
+        assert_eq!(timestamp(0), "1970-01-01T00:00:00Z");
+        assert_eq!(timestamp(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(timestamp(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(timestamp(1_798_761_599), "2026-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,153 @@
+//! Saving, loading and handing out checkpoints.
+
+use std::{path::PathBuf, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::{
+    Shared,
+    error::ApiError,
+    models::{Answer, Body},
+    queued, timestamp,
+};
+use crate::trainer::{
+    checkpoints::{Checkpoints, Kind, State as Progress, is_name, parse_state},
+    compute::Operation,
+    wire::{Checkpoint, CheckpointList, Load, Queued, Save, WeightsInfo, WeightsQuery},
+};
+
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let message = || format!("{name:?} should match pattern '^[a-zA-Z0-9_-]+$', 255 at most");
+    is_name(name).then_some(()).ok_or_else(|| ApiError::invalid(message()))
+}
+
+impl Shared {
+    /// A name of a model that may be written now.
+    fn reserve(&self, request: &Save, kind: Kind) -> Result<PathBuf, ApiError> {
+        let Save { model_id, path: name } = request;
+        check_name(name)?;
+        self.check_model(model_id)?;
+        let path = self.checkpoints.path(model_id, kind, name);
+        if self.checkpoints.reserve(&path) {
+            self.registry.touch(model_id);
+            return Ok(path);
+        }
+        let message = format!("Checkpoint '{name}' already exists for model '{model_id}'");
+        Err(ApiError::new(StatusCode::CONFLICT, message))
+    }
+
+    /// A checkpoint that can be read now.
+    fn ready(&self, model_id: &str, kind: Kind, name: &str) -> Result<PathBuf, ApiError> {
+        let path = self.checkpoints.path(model_id, kind, name);
+        match self.checkpoints.state(&path) {
+            Progress::Ready => Ok(path),
+            Progress::Pending => {
+                Err(ApiError::new(StatusCode::TOO_EARLY, "Checkpoint is still being created"))
+            }
+            Progress::Missing => {
+                Err(ApiError::not_found(format!("Checkpoint not found: {model_id}/{name}")))
+            }
+        }
+    }
+}
+
+pub(super) async fn save_weights(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Save>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    let path = shared.reserve(&request, Kind::Training)?;
+    let operation = Operation::SaveState(path, request.path);
+    let future = shared.submit(request.model_id.clone(), operation);
+    Ok(Json(queued(future, request.model_id)))
+}
+
+pub(super) async fn save_for_sampler(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Save>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    let path = shared.reserve(&request, Kind::Sampler)?;
+    let operation = Operation::SaveAdapter(path, request.path);
+    let future = shared.submit(request.model_id.clone(), operation);
+    Ok(Json(queued(future, request.model_id)))
+}
+
+pub(super) async fn load_weights(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Load>,
+) -> Answer<Queued> {
+    let Json(Load { model_id, path: uri, optimizer }) = body?;
+    shared.check_model(&model_id)?;
+    let bad = |detail: &str| ApiError::new(StatusCode::BAD_REQUEST, detail);
+    let (source, name) = parse_state(&uri).ok_or_else(|| {
+        bad("request.path must be in format tinker://source_model_id/weights/checkpoint_id")
+    })?;
+    let path = shared.ready(source, Kind::Training, name)?;
+    if !shared.registry.touch(&model_id) {
+        return Err(bad("load_weights must be the first request of a model"));
+    }
+    let future = shared.submit(model_id.clone(), Operation::LoadState(path, uri, optimizer));
+    Ok(Json(queued(future, model_id)))
+}
+
+pub(super) async fn weights_info(
+    State(shared): State<Arc<Shared>>,
+    body: Body<WeightsQuery>,
+) -> Answer<WeightsInfo> {
+    let uri = body?.0.tinker_path;
+    let (model_id, name) = parse_state(&uri).ok_or_else(|| {
+        let detail =
+            "Invalid tinker path format. Expected: tinker://model_id/weights/checkpoint_id";
+        ApiError::new(StatusCode::BAD_REQUEST, detail)
+    })?;
+    shared.check_model(model_id)?;
+    let path = shared.ready(model_id, Kind::Training, name)?;
+    let lora_rank = shared.checkpoints.rank(&path);
+    let base_model = shared.options.base_model_name.clone();
+    Ok(Json(WeightsInfo { base_model, is_lora: true, lora_rank }))
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Path(model_id): Path<String>,
+) -> Answer<CheckpointList> {
+    check_name(&model_id)?;
+    let checkpoints = shared.checkpoints.list(&model_id).into_iter().map(|(kind, name)| {
+        let path = shared.checkpoints.path(&model_id, kind, &name);
+        let modified = path.metadata().and_then(|m| m.modified()).ok();
+        let since = modified.and_then(|m| m.duration_since(std::time::UNIX_EPOCH).ok());
+        Checkpoint {
+            checkpoint_type: kind.name(),
+            time: timestamp(since.map_or(0, |since| since.as_secs())),
+            tinker_path: format!("tinker://{model_id}/{}/{name}", kind.folder()),
+            checkpoint_id: name,
+        }
+    });
+    Ok(Json(CheckpointList { checkpoints: checkpoints.collect() }))
+}
+
+/// The adapter's files as a gzipped tar; SkyRL redirects to where it is, here it is the answer.
+pub(super) async fn archive(
+    State(shared): State<Arc<Shared>>,
+    Path((model_id, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    check_name(&model_id)?;
+    check_name(&name)?;
+    let path = shared.ready(&model_id, Kind::Sampler, &name)?;
+    let packed = tokio::task::spawn_blocking(move || Checkpoints::pack(&path)).await;
+    let failed = |e: std::io::Error| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to pack: {e}"))
+    };
+    let bytes = packed.map_err(std::io::Error::other).flatten().map_err(failed)?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{model_id}_{name}.tar.gz\"")),
+    ];
+    Ok((headers, bytes).into_response())
+}

@@ -1,0 +1,105 @@
+//! Gradients, steps, and the results of everything.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use super::{
+    Shared,
+    error::ApiError,
+    models::{Answer, Body},
+    queued,
+};
+use crate::trainer::{
+    compute::Operation,
+    futures::Poll,
+    registry::Numbered,
+    wire::{Forward, OptimStep, Queued, Retrieve},
+};
+
+impl Shared {
+    /// Queues what must not happen twice: the same number with the same body is the same request.
+    fn submit_numbered(
+        &self,
+        (model_id, seq_id): (String, Option<u64>),
+        kind: &str,
+        body: &impl Serialize,
+        operation: Operation,
+    ) -> Answer<Queued> {
+        self.check_model(&model_id)?;
+        let submit = || self.submit(model_id.clone(), operation);
+        let numbered = self
+            .registry
+            .number(&model_id, seq_id, kind, body, submit)
+            .map_err(|e| ApiError::invalid(e.to_string()))?;
+        match numbered {
+            Numbered::New(future) | Numbered::Repeated(future) => {
+                Ok(Json(queued(future, model_id)))
+            }
+            Numbered::Conflict => Err(ApiError::new(
+                StatusCode::CONFLICT,
+                format!(
+                    "seq_id {} of model {model_id} was used for another request",
+                    seq_id.unwrap_or_default()
+                ),
+            )),
+        }
+    }
+}
+
+pub(super) async fn forward(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Forward>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    request.forward_backward_input.check().map_err(ApiError::invalid)?;
+    let operation = Operation::Forward(request.forward_backward_input.clone());
+    let number = (request.model_id.clone(), request.seq_id);
+    shared.submit_numbered(number, "forward", &request, operation)
+}
+
+pub(super) async fn forward_backward(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Forward>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    request.forward_backward_input.check().map_err(ApiError::invalid)?;
+    let operation = Operation::ForwardBackward(request.forward_backward_input.clone());
+    let number = (request.model_id.clone(), request.seq_id);
+    shared.submit_numbered(number, "forward_backward", &request, operation)
+}
+
+pub(super) async fn optim_step(
+    State(shared): State<Arc<Shared>>,
+    body: Body<OptimStep>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    request.adam_params.check().map_err(ApiError::invalid)?;
+    let operation = Operation::OptimStep(request.adam_params.clone());
+    let number = (request.model_id.clone(), request.seq_id);
+    shared.submit_numbered(number, "optim_step", &request, operation)
+}
+
+pub(super) async fn retrieve_future(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Retrieve>,
+) -> Result<Response, ApiError> {
+    let id = body?.0.request_id;
+    let id = id.parse().map_err(|_| ApiError::invalid("request_id must be a number"))?;
+    match shared.futures.poll(id, shared.options.poll_patience).await {
+        Poll::Ready(Ok(json)) => {
+            Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+        }
+        Poll::Ready(Err(detail)) => Err(ApiError::new(StatusCode::BAD_REQUEST, detail)),
+        Poll::Pending => {
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "Timeout waiting for result"))
+        }
+        Poll::Unknown => Err(ApiError::not_found("Future not found")),
+    }
+}

@@ -1,0 +1,109 @@
+//! What a client sends besides data.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Deserialize)]
+pub struct CreateModel {
+    pub session_id: String,
+    pub base_model: String,
+    pub lora_config: LoraSettings,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct LoraSettings {
+    pub rank: usize,
+    #[serde(default)]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub struct OptimStep {
+    pub model_id: String,
+    #[serde(default)]
+    pub seq_id: Option<u64>,
+    pub adam_params: AdamFields,
+}
+
+#[derive(Debug, Deserialize, Serialize, Clone)]
+#[serde(default)]
+pub struct AdamFields {
+    pub learning_rate: f32,
+    pub beta1: f32,
+    pub beta2: f32,
+    pub eps: f32,
+    pub weight_decay: f32,
+    /// Zero clips nothing.
+    pub grad_clip_norm: f32,
+}
+
+impl Default for AdamFields {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-4,
+            beta1: 0.9,
+            beta2: 0.95,
+            eps: 1e-12,
+            weight_decay: 0.0,
+            grad_clip_norm: 0.0,
+        }
+    }
+}
+
+impl AdamFields {
+    /// Refuses what is out of range.
+    pub fn check(&self) -> Result<(), String> {
+        let positive = |v: f32| v.is_finite() && v >= 0.0;
+        let beta = |v: f32| (0.0..1.0).contains(&v);
+        let fields = [
+            ("learning_rate", self.learning_rate, positive(self.learning_rate)),
+            ("beta1", self.beta1, beta(self.beta1)),
+            ("beta2", self.beta2, beta(self.beta2)),
+            ("eps", self.eps, self.eps.is_finite() && self.eps > 0.0),
+            ("weight_decay", self.weight_decay, positive(self.weight_decay)),
+            ("grad_clip_norm", self.grad_clip_norm, positive(self.grad_clip_norm)),
+        ];
+        match fields.iter().find(|(.., ok)| !ok) {
+            Some((name, value, _)) => Err(format!("adam_params.{name} is out of range: {value}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Save {
+    pub model_id: String,
+    pub path: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Load {
+    pub model_id: String,
+    pub path: String,
+    /// SkyRL restores the optimizer whatever is asked; absent means that here too.
+    #[serde(default = "yes")]
+    pub optimizer: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ModelOnly {
+    pub model_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Retrieve {
+    pub request_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Heartbeat {
+    pub session_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct WeightsQuery {
+    pub tinker_path: String,
+}

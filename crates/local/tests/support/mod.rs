@@ -1,0 +1,186 @@
+//! A tiny random model with a word-level tokenizer, servers on it, and what the tests ask of them.
+#![expect(dead_code, reason = "each test binary uses its own part")]
+
+pub mod http;
+
+use std::path::{Path, PathBuf};
+
+use nlac_local::{
+    Hosted,
+    engine::{EngineOptions, EngineServer},
+    model::{Config, Weights},
+    trainer::{TrainerOptions, TrainerServer},
+};
+use serde_json::{Value, json};
+
+pub const BASE: &str = "tiny";
+pub const VOCABULARY: usize = 40;
+
+/// A directory that holds a model, and whatever else a test puts there.
+pub struct Model(tempfile::TempDir);
+
+impl Model {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = config();
+        config.save(directory.path(), Some(1), Some(0)).unwrap();
+        Weights::random(&config, 7).save(directory.path()).unwrap();
+        write_tokenizer(directory.path());
+        Self(directory)
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    pub fn engine(&self) -> EngineOptions {
+        EngineOptions::new(self.path(), BASE)
+    }
+
+    pub fn trainer(&self) -> TrainerOptions {
+        TrainerOptions::new(self.path(), BASE, self.path().join("checkpoints"))
+    }
+}
+
+pub fn config() -> Config {
+    Config {
+        vocab_size: VOCABULARY,
+        hidden_size: 32,
+        intermediate_size: 48,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 8,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        max_position_embeddings: 256,
+        tie_word_embeddings: false,
+        qk_norm: true,
+        eos_token_ids: vec![2],
+    }
+}
+
+fn write_tokenizer(directory: &Path) {
+    let special = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>"];
+    let word = |id: usize| match special.get(id) {
+        Some(word) => (*word).to_owned(),
+        None => format!("w{id}"),
+    };
+    let added = |id: usize| {
+        json!({ "id": id, "content": word(id), "single_word": false, "lstrip": false,
+            "rstrip": false, "normalized": false, "special": true })
+    };
+    let vocabulary: serde_json::Map<_, _> =
+        (0..VOCABULARY).map(|id| (word(id), id.into())).collect();
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": (0..special.len()).map(added).collect::<Vec<_>>(),
+        "normalizer": null, "pre_tokenizer": { "type": "WhitespaceSplit" },
+        "post_processor": null, "decoder": null,
+        "model": { "type": "WordLevel", "unk_token": "<unk>", "vocab": vocabulary },
+    });
+    std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let config = json!({ "bos_token": "<bos>", "eos_token": "<eos>",
+        "chat_template": "{{ bos_token }}{% for m in messages %} <{{ m.role }}> {{ m.content }}\
+            {% endfor %}{% if add_generation_prompt %} <assistant>{% endif %}" });
+    std::fs::write(directory.join("tokenizer_config.json"), config.to_string()).unwrap();
+}
+
+pub fn engine(options: EngineOptions) -> Server {
+    Server(EngineServer::start(options).unwrap())
+}
+
+pub fn trainer(options: TrainerOptions) -> Server {
+    Server(TrainerServer::start(options).unwrap())
+}
+
+/// A running server and how to talk to it.
+pub struct Server(pub Hosted);
+
+impl Server {
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.0.url())
+    }
+
+    pub fn post(&self, path: &str, body: Value) -> http::Reply {
+        http::post(&self.url(path), &body).unwrap()
+    }
+
+    pub fn get(&self, path: &str) -> http::Reply {
+        http::get(&self.url(path)).unwrap()
+    }
+
+    /// A completion that must succeed.
+    pub fn complete(&self, body: Value) -> Value {
+        let reply = self.post("/v1/completions", body);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// An error of vLLM's kind: status, type, message.
+    pub fn refused(&self, path: &str, body: Value) -> (u16, String, String) {
+        let reply = self.post(path, body);
+        let error = &reply.json()["error"];
+        assert_eq!(error["code"], reply.status, "{}", reply.text());
+        let text = |field: &str| error[field].as_str().unwrap().to_owned();
+        (reply.status, text("type"), text("message"))
+    }
+
+    /// A value from `/metrics`.
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").text();
+        let line = text.lines().find(|line| line.starts_with(&format!("vllm:{name}{{"))).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Loads an adapter.
+    pub fn load(&self, name: &str, path: &Path) -> http::Reply {
+        self.post("/v1/load_lora_adapter", json!({ "lora_name": name, "lora_path": path }))
+    }
+
+    /// Submits to the trainer and waits for the result, which must be one.
+    pub fn tinker(&self, operation: &str, body: Value) -> Value {
+        let reply = self.submit(operation, body);
+        assert_eq!(reply.status, 200, "{operation}: {}", reply.text());
+        let result = self.retrieve(&reply);
+        assert_eq!(result.status, 200, "{operation}: {}", result.text());
+        result.json()
+    }
+
+    pub fn submit(&self, operation: &str, body: Value) -> http::Reply {
+        self.post(&format!("/api/v1/{operation}"), body)
+    }
+
+    /// Waits for what a submission promised.
+    pub fn retrieve(&self, submitted: &http::Reply) -> http::Reply {
+        let request_id = &submitted.json()["request_id"];
+        self.post("/api/v1/retrieve_future", json!({ "request_id": request_id }))
+    }
+
+    /// A new adapter under training.
+    pub fn create_model(&self, rank: usize, seed: u64) -> String {
+        let session = self.submit("create_session", json!({ "tags": [], "sdk_version": "test" }));
+        let created = self.tinker(
+            "create_model",
+            json!({ "session_id": session.json()["session_id"], "base_model": BASE,
+                "lora_config": { "rank": rank, "seed": seed } }),
+        );
+        created["model_id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Tokens that look random and are the same every time.
+pub fn tokens(seed: u32, count: usize) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        6 + (state >> 16) % (VOCABULARY as u32 - 6)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// The generated tokens of a choice.
+pub fn ids(completion: &Value, choice: usize) -> Vec<u32> {
+    let ids = completion["choices"][choice]["token_ids"].as_array().unwrap();
+    ids.iter().map(|id| id.as_u64().unwrap() as u32).collect()
+}
