@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Socket paths may not be longer than this, `.s.PGSQL.5432.lock` included.
 const LONGEST_SOCKET: usize = 107;
 
+/// A cluster that is being made.
+const PARTIAL: &str = "partial-";
+
 /// Why there is no Postgres.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
@@ -109,11 +112,11 @@ impl Postgres {
     pub async fn start(root: &Path, durable: bool) -> Result<Self, PostgresError> {
         let account = account()?;
         let (data, socket) = (root.join("data"), socket_dir(root));
-        for (directory, mode) in [(root, 0o755), (&socket, 0o700), (&data, 0o700)] {
+        for (directory, mode) in [(root, 0o755), (&socket, 0o700)] {
             make_dir(directory, &account, mode)?;
         }
         let lock = lock(root)?;
-        reachable(&data, &account)?;
+        reachable(root, &account)?;
         let bin = find_binaries(&data)?;
         let password = initialise(root, &data, &bin, &account)?;
         let options = PgConnectOptions::new_without_pgpass()
@@ -353,8 +356,9 @@ fn command(bin: &Path, program: &str, account: &Account) -> Command {
     command
 }
 
-/// Makes the cluster unless it is there; returns its password. A cluster that was only half made is
-/// made again: it holds nothing.
+/// Makes the cluster unless it is there; returns its password. It is made under another name and
+/// renamed when it is whole: an `initdb` that outlives a killed parent works on something that nobody
+/// will use.
 fn initialise(
     root: &Path,
     data: &Path,
@@ -362,17 +366,19 @@ fn initialise(
     account: &Account,
 ) -> Result<String, PostgresError> {
     let file = root.join("password");
-    if data.join("PG_VERSION").exists() && root.join("initialised").exists() {
+    if data.join("PG_VERSION").exists() {
         return fs::read_to_string(&file).map_err(io(&file));
     }
-    for entry in fs::read_dir(data).map_err(io(data))?.flatten() {
-        let path = entry.path();
-        let removed =
-            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        removed.map_err(io(&path))?;
+    for entry in fs::read_dir(root).map_err(io(root))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+            // What an orphan is still writing stays until the next start.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
     let password: String =
         rand::random::<[u8; 16]>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let partial = root.join(format!("{PARTIAL}{}", &password[..8]));
+    make_dir(&partial, account, 0o700)?;
     let mut options = fs::OpenOptions::new();
     let mut out = options
         .create(true)
@@ -390,15 +396,14 @@ fn initialise(
         .arg("--pwfile")
         .arg(&file)
         .arg("-D")
-        .arg(data)
+        .arg(&partial)
         .output()
         .map_err(io(&bin.join("initdb")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " | ");
         return Err(PostgresError::Program { program: "initdb", output: said });
     }
-    let done = root.join("initialised");
-    fs::write(&done, "").map_err(io(&done))?;
+    fs::rename(&partial, data).map_err(io(data))?;
     Ok(password)
 }
 

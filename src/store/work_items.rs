@@ -347,14 +347,18 @@ pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> 
     Ok(failed.rows_affected())
 }
 
-/// Makes leases of a process that is known to be gone claimable at once.
+/// Makes leases of a process that is known to be gone claimable at once. That it was killed is not the
+/// work's fault, so the attempt is given back; not for ever, lest work that kills its process does so
+/// endlessly.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn expire_all(conn: &mut PgConnection) -> Result<u64, StoreError> {
     let expired = sqlx::query(
         "-- work_items::expire_all
-         update work_items set lease_expires_at = now() - interval '1 second' where state = 'leased'",
+         update work_items
+         set lease_expires_at = now() - interval '1 second', max_attempts = least(max_attempts + 1, 50)
+         where state = 'leased'",
     )
     .execute(conn)
     .await?;

@@ -17,7 +17,7 @@ fn demo(place: &Place, more: &[&str]) -> Child {
         .args(more)
         .env_remove("DATABASE_URL")
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(place.path().join("stderr")).unwrap())
         .spawn()
         .unwrap()
 }
@@ -36,7 +36,8 @@ async fn five_kills_lose_and_double_nothing() {
     let mut child = demo(&place, &["--resume", "--report", report.to_str().unwrap()]);
     let ended = tokio::task::spawn_blocking(move || child.wait().unwrap());
     let status = tokio::time::timeout(Duration::from_secs(240), ended).await.unwrap().unwrap();
-    assert!(status.success(), "the last start ends by itself");
+    let said = std::fs::read_to_string(place.path().join("stderr")).unwrap();
+    assert!(status.success(), "the last start ends by itself: {said}");
     let report: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
 

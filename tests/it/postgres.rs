@@ -48,12 +48,15 @@ async fn a_cluster_of_another_version_is_refused_in_one_sentence() {
 }
 
 #[tokio::test]
-async fn a_half_made_cluster_is_made_again() {
+async fn a_half_made_cluster_is_in_nobodys_way() {
     let place = Place::new();
     let root = place.path().join("postgres");
-    std::fs::create_dir_all(root.join("data/base")).unwrap();
-    std::fs::write(root.join("data/PG_VERSION"), "15\n").unwrap();
+    let half = root.join("partial-0123abcd");
+    std::fs::create_dir_all(half.join("base")).unwrap();
+    std::fs::write(half.join("PG_VERSION"), "15\n").unwrap();
+    std::fs::write(root.join("password"), "stale").unwrap();
     let postgres = Postgres::start(&root, false).await.unwrap();
     connect(&postgres).await.close().await.unwrap();
+    assert!(!half.exists());
     postgres.stop().await.unwrap();
 }

@@ -45,6 +45,12 @@ impl LoraTrainer {
     #[must_use]
     pub fn new(config: Config, base: Weights, lora: LoraConfig, seed: u64, threads: usize) -> Self {
         let lora = Lora::init(&config, &lora, seed);
+        Self::continued(config, base, lora, threads)
+    }
+
+    /// An adapter that exists, with a fresh optimizer.
+    #[must_use]
+    pub fn continued(config: Config, base: Weights, lora: Lora, threads: usize) -> Self {
         let lengths = lora.layers.iter().flatten().flat_map(|p| [p.a.len(), p.b.len()]);
         let adam = Adam::new(lengths);
         let gradients = Gradients::zeros(&config, false);

@@ -1,0 +1,105 @@
+"""Trains one adapter on our trainer and one on SkyRL, loads each into our engine and into vLLM, and
+demands the same greedy tokens. Called by scripts/real-stack."""
+
+import json
+import random
+import sys
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+MODEL, PLACE = sys.argv[1], Path(sys.argv[2])
+VLLM, OURS = "http://127.0.0.1:18601", "http://127.0.0.1:18603"
+
+
+def post(url, body, raw=False):
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    text = urllib.request.urlopen(request, timeout=300).read()
+    return text if raw else json.loads(text)
+
+
+def result(base, request_id):
+    while True:
+        try:
+            return post(f"{base}/api/v1/retrieve_future", {"request_id": request_id})
+        except urllib.error.HTTPError as error:
+            if error.code != 408:
+                raise RuntimeError(error.read().decode()) from error
+
+
+def train(base, model_name):
+    """Some steps on a made-up habit, so that the adapter differs from the base."""
+    call = lambda route, body: post(f"{base}/api/v1/{route}", body)
+    session = call("create_session", {"tags": [], "user_metadata": {}, "sdk_version": "x", "type": "create_session"})
+    made = call("create_model", {
+        "session_id": session["session_id"], "model_seq_id": 0, "base_model": model_name,
+        "lora_config": {"rank": 16, "seed": 1}, "type": "create_model"})
+    result(base, made["request_id"])
+    chance, sequence = random.Random(5), 0
+    for _ in range(8):
+        data = []
+        for _ in range(16):
+            tokens = [chance.randrange(6, 72) for _ in range(24)]
+            tokens[12:] = [(t * 7 + 3) % 66 + 6 for t in tokens[:12]]
+            data.append({
+                "model_input": {"chunks": [{"type": "encoded_text", "tokens": tokens[:-1]}]},
+                "loss_fn_inputs": {
+                    "target_tokens": {"data": tokens[1:], "dtype": "int64", "shape": [23]},
+                    "weights": {"data": [1.0] * 23, "dtype": "float32", "shape": [23]}}})
+        sequence += 1
+        forward = call("forward_backward", {"model_id": made["model_id"], "seq_id": sequence,
+            "forward_backward_input": {"data": data, "loss_fn": "cross_entropy"}})
+        result(base, forward["request_id"])
+        sequence += 1
+        step = call("optim_step", {"model_id": made["model_id"], "seq_id": sequence, "adam_params": {
+            "learning_rate": 5e-3, "beta1": 0.9, "beta2": 0.98, "eps": 1e-8, "weight_decay": 0.0}})
+        result(base, step["request_id"])
+    saved = call("save_weights_for_sampler", {"model_id": made["model_id"], "path": "x1", "type": "save_weights_for_sampler"})
+    result(base, saved["request_id"])
+    return made["model_id"]
+
+
+def fetch(base, model_id, into):
+    url = f"{base}/api/v1/training_runs/{model_id}/checkpoints/x1/archive"
+    packed = into.with_suffix(".tar.gz")
+    packed.write_bytes(urllib.request.urlopen(url, timeout=120).read())
+    into.mkdir()
+    with tarfile.open(packed) as archive:
+        archive.extractall(into, filter="data")
+    return into
+
+
+def greedy(base, model, prompts):
+    return [
+        post(f"{base}/v1/completions", {
+            "model": model, "prompt": prompt, "max_tokens": 16, "temperature": 0, "ignore_eos": True,
+            "return_token_ids": True})["choices"][0]["token_ids"]
+        for prompt in prompts
+    ]
+
+
+chance = random.Random(9)
+prompts = [[1] + [chance.randrange(6, 72) for _ in range(20)] for _ in range(20)]
+failed = 0
+for name, base, model_name in [
+    ("ours", "http://127.0.0.1:18604", "help-desk-base"),
+    ("skyrl", "http://127.0.0.1:18602", MODEL),
+]:
+    started = time.time()
+    directory = fetch(base, train(base, model_name), PLACE / f"adapter-{name}")
+    tokens = {}
+    for engine in (OURS, VLLM):
+        post(f"{engine}/v1/load_lora_adapter", {"lora_name": f"from-{name}", "lora_path": str(directory)}, raw=True)
+        tokens[engine] = greedy(engine, f"from-{name}", prompts)
+    plain = greedy(OURS, "help-desk-base", prompts)
+    same = sum(a == b for a, b in zip(tokens[OURS], tokens[VLLM]))
+    changed = sum(a != b for a, b in zip(tokens[OURS], plain))
+    ok = same == len(prompts) and changed > 0
+    failed += not ok
+    print(f"{'ok' if ok else 'FAILED'}: adapter of {name}: {same} of {len(prompts)} greedy answers equal in both "
+          f"engines, {changed} differ from the base ({time.time() - started:.0f} s)")
+print(f"{2 - failed} passed, {failed} failed")
+sys.exit(failed)
