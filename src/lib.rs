@@ -8,7 +8,6 @@ pub mod algo;
 pub mod api;
 pub mod app;
 pub mod cli;
-pub mod config;
 pub mod dev;
 pub mod domain;
 pub mod engine;

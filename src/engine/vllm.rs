@@ -121,7 +121,13 @@ impl Vllm {
             .post("/v1/completions", &body, self.limits.generation)
             .await
             .map_err(|e| self.net(e))?;
-        self.checked(model, request, answer)
+        let completion = self.checked(model, request, answer)?;
+        let (prompt, written) = (completion.prompt_tokens, completion.token_ids.len() as u64);
+        let engine = self.name.clone();
+        metrics::counter!("nlac_prompt_tokens_total", "engine" => engine.clone())
+            .increment(u64::from(prompt));
+        metrics::counter!("nlac_generated_tokens_total", "engine" => engine).increment(written);
+        Ok(completion)
     }
 
     /// Turns an answer into data, or refuses it.

@@ -127,6 +127,7 @@ impl Runner {
 
     async fn work(&self, lease: Lease, _slot: OwnedSemaphorePermit, stop: CancellationToken) {
         let cancelled = CancellationToken::new();
+        let started = tokio::time::Instant::now();
         let outcome = {
             let handler = self.handler.clone();
             let (mine, token) = (lease.clone(), cancelled.clone());
@@ -148,6 +149,17 @@ impl Runner {
                 }
             }
         };
+        let phase = lease.payload.phase().as_str();
+        let result = match &outcome {
+            Ok(()) => "done",
+            Err(Fault::Retry(_)) => "retry",
+            Err(Fault::Fail(_)) => "failed",
+            Err(Fault::Cancelled) => "lost",
+        };
+        metrics::counter!("nlac_work_units_total", "phase" => phase, "outcome" => result)
+            .increment(1);
+        metrics::histogram!("nlac_work_unit_seconds", "phase" => phase)
+            .record(started.elapsed().as_secs_f64());
         if let Err(fault) = outcome {
             self.log(self.settle(&lease, &fault).await, &lease);
         }

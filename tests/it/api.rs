@@ -199,6 +199,8 @@ async fn the_page_shows_jobs_and_escapes_what_it_shows() {
         assert!(!text(&format!("/assets/{asset}")).await.contains("problem"));
     }
     assert!(text("/healthz").await.contains("ok") && text("/readyz").await.contains("ready"));
+    let metrics = text("/metrics").await;
+    assert!(metrics.contains("nlac_work_units_total") && metrics.contains("nlac_generated_tokens"));
     let served = text("/openapi.yaml").await;
     assert!(served.contains("/v1/transitions/{id}/critiques"));
     service.stop().await;

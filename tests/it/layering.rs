@@ -6,17 +6,16 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// Module and what it may import.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("config", &["domain"]),
     ("prompt", &["domain"]),
-    ("telemetry", &["domain", "config"]),
-    ("net", &["domain", "config"]),
-    ("store", &["domain", "config"]),
-    ("queue", &["domain", "config", "store"]),
-    ("trainer", &["domain", "config", "net"]),
-    ("engine", &["domain", "config", "net"]),
-    ("env", &["domain", "config", "net", "prompt", "engine"]),
+    ("telemetry", &["domain"]),
+    ("net", &["domain"]),
+    ("store", &["domain"]),
+    ("queue", &["domain", "store"]),
+    ("trainer", &["domain", "net"]),
+    ("engine", &["domain", "net"]),
+    ("env", &["domain", "net", "prompt", "engine"]),
     ("rollout", &["domain", "prompt", "engine", "env"]),
-    ("algo", &["domain", "config", "prompt", "engine", "trainer", "env", "rollout"]),
+    ("algo", &["domain", "prompt", "engine", "trainer", "env", "rollout"]),
     (
         "work",
         &[
@@ -35,9 +34,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     // The base model's curriculum is the built-in world seen through its own prompts.
-    ("dev", &["domain", "config", "net", "store", "env", "prompt"]),
-    ("scheduler", &["domain", "config", "store", "queue"]),
-    ("api", &["domain", "config", "store", "queue", "telemetry"]),
+    ("dev", &["domain", "net", "store", "env", "prompt"]),
+    ("scheduler", &["domain", "store", "queue"]),
+    ("api", &["domain", "store", "queue", "telemetry"]),
     (
         "app",
         &[

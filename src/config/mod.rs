@@ -1,1 +1,0 @@
-//! Settings of the service, by section.
