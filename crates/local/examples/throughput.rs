@@ -127,7 +127,7 @@ fn engine(arguments: &Arguments) -> Result<(), Failure> {
                         let mut rng = ChaCha8Rng::seed_from_u64((round * IN_FLIGHT + i) as u64);
                         let prompt = arguments.tokens(&mut rng, PROMPT);
                         let body = json!({ "model": arguments.model, "prompt": prompt,
-                            "max_tokens": NEW, "ignore_eos": true, "seed": i, "logprobs": 0,
+                            "max_tokens": NEW, "ignore_eos": true, "logprobs": 0,
                             "return_token_ids": true });
                         let answer = post(url, "/v1/completions", &body)?;
                         Ok(answer["choices"][0]["token_ids"].as_array().map_or(0, Vec::len))
