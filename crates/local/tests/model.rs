@@ -5,7 +5,7 @@
 use nlac_local::{
     model::{Config, Extend, KvCache, Lora, LoraConfig, Weights, extend},
     pretrain::{Schedule, pretrain},
-    train::{AdamParams, Example, LoraTrainer, logprobs},
+    train::{AdamParams, Example, Gradients, LoraTrainer, forward_backward, logprobs},
 };
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -127,6 +127,73 @@ fn lora_gradients_agree_with_finite_differences_and_none_is_zero() {
                 "{name}: analytic {analytic}, numeric {numeric}"
             );
         }
+    }
+}
+
+#[test]
+fn gradients_of_every_weight_agree_with_finite_differences() {
+    for qk_norm in [true, false] {
+        let config = config(qk_norm);
+        let directory = tempfile::tempdir().unwrap();
+        Weights::random(&config, 3).save(directory.path()).unwrap();
+        let file = directory.path().join("model.safetensors");
+        let bytes = std::fs::read(&file).unwrap();
+        let examples = examples(1, &[7, 12, 5]);
+        // The loss with one scalar of the file moved.
+        let loss_at = |start: usize, offset: f32| {
+            let mut moved = bytes.clone();
+            let here = f32::from_le_bytes(moved[start..start + 4].try_into().unwrap());
+            moved[start..start + 4].copy_from_slice(&(here + offset).to_le_bytes());
+            std::fs::write(&file, moved).unwrap();
+            let weights = Weights::load(directory.path(), &config).unwrap();
+            loss(&logprobs(&config, &weights, &examples, 1), &examples)
+        };
+        let weights = Weights::load(directory.path(), &config).unwrap();
+        let mut gradients = Gradients::zeros(&config, true);
+        forward_backward(&config, &weights, &examples, &mut gradients, 1);
+        let all = gradients.tensors_mut();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let mut names: Vec<String> = Vec::new();
+        for layer in 0..config.num_hidden_layers {
+            let linears =
+                ["q_proj", "k_proj", "v_proj", "o_proj"].map(|n| format!("self_attn.{n}"));
+            let mlp = ["gate_proj", "up_proj", "down_proj"].map(|n| format!("mlp.{n}"));
+            let path = |part: &String| format!("model.layers.{layer}.{part}.weight");
+            names.extend(linears.iter().chain(&mlp).map(path));
+        }
+        names.extend(["model.embed_tokens.weight".into(), "lm_head.weight".into()]);
+        names.push("model.norm.weight".into());
+        for layer in 0..config.num_hidden_layers {
+            let norms = [
+                "input_layernorm",
+                "post_attention_layernorm",
+                "self_attn.q_norm",
+                "self_attn.k_norm",
+            ];
+            names.extend(norms.map(|n| format!("model.layers.{layer}.{n}.weight")));
+        }
+        assert_eq!(names.len(), all.len());
+        let mut checked = 0;
+        for (name, gradient) in names.iter().zip(all) {
+            let Ok(tensor) = tensors.tensor(name) else {
+                assert!(gradient.is_empty(), "{name} has a gradient but is not in the file");
+                continue;
+            };
+            let start = tensor.data().as_ptr() as usize - bytes.as_ptr() as usize;
+            let steepest = (0..gradient.len())
+                .max_by(|a, b| gradient[*a].abs().total_cmp(&gradient[*b].abs()))
+                .unwrap();
+            let (at, step) = (start + 4 * steepest, 1e-2_f32);
+            let numeric = (loss_at(at, step) - loss_at(at, -step)) / f64::from(2.0 * step);
+            let analytic = f64::from(gradient[steepest]);
+            assert!(analytic.abs() > 1e-5, "{name} has no gradient");
+            assert!(
+                (numeric - analytic).abs() < 2e-3 + 0.02 * analytic.abs(),
+                "{name}: analytic {analytic}, numeric {numeric}"
+            );
+            checked += 1;
+        }
+        assert_eq!(checked, tensors.len());
     }
 }
 

@@ -101,6 +101,10 @@ struct Raw {
     #[serde(default)]
     attention_bias: bool,
     #[serde(default)]
+    mlp_bias: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partial_rotary_factor: Option<f64>,
+    #[serde(default)]
     use_sliding_window: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hidden_act: Option<String>,
@@ -114,6 +118,8 @@ struct Rope {
     rope_type: Option<String>,
     #[serde(default)]
     rope_theta: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partial_rotary_factor: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,13 +150,21 @@ impl Config {
         if raw.attention_bias {
             return refuse("attention_bias: true".into());
         }
+        if raw.mlp_bias {
+            return refuse("mlp_bias: true".into());
+        }
         if raw.use_sliding_window {
             return refuse("use_sliding_window: true".into());
         }
         if let Some(act) = raw.hidden_act.filter(|act| act != "silu") {
             return refuse(format!("hidden_act: {act}"));
         }
-        for rope in [&raw.rope_scaling, &raw.rope_parameters].into_iter().flatten() {
+        let ropes = || [&raw.rope_scaling, &raw.rope_parameters].into_iter().flatten();
+        let partial = ropes().filter_map(|rope| rope.partial_rotary_factor);
+        if let Some(share) = partial.chain(raw.partial_rotary_factor).find(|share| *share != 1.0) {
+            return refuse(format!("partial_rotary_factor: {share}"));
+        }
+        for rope in ropes() {
             if let Some(kind) = rope.rope_type.as_deref().filter(|kind| *kind != "default") {
                 return refuse(format!("rope_type: {kind}"));
             }
@@ -217,10 +231,16 @@ impl Config {
             rope_scaling: None,
             max_position_embeddings: self.max_position_embeddings,
             tie_word_embeddings: self.tie_word_embeddings,
-            eos_token_id: self.eos_token_ids.first().copied().map(OneOrMany::One),
+            eos_token_id: match self.eos_token_ids[..] {
+                [] => None,
+                [id] => Some(OneOrMany::One(id)),
+                _ => Some(OneOrMany::Many(self.eos_token_ids.clone())),
+            },
             bos_token_id: bos,
             pad_token_id: pad,
             attention_bias: false,
+            mlp_bias: false,
+            partial_rotary_factor: None,
             use_sliding_window: false,
             hidden_act: Some("silu".into()),
             torch_dtype: Some("float32".into()),

@@ -197,6 +197,8 @@ impl Lora {
             std::fs::read(directory.join("adapter_model.safetensors")).map_err(|_| missing())?;
         let peft: PeftConfig = serde_json::from_slice(&text)
             .map_err(|e| AdapterError::Unsupported(format!("adapter_config.json: {e}")))?;
+        let shapes = config.linear_shapes();
+        let widest = shapes.iter().map(|(outputs, inputs)| *outputs.max(inputs)).max().unwrap_or(0);
         let refused = [
             (peft.peft_type != "LORA", "peft_type is not LORA"),
             (peft.use_dora, "use_dora is not supported"),
@@ -209,23 +211,21 @@ impl Lora {
             (!peft.rank_pattern.is_empty(), "rank_pattern is not supported"),
             (!peft.alpha_pattern.is_empty(), "alpha_pattern is not supported"),
             (peft.r == 0, "r must be positive"),
+            (peft.r > widest, "r is larger than any layer of the model"),
         ];
         if let Some((_, what)) = refused.iter().find(|(applies, _)| *applies) {
             return Err(AdapterError::Unsupported((*what).into()));
         }
         let rank = peft.r;
-        let scale = if peft.use_rslora {
-            peft.lora_alpha / (rank as f32).sqrt()
-        } else {
-            peft.lora_alpha / rank as f32
-        };
+        // Rank-stabilised scaling divides by √rank; kept as the plain alpha of the same scale.
+        let alpha = peft.lora_alpha * if peft.use_rslora { (rank as f32).sqrt() } else { 1.0 };
         let file = SafeTensors::deserialize(&bytes)
             .map_err(|e| AdapterError::Tensor(format!("adapter_model.safetensors: {e}")))?;
         let mut expected = 0;
         let mut layers = Vec::with_capacity(config.num_hidden_layers);
         for index in 0..config.num_hidden_layers {
             let mut pairs = Vec::with_capacity(7);
-            for (name, (outputs, inputs)) in LINEARS.iter().zip(config.linear_shapes()) {
+            for (name, (outputs, inputs)) in LINEARS.iter().zip(shapes) {
                 let prefix = peft_prefix(index, name);
                 let mut tensor = |part: &str, shape: [usize; 2]| {
                     let name = format!("{prefix}.{part}.weight");
@@ -262,7 +262,7 @@ impl Lora {
                 odd.unwrap_or("tensors of layers that the model lacks"),
             )));
         }
-        Ok(Self { config: LoraConfig { rank, alpha: peft.lora_alpha }, scale, layers })
+        Ok(Self { config: LoraConfig { rank, alpha }, scale: alpha / rank as f32, layers })
     }
 }
 

@@ -66,8 +66,9 @@ impl Gradients {
         Self { linears, rest }
     }
 
-    /// Every gradient tensor, in a fixed order.
-    pub(crate) fn tensors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+    /// Every gradient tensor: the linear maps by layer, then embedding, output layer and final norm, then
+    /// the norms by layer.
+    pub fn tensors_mut(&mut self) -> Vec<&mut Vec<f32>> {
         let mut all: Vec<_> = self.linears.iter_mut().flatten().collect();
         if let Some(rest) = &mut self.rest {
             all.extend([&mut rest.embed, &mut rest.head, &mut rest.final_norm]);

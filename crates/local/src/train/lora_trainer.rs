@@ -72,9 +72,7 @@ impl LoraTrainer {
     /// Steps by the accumulated gradients and clears them.
     pub fn optim_step(&mut self, params: &AdamParams) -> StepStats {
         let mut projected = self.lora_gradients();
-        for tensor in self.gradients.tensors_mut() {
-            tensor.fill(0.0);
-        }
+        self.clear_gradients();
         let mut gradients: Vec<_> = projected.iter_mut().collect();
         let mut tensors: Vec<_> =
             self.lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]).collect();
@@ -82,6 +80,12 @@ impl LoraTrainer {
         let grad_norm = self.adam.step(params, &mut tensors, &mut gradients, &decays);
         self.merged = self.lora.merge(&self.base);
         StepStats { grad_norm, steps: self.adam.steps }
+    }
+
+    fn clear_gradients(&mut self) {
+        for tensor in self.gradients.tensors_mut() {
+            tensor.fill(0.0);
+        }
     }
 
     /// Gradients of A and B, by layer and linear map: `dA = s Bᵀ G`, `dB = s G Aᵀ`, where G is the
@@ -150,7 +154,8 @@ impl LoraTrainer {
         })
     }
 
-    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments.
+    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments. Gradients
+    /// that were accumulated before are dropped.
     ///
     /// # Errors
     /// Missing files, or a state of another shape; then nothing has changed.
@@ -179,7 +184,10 @@ impl LoraTrainer {
             }
         }
         adam.steps = state.steps;
+        lora.config.alpha = state.alpha;
+        lora.scale = state.alpha / state.rank as f32;
         self.lora = lora;
+        self.clear_gradients();
         if optimizer {
             self.adam = adam;
         }

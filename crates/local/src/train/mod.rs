@@ -4,7 +4,7 @@ mod adam;
 mod backward;
 mod lora_trainer;
 
-use std::path::Path;
+use std::{os::unix::fs::PermissionsExt, path::Path};
 
 pub use adam::{Adam, AdamParams};
 pub use backward::{Example, Gradients, forward_backward, logprobs};
@@ -21,17 +21,19 @@ pub fn write_directory(
 ) -> std::io::Result<()> {
     let parent = directory.parent().unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(parent)?;
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let partial = parent.join(format!(".{name}.{}.partial", std::process::id()));
-    if partial.exists() {
-        std::fs::remove_dir_all(&partial)?;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    // Removed with what is in it unless it gets its name.
+    let partial = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".partial")
+        .permissions(std::fs::Permissions::from_mode(0o755))
+        .tempdir_in(parent)?;
+    fill(partial.path())?;
+    for entry in std::fs::read_dir(partial.path())? {
+        std::fs::File::open(entry?.path())?.sync_all()?;
     }
-    std::fs::create_dir(&partial)?;
-    let filled = fill(&partial).and_then(|()| std::fs::rename(&partial, directory));
-    if let Err(error) = filled {
-        // The first error is the one to tell; a leftover is cleared by the next attempt.
-        let _ = std::fs::remove_dir_all(&partial);
-        return Err(error);
-    }
+    std::fs::File::open(partial.path())?.sync_all()?;
+    std::fs::rename(partial.path(), directory)?;
+    let _renamed = partial.keep();
     std::fs::File::open(parent)?.sync_all()
 }
