@@ -4,12 +4,40 @@
 //! records. It opens no socket and no transaction, so every invariant is a fast test with a counting
 //! engine, and the same code runs against vLLM.
 
+pub mod guard;
 pub mod minibatch;
 pub mod nlac;
+pub mod rehearsal;
 pub mod rejection;
 pub mod replay;
+pub mod scalar;
 
-use crate::domain::{episode::Transition, message::Message};
+use crate::domain::{
+    annotation::{Critique, Prediction, Refinement, Target},
+    episode::Transition,
+    generation::Generation,
+    message::Message,
+    training::TrainingExample,
+};
+
+/// Everything derived from a batch; rows to be written together.
+#[derive(Debug, Default)]
+pub struct Annotations {
+    /// Every text generated on the way.
+    pub generations: Vec<Generation>,
+    /// Futures, for targets and for critiques.
+    pub predictions: Vec<Prediction>,
+    /// Bellman targets.
+    pub targets: Vec<Target>,
+    /// Verdicts.
+    pub critiques: Vec<Critique>,
+    /// Rewritten actions.
+    pub refinements: Vec<Refinement>,
+    /// What the trainer is to learn from them.
+    pub examples: Vec<TrainingExample>,
+    /// Environment steps taken on the way.
+    pub env_steps: u64,
+}
 
 /// A stored transition with the conversation that it is a step of.
 #[derive(Debug, Clone)]
@@ -22,9 +50,26 @@ pub struct Replayed {
     pub action_tokens: Vec<u32>,
     /// Its place in the iteration's batch: names its random choices.
     pub position: u64,
+    /// Seed of its episode's environment.
+    pub episode_seed: i64,
+    /// Weight of its critic loss that makes up for the chance of being drawn, 0 to 1.
+    pub importance: f32,
 }
 
 impl Replayed {
+    /// A transition with its conversation, at a place of a batch; its loss counts in full.
+    #[must_use]
+    pub fn new(
+        transition: Transition,
+        messages: Vec<Message>,
+        action_tokens: Vec<i32>,
+        episode_seed: i64,
+        position: u64,
+    ) -> Self {
+        let action_tokens = action_tokens.into_iter().map(i32::cast_unsigned).collect();
+        Self { transition, messages, action_tokens, position, episode_seed, importance: 1.0 }
+    }
+
     /// s: everything said before the action.
     #[must_use]
     pub fn state(&self) -> &[Message] {

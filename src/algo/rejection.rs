@@ -46,7 +46,7 @@ pub fn examples(
             Ok(TrainingExample {
                 id: ExampleId::new(),
                 ordinal: 0,
-                transition_id: replayed.transition.id,
+                transition_id: Some(replayed.transition.id),
                 objective: Objective::Policy,
                 source: ExampleSource::Action,
                 prompt_hash: template.hash().to_owned(),

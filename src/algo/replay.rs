@@ -14,6 +14,18 @@ pub struct Entry {
     pub done: bool,
     /// Critic loss per token when it was last learnt from; none if never.
     pub loss: Option<f32>,
+    /// Its last verdict was No.
+    pub refused: bool,
+}
+
+/// A drawn entry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drawn {
+    /// Its index.
+    pub index: usize,
+    /// `(N · P(i)) ^ -β` over the largest of the batch: at most 1, and 1 where β is 0. P is the chance of
+    /// a single draw; that entries are not put back, and the floor on endings, are left aside.
+    pub importance: f32,
 }
 
 /// Keeps a transition whose loss is 0 reachable.
@@ -25,9 +37,11 @@ const FLOOR: f64 = 1e-3;
 /// Endings are drawn first, up to their least share; the rest comes from everything that is left.
 /// Within each draw the chance is proportional to `priority ^ exponent`, or uniform for the uniform
 /// share. A transition that was never learnt from has the largest priority seen.
-pub fn select(entries: &[Entry], spec: &ReplaySpec, rng: &mut impl Rng) -> Vec<usize> {
+///
+/// `beta` is the exponent of the importance weights.
+pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rng) -> Vec<Drawn> {
     let batch = (spec.batch as usize).min(entries.len());
-    let priorities = priorities(entries, spec.priority_exponent);
+    let priorities = priorities(entries, spec);
     let mut left: Vec<usize> = (0..entries.len()).collect();
     let mut drawn = Vec::with_capacity(batch);
 
@@ -41,14 +55,40 @@ pub fn select(entries: &[Entry], spec: &ReplaySpec, rng: &mut impl Rng) -> Vec<u
     left.retain(|&i| !taken[i]);
     let missing = batch - drawn.len();
     draw(&left, missing, &priorities, spec.uniform_share, rng, &mut drawn);
-    drawn
+    weigh(&drawn, &priorities, spec.uniform_share, beta)
 }
 
-/// `(loss + floor) ^ exponent`, the never learnt at the maximum.
-fn priorities(entries: &[Entry], exponent: f32) -> Vec<f64> {
-    let raw = |loss: f32| (f64::from(loss.max(0.0)) + FLOOR).powf(f64::from(exponent));
-    let highest = entries.iter().filter_map(|e| e.loss).map(raw).fold(FLOOR, f64::max);
-    entries.iter().map(|e| e.loss.map_or(highest, raw)).collect()
+/// β in an iteration: linear from the first to the last.
+#[must_use]
+pub fn beta(spec: &ReplaySpec, iteration: u32, iterations: u32) -> f32 {
+    let passed = iteration.saturating_sub(1) as f32 / iterations.saturating_sub(1).max(1) as f32;
+    spec.importance_start + (spec.importance_end - spec.importance_start) * passed.min(1.0)
+}
+
+fn weigh(drawn: &[usize], priorities: &[f64], uniform_share: f32, beta: f32) -> Vec<Drawn> {
+    let (n, total) = (priorities.len() as f64, priorities.iter().sum::<f64>());
+    let uniform = f64::from(uniform_share);
+    let raw = |i: usize| {
+        let chance = (1.0 - uniform) * priorities[i] / total + uniform / n;
+        (n * chance).powf(-f64::from(beta))
+    };
+    let largest = drawn.iter().map(|&i| raw(i)).fold(0.0, f64::max);
+    drawn.iter().map(|&index| Drawn { index, importance: (raw(index) / largest) as f32 }).collect()
+}
+
+/// `(loss + floor) ^ exponent`, the never learnt at the maximum. What was refused counts as if its loss
+/// were larger by the bonus times the mean.
+fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
+    let losses: Vec<f64> = entries.iter().filter_map(|e| e.loss).map(f64::from).collect();
+    let mean = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
+    let bonus = f64::from(spec.refused_bonus) * mean;
+    let raw = |loss: f32, refused: bool| {
+        let extra = if refused { bonus } else { 0.0 };
+        (f64::from(loss.max(0.0)) + extra + FLOOR).powf(f64::from(spec.priority_exponent))
+    };
+    let known = |e: &Entry| e.loss.map(|loss| raw(loss, e.refused));
+    let highest = entries.iter().filter_map(known).fold(FLOOR, f64::max);
+    entries.iter().map(|e| known(e).unwrap_or(highest)).collect()
 }
 
 /// Draws `count` different members of `pool` and appends them: weighted sampling without replacement
@@ -83,20 +123,67 @@ fn draw(
 mod tests {
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-    use super::{Entry, select};
+    use super::{Entry, beta};
+
+    fn select(entries: &[Entry], spec: &ReplaySpec, rng: &mut ChaCha8Rng) -> Vec<usize> {
+        super::select(entries, spec, 0.0, rng)
+            .into_iter()
+            .map(|drawn| {
+                assert!((drawn.importance - 1.0).abs() < f32::EPSILON, "β = 0 weighs nothing");
+                drawn.index
+            })
+            .collect()
+    }
+
+    #[test]
+    fn importance_is_at_most_one_and_undoes_the_priority() {
+        let losses = [0.1_f32, 0.5, 1.0, 4.0];
+        let entries: Vec<_> = losses.iter().map(|&l| entry(false, Some(l))).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let drawn = super::select(&entries, &spec(4, 0.6, 0.0, 0.0), 1.0, &mut rng);
+        let weighed: Vec<f64> = (0..4)
+            .map(|i| {
+                let weight = drawn.iter().find(|d| d.index == i).unwrap_or(&drawn[0]).importance;
+                assert!(weight <= 1.0);
+                f64::from(weight) * (f64::from(losses[i]) + 1e-3).powf(0.6)
+            })
+            .collect();
+        for product in &weighed {
+            assert!((product / weighed[0] - 1.0).abs() < 1e-5, "{weighed:?}");
+        }
+    }
+
+    #[test]
+    fn beta_goes_from_its_start_to_its_end() {
+        let spec =
+            ReplaySpec { importance_start: 0.4, importance_end: 1.0, ..ReplaySpec::default() };
+        assert!((beta(&spec, 1, 11) - 0.4).abs() < 1e-6);
+        assert!((beta(&spec, 6, 11) - 0.7).abs() < 1e-6);
+        assert!((beta(&spec, 11, 11) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_was_refused_comes_more_often() {
+        let mut entries = vec![entry(false, Some(1.0)), entry(false, Some(1.0))];
+        entries[1].refused = true;
+        let spec = ReplaySpec { refused_bonus: 3.0, ..spec(1, 1.0, 0.0, 0.0) };
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let hits = (0..2000).filter(|_| select(&entries, &spec, &mut rng)[0] == 1).count();
+        assert!((1500..1700).contains(&hits), "four to one, but {hits} of 2000");
+    }
     use crate::domain::{ids::TransitionId, spec::ReplaySpec};
 
     fn entry(done: bool, loss: Option<f32>) -> Entry {
-        Entry { transition_id: TransitionId::new(), done, loss }
+        Entry { transition_id: TransitionId::new(), done, loss, refused: false }
     }
 
     fn spec(batch: u32, exponent: f32, uniform: f32, terminal: f32) -> ReplaySpec {
         ReplaySpec {
             batch,
-            capacity: 1000,
             priority_exponent: exponent,
             uniform_share: uniform,
             terminal_share: terminal,
+            ..ReplaySpec::default()
         }
     }
 

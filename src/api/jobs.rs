@@ -21,7 +21,7 @@ use crate::{
         ids::JobId,
         job::{Job, JobStatus},
         metric::Metric,
-        spec::JobSpec,
+        spec::{AlgorithmSpec, JobSpec},
     },
     store::{
         events, jobs, peers,
@@ -86,6 +86,7 @@ pub(super) async fn submit(
         started_at: None,
         finished_at: None,
     };
+    check_prompts(&job.spec, &hashes)?;
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     match jobs::insert(&mut tx, &job, &hashes, key).await? {
         jobs::Insert::Existing(earlier) if earlier.spec != job.spec => {
@@ -109,6 +110,24 @@ pub(super) async fn submit(
             Ok((StatusCode::CREATED, location, Json(view)).into_response())
         }
     }
+}
+
+/// Parts that the algorithm plays must have a prompt.
+fn check_prompts(spec: &JobSpec, hashes: &serde_json::Value) -> Result<(), Problem> {
+    if spec.rehearsal.share > 0.0 && hashes.get("general").is_none() {
+        let detail = format!("rehearsal: prompt set {} has no general.yaml", spec.model.prompts);
+        return Err(Problem::unprocessable(detail).remedy("choose a set that has it, or share: 0"));
+    }
+    let needed = match &spec.algorithm {
+        AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => "corrector",
+        AlgorithmSpec::ScalarCritic(_) => "value",
+        _ => return Ok(()),
+    };
+    if hashes.get(needed).is_some() {
+        return Ok(());
+    }
+    let detail = format!("model.prompts: set {} has no {needed}.md", spec.model.prompts);
+    Err(Problem::unprocessable(detail).remedy("choose a set that has it, or another algorithm"))
 }
 
 /// What would fail at the start is refused before it.

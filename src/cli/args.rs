@@ -29,6 +29,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Set everything up, train the example job, and show what it learnt.
     Demo(DemoArgs),
+    /// Compare algorithms and settings over several seeds under equal budgets.
+    Experiment(ExperimentArgs),
     /// Submit, watch and control jobs of a running service.
     Jobs(JobsArgs),
     /// The small CPU engine and trainer by themselves, and the making of their base model.
@@ -109,6 +111,10 @@ pub enum Algorithm {
     Nlac,
     /// Imitate one's own successes.
     RejectionFineTuning,
+    /// An actor-critic whose critic says a number.
+    ScalarCritic,
+    /// The prompt alone, nothing is trained.
+    React,
 }
 
 /// Ablations of the demo.
@@ -118,6 +124,47 @@ pub enum AblationArg {
     UntrainedCritic,
     /// Each transition is refined by another one's critique.
     ShuffledCritiques,
+    /// Targets come from endings alone: nothing is bootstrapped.
+    TerminalTargets,
+    /// Self-Distillation: real rollouts instead of predictions.
+    RawRollouts,
+    /// NLQL: the best of four actions by the critic, nothing is refined.
+    BestOfActions,
+}
+
+/// Experiments.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ExperimentCommand,
+}
+
+/// What can be done with experiments.
+#[derive(Debug, Subcommand)]
+pub enum ExperimentCommand {
+    /// Run every arm with every seed, and write a table and learning curves. Stopped and started again,
+    /// it goes on where it was.
+    Run(ExperimentRun),
+}
+
+/// What is run, and where.
+#[derive(Debug, Args)]
+pub struct ExperimentRun {
+    /// An experiment, as in `experiments/`.
+    pub file: PathBuf,
+    /// Where the table, the curves and the numbers are written.
+    #[arg(long, default_value = "experiment")]
+    pub out: PathBuf,
+    /// Runs at a time.
+    #[arg(long, default_value_t = 2)]
+    pub parallel: usize,
+    /// A running service; without it one is started for the time.
+    #[arg(long)]
+    pub server: Option<String>,
+    /// Settings of the service that is started.
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// Control of jobs.

@@ -33,6 +33,13 @@ impl Api {
         self.http.post(path, body, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
+    /// Submits a job once under a key.
+    pub async fn submit(&self, spec: &Value, key: &str) -> Result<Value, Failure> {
+        let header = ("idempotency-key", key);
+        let posted = self.http.post_with("/v1/jobs", spec, &[header], DEADLINE).await;
+        posted.map_err(|e| self.explain(e))
+    }
+
     /// Events of a job after one of them.
     pub async fn events(&self, job: JobId, after: i64) -> Result<Vec<Value>, Failure> {
         let page = self.get(&format!("/v1/jobs/{job}/events?after={after}&limit=200")).await?;

@@ -72,22 +72,30 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
     if let Some(iterations) = args.iterations {
         spec["budget"]["iterations"] = iterations.into();
     }
+    let replay = json!({ "batch": 256, "uniform_share": 0.0 });
     match (args.algorithm, args.ablation) {
         (Algorithm::Nlac, None) => {}
-        (Algorithm::Nlac, Some(AblationArg::UntrainedCritic)) => {
-            spec["algorithm"]["ablation"] = "untrained_critic".into();
+        (Algorithm::Nlac, Some(ablation)) => {
+            spec["algorithm"]["ablation"] = match ablation {
+                AblationArg::UntrainedCritic => "untrained_critic".into(),
+                AblationArg::ShuffledCritiques => "shuffled_critiques".into(),
+                AblationArg::TerminalTargets => "terminal_targets".into(),
+                AblationArg::RawRollouts => "raw_rollouts".into(),
+                AblationArg::BestOfActions => json!({ "best_of_actions": { "candidates": 4 } }),
+            };
         }
-        (Algorithm::Nlac, Some(AblationArg::ShuffledCritiques)) => {
-            spec["algorithm"]["ablation"] = "shuffled_critiques".into();
-        }
-        (Algorithm::RejectionFineTuning, None) => {
-            spec["algorithm"] = json!({ "kind": "rejection_fine_tuning" });
-        }
-        (Algorithm::RejectionFineTuning, Some(_)) => {
+        (_, Some(_)) => {
             return Err(
                 "an ablation switches off a part of nlac; leave --algorithm as it is".into()
             );
         }
+        (Algorithm::RejectionFineTuning, None) => {
+            spec["algorithm"] = json!({ "kind": "rejection_fine_tuning" });
+        }
+        (Algorithm::ScalarCritic, None) => {
+            spec["algorithm"] = json!({ "kind": "scalar_critic", "replay": replay });
+        }
+        (Algorithm::React, None) => spec["algorithm"] = json!({ "kind": "react" }),
     }
     Ok(spec)
 }
@@ -98,7 +106,8 @@ async fn summarise(api: &Api, id: JobId, wall_seconds: f64) -> Result<Value, Fai
     let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
     let empty = Vec::new();
     let series = metrics["data"].as_array().unwrap_or(&empty);
-    let last = job["spec"]["budget"]["iterations"].as_i64().unwrap_or(0);
+    let evaluated = series.iter().filter(|m| m["name"] == names::EVAL_SUCCESS);
+    let last = evaluated.filter_map(|m| m["iteration"].as_i64()).max().unwrap_or(0);
     let total = |name: &str| -> f64 {
         series.iter().filter(|m| m["name"] == name).filter_map(|m| m["value"].as_f64()).sum()
     };

@@ -27,6 +27,8 @@ text_enum!(
         Misquoted = "misquoted",
         /// It was cut by the token limit or is not in the form that the prompt demands.
         Unparseable = "unparseable",
+        /// Its reasoning cites what only hindsight knows, even after a second attempt.
+        Leaked = "leaked",
     }
 );
 

@@ -114,6 +114,6 @@ pub struct Transition {
     pub done: bool,
     /// The episode was cut here: the future exists, unseen.
     pub truncated: bool,
-    /// The generation that is the action: weights, prompt, seed, token ids.
-    pub generation_id: GenerationId,
+    /// The generation that is the action: weights, prompt, seed, token ids. Null for imported steps.
+    pub generation_id: Option<GenerationId>,
 }

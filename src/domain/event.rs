@@ -30,6 +30,12 @@ text_enum!(
         Resumed = "resumed",
         /// A user stopped the job.
         Cancelled = "cancelled",
+        /// A budget of the spec is reached: the iteration under way is the last.
+        BudgetSpent = "budget_spent",
+        /// A guard's readings were too high for too long.
+        GuardTripped = "guard_tripped",
+        /// The job goes on from an earlier version.
+        RolledBack = "rolled_back",
         /// The job failed.
         Failed = "failed",
         /// The job is complete.

@@ -20,6 +20,10 @@ text_enum!(
         Evaluator = "evaluator",
         /// Rewrites an action by its critique.
         Refiner = "refiner",
+        /// Takes hindsight out of the reasoning of a target.
+        Corrector = "corrector",
+        /// Says the value of an action as a number (the scalar critic).
+        Value = "value",
     }
 );
 

@@ -48,6 +48,8 @@ text_enum!(
         Publish = "publish",
         /// Held-out episodes are played.
         Evaluate = "evaluate",
+        /// The critic's health is measured and the guards look at the iteration.
+        Assess = "assess",
         /// The iteration is over.
         Done = "done",
     }
@@ -86,6 +88,12 @@ pub struct Iteration {
     pub index: i32,
     /// What is under way.
     pub phase: Phase,
+    /// The version that it starts from; -1 before the first.
+    pub base: i32,
+    /// A budget is spent: no iteration follows.
+    pub last: bool,
+    /// The version that the next one starts from, if a guard sent the job back.
+    pub roll_back_to: Option<i32>,
     /// When it was planned.
     #[serde(with = "time::serde::rfc3339")]
     pub started_at: OffsetDateTime,

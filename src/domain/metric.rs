@@ -44,6 +44,41 @@ pub mod names {
     pub const REFINEMENT_CHANGED: &str = "refiner.changed";
     /// Share of refined actions that the environment can parse, 0 to 1.
     pub const REFINEMENT_VALID: &str = "refiner.valid";
+    /// Share of targets dropped because their reasoning cites hindsight, 0 to 1.
+    pub const TARGETS_LEAKED: &str = "critic.targets_leaked";
+    /// Distinct pairs of words per pair, over predicted futures.
+    pub const DISTINCT_PAIRS: &str = "critic.distinct_pairs";
+    /// Share of predicted futures that occurred before in the iteration, 0 to 1.
+    pub const DUPLICATES: &str = "critic.duplicates";
+    /// Mean words of a predicted future.
+    pub const PREDICTION_WORDS: &str = "critic.prediction_words";
+    /// Share of predicted futures that name no end, 0 to 1.
+    pub const PREDICTIONS_ENDLESS: &str = "critic.predictions_endless";
+    /// Chance that the futures of a step of a solved held-out episode end well more often than those of
+    /// a failed one; 0.5 knows nothing.
+    pub const OUTCOME_AUC: &str = "critic.outcome_auc";
+    /// Held-out steps that it was measured on.
+    pub const OUTCOME_STATES: &str = "critic.outcome_states";
+    /// Share of Yes among first verdicts on replayed steps of successful episodes, 0 to 1.
+    pub const YES_ON_SUCCESS: &str = "evaluator.yes_on_success";
+    /// The same on failed episodes.
+    pub const YES_ON_FAILURE: &str = "evaluator.yes_on_failure";
+    /// Share of Yes on held-out steps of successful episodes, 0 to 1.
+    pub const HELD_OUT_YES_ON_SUCCESS: &str = "evaluator.held_out_yes_on_success";
+    /// The same on failed episodes.
+    pub const HELD_OUT_YES_ON_FAILURE: &str = "evaluator.held_out_yes_on_failure";
+    /// Mean return that a refined action earns over the original, both played from the same state.
+    pub const REFINER_GAIN: &str = "refiner.gain";
+    /// Its standard error.
+    pub const REFINER_GAIN_ERROR: &str = "refiner.gain_error";
+    /// Pairs that it was measured on.
+    pub const REFINER_PAIRS: &str = "refiner.pairs";
+    /// Share of held-out actions that the environment cannot read, 0 to 1.
+    pub const FORMAT_ERRORS: &str = "policy.format_errors";
+    /// Words of the base model's answers to general prompts that are lost, 0 to 1.
+    pub const GENERAL_FORGOTTEN: &str = "policy.general_forgotten";
+    /// Mean cross entropy per token on the base model's answers to general prompts, nats.
+    pub const REHEARSAL_LOSS: &str = "rehearsal.loss";
     /// Tokens generated in the iteration, all roles.
     pub const GENERATED_TOKENS: &str = "tokens.generated";
     /// Prompt tokens read in the iteration, all roles.

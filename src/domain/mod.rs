@@ -10,6 +10,7 @@ pub mod episode;
 pub mod event;
 pub mod fault;
 pub mod generation;
+pub mod guard;
 pub mod ids;
 pub mod job;
 pub mod message;

@@ -14,6 +14,8 @@ text_enum!(
         Critic = "critic",
         /// L2: the policy learns to say the refined action at once.
         Policy = "policy",
+        /// The model keeps saying what the base model says to general prompts.
+        Rehearsal = "rehearsal",
     }
 );
 
@@ -26,6 +28,10 @@ text_enum!(
         Refinement = "refinement",
         /// The transition's own action (judged optimal, rehearsed in the warm-up, or from a success).
         Action = "action",
+        /// An action that was sampled anew and judged well.
+        Candidate = "candidate",
+        /// An answer of the base model.
+        Base = "base",
     }
 );
 
@@ -46,8 +52,8 @@ pub struct TrainingExample {
     pub id: ExampleId,
     /// Its place in the iteration, from 0: annotation chunk order, then order in the chunk.
     pub ordinal: i32,
-    /// The transition it was made from.
-    pub transition_id: TransitionId,
+    /// The transition it was made from; none for rehearsal.
+    pub transition_id: Option<TransitionId>,
     /// Which loss.
     pub objective: Objective,
     /// Where the taught text came from.

@@ -31,6 +31,8 @@ text_enum!(
 pub enum Payload {
     /// Play episodes `first .. first + count` of the iteration with the online adapter.
     Collect {
+        /// The version that acts.
+        version: i32,
         /// Ordinal of the first episode.
         first: u32,
         /// How many.
@@ -38,13 +40,18 @@ pub enum Payload {
     },
     /// Annotate slice `chunk` of `chunks` of the iteration's replay batch.
     Annotate {
+        /// The version whose online and target adapters annotate.
+        version: i32,
         /// Which slice, from 0.
         chunk: u32,
         /// Of how many.
         chunks: u32,
     },
     /// Take the iteration's optimizer steps and save the result.
-    Learn,
+    Learn {
+        /// The version to go on from; -1 before the first.
+        version: i32,
+    },
     /// Make the saved adapter and its target available on the engine.
     Publish,
     /// Play held-out episodes `first .. first + count` at a sampling temperature.
@@ -56,6 +63,8 @@ pub enum Payload {
         /// How many.
         count: u32,
     },
+    /// Measure the critic's health and read the guards.
+    Assess,
 }
 
 impl Payload {
@@ -65,9 +74,10 @@ impl Payload {
         match self {
             Self::Collect { .. } => Phase::Collect,
             Self::Annotate { .. } => Phase::Annotate,
-            Self::Learn => Phase::Learn,
+            Self::Learn { .. } => Phase::Learn,
             Self::Publish => Phase::Publish,
             Self::Evaluate { .. } => Phase::Evaluate,
+            Self::Assess => Phase::Assess,
         }
     }
 }

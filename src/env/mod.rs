@@ -56,6 +56,9 @@ pub enum EnvError {
     /// A step was taken after the end.
     #[error("the episode has ended; start a new session")]
     Ended,
+    /// The same replies from the same seed led elsewhere.
+    #[error("the environment does not repeat an earlier episode from its seed and replies")]
+    Diverged,
 }
 
 /// A kind of task.

@@ -133,6 +133,23 @@ impl Client {
         self.decode(&self.post_bytes(path, body, deadline).await?)
     }
 
+    /// POST of JSON with headers of its own, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post_with<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        headers: &[(&str, &str)],
+        deadline: Duration,
+    ) -> Result<T, NetError> {
+        let request = self.http.post(self.url(path)).json(body);
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        self.decode(&self.send(request, deadline).await?)
+    }
+
     /// POST of JSON, the answer as it is.
     ///
     /// # Errors

@@ -29,6 +29,24 @@ impl Encoder {
         Ok(self.0.encode_chat(&messages, true)?)
     }
 
+    /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would
+    /// have written.
+    ///
+    /// # Errors
+    /// What the chat template or the tokenizer refuses, or a template that does not continue a prompt
+    /// by its reply.
+    pub fn completion(&self, prompt: &[Message], reply: &str) -> Result<Vec<u32>, PromptError> {
+        let said = prompt.iter().cloned().chain([Message::assistant(reply)]);
+        let messages: Vec<_> = said.map(|message| chat_message(&message)).collect();
+        let whole = self.0.encode_chat(&messages, false)?;
+        let opening = self.encode(prompt)?;
+        let rest = whole.strip_prefix(opening.as_slice()).ok_or(PromptError::Discontinuous)?;
+        // Templates that put a newline after the end of a turn: nobody writes that.
+        let end =
+            rest.iter().rposition(|t| self.0.eos_ids().contains(t)).map_or(rest.len(), |i| i + 1);
+        Ok(rest[..end].to_vec())
+    }
+
     /// The tokens of a text that stands in no conversation.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! prefix, which engines cache.
 
 mod encoder;
+mod leak;
 mod reply;
 mod template;
 
@@ -14,7 +15,10 @@ pub use encoder::Encoder;
 pub use reply::PredictionParts;
 pub use template::{Context, PromptError, Template};
 
-use crate::domain::annotation::{TargetStatus, Verdict};
+use crate::domain::{
+    annotation::{TargetStatus, Verdict},
+    message::Message,
+};
 
 #[derive(rust_embed::Embed)]
 #[folder = "prompts/"]
@@ -24,11 +28,22 @@ struct Files;
 const PARTS: [&str; 6] =
     ["policy", "successor", "bellman", "bellman_terminal", "evaluator", "refiner"];
 
+/// Parts that only some algorithms need, and only some sets have.
+const OPTIONAL_PARTS: [&str; 2] = ["corrector", "value"];
+
 /// The templates of one set.
 #[derive(Debug, Clone)]
 pub struct PromptSet {
     name: String,
     templates: Arc<BTreeMap<&'static str, Template>>,
+    general: Arc<General>,
+}
+
+/// Prompts that have nothing to do with the task.
+#[derive(Debug, Default)]
+struct General {
+    prompts: Vec<Vec<Message>>,
+    hash: Option<String>,
 }
 
 impl PromptSet {
@@ -47,7 +62,14 @@ impl PromptSet {
             let bytes = Files::get(&file).ok_or_else(|| PromptError::Missing(file.clone()))?;
             templates.insert(part, Template::parse(&file, &bytes.data)?);
         }
-        Ok(Self { name: name.into(), templates: Arc::new(templates) })
+        for part in OPTIONAL_PARTS {
+            let file = format!("{name}/{part}.md");
+            if let Some(bytes) = Files::get(&file) {
+                templates.insert(part, Template::parse(&file, &bytes.data)?);
+            }
+        }
+        let general = Arc::new(General::load(name)?);
+        Ok(Self { name: name.into(), templates: Arc::new(templates), general })
     }
 
     /// The sets that ship with the program.
@@ -69,7 +91,22 @@ impl PromptSet {
     /// Content hash per part, to be pinned by a job.
     #[must_use]
     pub fn hashes(&self) -> BTreeMap<String, String> {
-        self.templates.iter().map(|(part, t)| ((*part).to_owned(), t.hash().to_owned())).collect()
+        let general = self.general.hash.iter().map(|hash| ("general".to_owned(), hash.clone()));
+        let parts = self.templates.iter();
+        parts.map(|(part, t)| ((*part).to_owned(), t.hash().to_owned())).chain(general).collect()
+    }
+
+    /// General prompts, for rehearsal and to see what is forgotten; none where the set has no
+    /// `general.yaml`.
+    #[must_use]
+    pub fn general(&self) -> &[Vec<Message>] {
+        &self.general.prompts
+    }
+
+    /// Content hash of the general prompts.
+    #[must_use]
+    pub fn general_hash(&self) -> &str {
+        self.general.hash.as_deref().unwrap_or_default()
     }
 
     /// The policy's prompt of a state.
@@ -108,6 +145,25 @@ impl PromptSet {
         &self.templates["refiner"]
     }
 
+    /// The prompt that takes hindsight out of a target's reasoning.
+    #[must_use]
+    pub fn corrector(&self) -> Option<&Template> {
+        self.templates.get("corrector")
+    }
+
+    /// The prompt of the scalar critic.
+    #[must_use]
+    pub fn value(&self) -> Option<&Template> {
+        self.templates.get("value")
+    }
+
+    /// What the reasoning of `target` gives away: something of `revealed` (what came next) that is told
+    /// as a fact and is not in `known` (state and action).
+    #[must_use]
+    pub fn leak(&self, target: &str, known: &str, revealed: &str) -> Option<String> {
+        leak::find(self.successor().replies().reasoning(target), known, revealed)
+    }
+
     /// Reads an evaluator's reply.
     #[must_use]
     pub fn verdict(&self, reply: &str) -> Verdict {
@@ -120,10 +176,35 @@ impl PromptSet {
         self.successor().replies().prediction(reply)
     }
 
+    /// Whether a predicted future ends well; none if it names no end.
+    #[must_use]
+    pub fn outcome(&self, prediction: &str) -> Option<bool> {
+        self.successor().replies().outcome(prediction)
+    }
+
+    /// Whether the set says how a future names its end.
+    #[must_use]
+    pub fn names_ends(&self) -> bool {
+        self.successor().replies().names_ends()
+    }
+
     /// Whether a Bellman target may be trained on: in the prescribed form, and saying what really came
     /// next.
     #[must_use]
     pub fn target_status(&self, target: &str, observation: &str) -> TargetStatus {
         self.successor().replies().target_status(target, observation)
+    }
+}
+
+impl General {
+    fn load(set: &str) -> Result<Self, PromptError> {
+        let file = format!("{set}/general.yaml");
+        let Some(bytes) = Files::get(&file) else { return Ok(Self::default()) };
+        let texts: Vec<String> = serde_yaml_ng::from_slice(&bytes.data)
+            .map_err(|e| PromptError::Invalid { file, reason: e.to_string() })?;
+        Ok(Self {
+            prompts: texts.into_iter().map(|text| vec![Message::user(text)]).collect(),
+            hash: Some(template::content_hash(&bytes.data)),
+        })
     }
 }

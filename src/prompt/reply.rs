@@ -18,6 +18,9 @@ pub struct PredictionParts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Replies {
     prediction: Option<Regex>,
+    reasoning: Option<Regex>,
+    success: Option<Regex>,
+    failure: Option<Regex>,
     yes: Option<Regex>,
     no: Option<Regex>,
 }
@@ -27,6 +30,9 @@ impl Replies {
         let compile = |text: &Option<String>| text.as_deref().map(Regex::new).transpose();
         Ok(Self {
             prediction: compile(&form.prediction)?,
+            reasoning: compile(&form.reasoning)?,
+            success: compile(&form.success)?,
+            failure: compile(&form.failure)?,
             yes: compile(&form.yes)?,
             no: compile(&form.no)?,
         })
@@ -44,6 +50,26 @@ impl Replies {
     pub(super) fn prediction(&self, reply: &str) -> Option<PredictionParts> {
         let parts = self.prediction.as_ref()?.captures(reply.trim())?;
         Some(PredictionParts { next: parts["next"].to_owned(), end: parts["end"].to_owned() })
+    }
+
+    /// The part of a text that reasons; all of it where the set knows no such part.
+    pub(super) fn reasoning<'a>(&self, text: &'a str) -> &'a str {
+        let found = self.reasoning.as_ref().and_then(|form| form.captures(text));
+        found.and_then(|parts| parts.name("reasoning")).map_or(text, |part| part.as_str())
+    }
+
+    /// Whether a predicted future ends well; none if it names no end, or both.
+    pub(super) fn outcome(&self, prediction: &str) -> Option<bool> {
+        let says = |form: &Option<Regex>| form.as_ref().is_some_and(|f| f.is_match(prediction));
+        match (says(&self.success), says(&self.failure)) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn names_ends(&self) -> bool {
+        self.success.is_some() && self.failure.is_some()
     }
 
     pub(super) fn target_status(&self, target: &str, observation: &str) -> TargetStatus {

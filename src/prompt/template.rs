@@ -39,6 +39,15 @@ pub(super) struct ReplyForm {
     /// Of a prediction, with the groups `next` and `end`.
     #[serde(default)]
     pub prediction: Option<String>,
+    /// Of a text that reasons before it concludes, with the group `reasoning`.
+    #[serde(default)]
+    pub reasoning: Option<String>,
+    /// Of a future that ends well.
+    #[serde(default)]
+    pub success: Option<String>,
+    /// Of a future that ends badly.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// Of an evaluator's approval.
     #[serde(default)]
     pub yes: Option<String>,
@@ -77,6 +86,9 @@ pub enum PromptError {
         /// Why.
         reason: String,
     },
+    /// The chat template writes a conversation with a reply differently than the prompt and the reply.
+    #[error("the chat template does not continue a prompt by its reply")]
+    Discontinuous,
     /// The tokenizer or the chat template refused.
     #[error(transparent)]
     Encode(#[from] nlac_chat::ChatError),
@@ -129,7 +141,7 @@ impl Template {
         };
         Ok(Self {
             file: file.into(),
-            hash: hex(&Sha256::digest(bytes)),
+            hash: content_hash(bytes),
             context: front.context,
             system: front.system,
             variables: front.variables,
@@ -187,6 +199,7 @@ impl Template {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+/// SHA-256, hex.
+pub(super) fn content_hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -12,7 +12,7 @@ use crate::{
         seed::SeedPath,
         spec::RolloutSpec,
     },
-    env::{EnvError, Environment, Outcome, Split},
+    env::{EnvError, Environment, Outcome, Session, Split},
     rollout::{Cast, Line},
 };
 
@@ -33,8 +33,10 @@ pub struct Stage<'a> {
 /// A step that was taken.
 #[derive(Debug, Clone)]
 pub struct PlayedStep {
-    /// The action.
-    pub generation: Generation,
+    /// What was said.
+    pub reply: String,
+    /// The generation that it is; none for an action that a branch was given.
+    pub generation: Option<Generation>,
     /// Messages before it.
     pub state_len: usize,
     /// What reached the environment; none if it could not be read.
@@ -79,27 +81,41 @@ pub struct Played {
 /// permanent failure is an episode that failed.
 pub async fn play(stage: &Stage<'_>, seed: &SeedPath) -> Result<Played, Fault> {
     let env_seed = seed.label("environment").sampling_seed();
-    let mut played = Played {
-        task: String::new(),
-        seed: env_seed,
-        messages: Vec::new(),
-        steps: Vec::new(),
-        end_reason: EndReason::Failed,
-        episode_return: None,
-        reward_status: RewardStatus::Failed,
-        success: None,
-        error: None,
-    };
-    match act_out(stage, seed, env_seed, &mut played).await {
-        Ok(()) => {}
-        Err(Failure::Engine(fault @ (Fault::Retry(_) | Fault::Cancelled))) => return Err(fault),
-        Err(Failure::Engine(Fault::Fail(reason))) => played.error = Some(reason),
-        Err(Failure::Environment(error)) => played.error = Some(error.to_string()),
-    }
-    Ok(played)
+    let mut played = Played::unfinished(env_seed);
+    let outcome = act_out(stage, seed, env_seed, &mut played).await;
+    played.settle(outcome)
 }
 
-enum Failure {
+impl Played {
+    pub(super) const fn unfinished(seed: i64) -> Self {
+        Self {
+            task: String::new(),
+            seed,
+            messages: Vec::new(),
+            steps: Vec::new(),
+            end_reason: EndReason::Failed,
+            episode_return: None,
+            reward_status: RewardStatus::Failed,
+            success: None,
+            error: None,
+        }
+    }
+
+    /// A failure of the engine that may pass is not an episode; any other is one that failed.
+    pub(super) fn settle(mut self, outcome: Result<(), Failure>) -> Result<Self, Fault> {
+        match outcome {
+            Ok(()) => {}
+            Err(Failure::Engine(fault @ (Fault::Retry(_) | Fault::Cancelled))) => {
+                return Err(fault);
+            }
+            Err(Failure::Engine(Fault::Fail(reason))) => self.error = Some(reason),
+            Err(Failure::Environment(error)) => self.error = Some(error.to_string()),
+        }
+        Ok(self)
+    }
+}
+
+pub(super) enum Failure {
     Engine(Fault),
     Environment(EnvError),
 }
@@ -111,23 +127,60 @@ async fn act_out(
     played: &mut Played,
 ) -> Result<(), Failure> {
     let reset = stage.environment.reset(stage.split, env_seed).await;
-    let mut session = reset.map_err(Failure::Environment)?;
+    let session = reset.map_err(Failure::Environment)?;
     session.task().clone_into(&mut played.task);
     played.messages = session.opening();
-    let mut total = 0.0;
-    for number in 0.. {
-        let generation =
-            act(stage, &played.messages, &seed.index(number)).await.map_err(Failure::Engine)?;
+    Course::new(stage, session, played).go_on(seed).await
+}
+
+/// An episode on its way.
+pub(super) struct Course<'a> {
+    stage: &'a Stage<'a>,
+    session: Box<dyn Session>,
+    played: &'a mut Played,
+    total: f64,
+}
+
+impl<'a> Course<'a> {
+    pub(super) const fn new(
+        stage: &'a Stage<'a>,
+        session: Box<dyn Session>,
+        played: &'a mut Played,
+    ) -> Self {
+        Self { stage, session, played, total: 0.0 }
+    }
+
+    /// The policy acts until the episode ends. Its actions are numbered by the steps taken here.
+    pub(super) async fn go_on(&mut self, seed: &SeedPath) -> Result<(), Failure> {
+        loop {
+            let number = self.played.steps.len() as u64;
+            let seed = seed.index(number);
+            let acting = act(self.stage, &self.played.messages, &seed);
+            let generation = acting.await.map_err(Failure::Engine)?;
+            let reply = generation.text.clone();
+            if self.take(&reply, Some(generation)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One step; true when it was the last.
+    pub(super) async fn take(
+        &mut self,
+        reply: &str,
+        generation: Option<Generation>,
+    ) -> Result<bool, Failure> {
         // What was cut by the token limit was not said to its end: the environment hears it as it is.
-        let reply = generation.text.clone();
-        let readable = generation.finish_reason == FinishReason::Stop;
-        let env_action = stage.environment.parse_action(&reply).filter(|_| readable);
-        let step = session.step(&reply).await.map_err(Failure::Environment)?;
-        total += step.reward;
+        let readable = generation.as_ref().is_none_or(|g| g.finish_reason == FinishReason::Stop);
+        let env_action = self.stage.environment.parse_action(reply).filter(|_| readable);
+        let step = self.session.step(reply).await.map_err(Failure::Environment)?;
+        let played = &mut *self.played;
+        self.total += step.reward;
         let state_len = played.messages.len();
-        played.messages.push(Message::assistant(&reply));
+        played.messages.push(Message::assistant(reply));
         played.messages.push(Message::user(&step.observation));
         played.steps.push(PlayedStep {
+            reply: reply.to_owned(),
             generation,
             state_len,
             env_action,
@@ -137,22 +190,20 @@ async fn act_out(
             truncated: step.outcome == Outcome::Truncated,
         });
         match step.outcome {
-            Outcome::Continues => {}
+            Outcome::Continues => return Ok(false),
             Outcome::Terminated { success } => {
                 played.end_reason = EndReason::Terminated;
-                played.episode_return = Some(total);
+                played.episode_return = Some(self.total);
                 played.reward_status = RewardStatus::Observed;
                 played.success = Some(success);
-                return Ok(());
             }
             Outcome::Truncated => {
                 played.end_reason = EndReason::Truncated;
                 played.reward_status = RewardStatus::Truncated;
-                return Ok(());
             }
         }
+        Ok(true)
     }
-    Ok(())
 }
 
 async fn act(stage: &Stage<'_>, state: &[Message], seed: &SeedPath) -> Result<Generation, Fault> {

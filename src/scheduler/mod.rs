@@ -1,6 +1,7 @@
 //! What should exist next: reconcilers without input. They enqueue and never compute, may run at any
 //! time, in any number of processes, and find the same plan.
 
+mod budget;
 mod phases;
 mod plan;
 

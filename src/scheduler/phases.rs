@@ -1,10 +1,6 @@
 //! Which phases an iteration has, and which units of work a phase.
 
-use crate::domain::{
-    job::Phase,
-    spec::{AlgorithmSpec, JobSpec},
-    work::Payload,
-};
+use crate::domain::{job::Phase, spec::JobSpec, work::Payload};
 
 /// Episodes per unit: what a crash may cost.
 const EPISODES: u32 = 32;
@@ -15,13 +11,15 @@ const TRANSITIONS: u32 = 64;
 
 /// The phase after `phase` in iteration `index`. Round 0 only publishes and evaluates the untrained
 /// adapter.
-pub fn next(spec: &JobSpec, index: u32, phase: Phase) -> Phase {
+pub fn next(spec: &JobSpec, index: u32, last: bool, phase: Phase) -> Phase {
     match phase {
         Phase::Collect => Phase::Annotate,
         Phase::Annotate => Phase::Learn,
         Phase::Learn => Phase::Publish,
-        Phase::Publish if is_evaluated(spec, index) => Phase::Evaluate,
-        Phase::Publish | Phase::Evaluate | Phase::Done => Phase::Done,
+        Phase::Publish if is_evaluated(spec, index, last) => Phase::Evaluate,
+        // The untrained adapter has nothing to be assessed.
+        Phase::Publish | Phase::Evaluate if index > 0 => Phase::Assess,
+        Phase::Publish | Phase::Evaluate | Phase::Assess | Phase::Done => Phase::Done,
     }
 }
 
@@ -31,34 +29,28 @@ pub const fn first(index: u32) -> Phase {
 }
 
 /// The first and the last round are always evaluated, with all episodes and at all temperatures.
-fn is_evaluated(spec: &JobSpec, index: u32) -> bool {
-    is_edge(spec, index) || index.is_multiple_of(spec.evaluation.every)
+fn is_evaluated(spec: &JobSpec, index: u32, last: bool) -> bool {
+    index == 0 || last || index.is_multiple_of(spec.evaluation.every)
 }
 
-const fn is_edge(spec: &JobSpec, index: u32) -> bool {
-    index == 0 || index == spec.budget.iterations
-}
-
-/// The units of a phase.
-pub fn units(spec: &JobSpec, index: u32, phase: Phase) -> Vec<Payload> {
+/// The units of a phase, in which the adapters of `version` act, or are gone on from.
+pub fn units(spec: &JobSpec, index: u32, last: bool, phase: Phase, version: i32) -> Vec<Payload> {
     match phase {
         Phase::Collect => pieces(spec.rollout.episodes, EPISODES)
-            .map(|(first, count)| Payload::Collect { first, count })
+            .map(|(first, count)| Payload::Collect { version, first, count })
             .collect(),
         Phase::Annotate => {
-            let chunks = match &spec.algorithm {
-                AlgorithmSpec::Nlac(nlac) => nlac.replay.batch.div_ceil(TRANSITIONS),
-                AlgorithmSpec::RejectionFineTuning(_) => 1,
-            };
-            (0..chunks).map(|chunk| Payload::Annotate { chunk, chunks }).collect()
+            let replay = spec.algorithm.replay();
+            let chunks = replay.map_or(1, |replay| replay.batch.div_ceil(TRANSITIONS));
+            (0..chunks).map(|chunk| Payload::Annotate { version, chunk, chunks }).collect()
         }
-        Phase::Learn => vec![Payload::Learn],
+        Phase::Learn => vec![Payload::Learn { version }],
         Phase::Publish => vec![Payload::Publish],
         Phase::Evaluate => {
             let evaluation = &spec.evaluation;
             let mut temperatures = vec![evaluation.temperature];
             let mut episodes = evaluation.interim_episodes;
-            if is_edge(spec, index) {
+            if index == 0 || last {
                 episodes = evaluation.episodes;
                 for other in &evaluation.also {
                     if !temperatures.contains(other) {
@@ -75,6 +67,7 @@ pub fn units(spec: &JobSpec, index: u32, phase: Phase) -> Vec<Payload> {
             });
             all.collect()
         }
+        Phase::Assess => vec![Payload::Assess],
         Phase::Done => Vec::new(),
     }
 }
@@ -106,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_edges_are_evaluated_in_full_and_no_temperature_twice() {
-        let count = |index| {
-            units(&spec(), index, Phase::Evaluate)
+        let count = |index, last| {
+            units(&spec(), index, last, Phase::Evaluate, 0)
                 .iter()
                 .map(|u| match u {
                     Payload::Evaluate { count, .. } => *count,
@@ -115,8 +108,8 @@ mod tests {
                 })
                 .sum::<u32>()
         };
-        assert_eq!(count(0), 500);
-        assert_eq!(count(3), 100);
-        assert_eq!(count(30), 500);
+        assert_eq!(count(0, false), 500);
+        assert_eq!(count(3, false), 100);
+        assert_eq!(count(30, true), 500);
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::phases;
+use super::{budget, phases};
 use crate::{
     domain::{
         event::EventKind,
@@ -23,31 +23,38 @@ pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreErro
         JobStatus::Queued => {
             jobs::move_status(conn, id, &[JobStatus::Queued], JobStatus::Running, None).await?;
             events::append(conn, id, EventKind::Started, "the job has started", json!({})).await?;
-            begin(conn, &job, 0).await
+            begin(conn, &job, 0, -1).await
         }
         JobStatus::Running => match iterations::latest(conn, id).await? {
             Some(iteration) => go_on(conn, &job, &iteration).await,
-            None => begin(conn, &job, 0).await,
+            None => begin(conn, &job, 0, -1).await,
         },
         _ => Ok(()),
     }
 }
 
-async fn begin(conn: &mut PgConnection, job: &Job, index: i32) -> Result<(), StoreError> {
+/// Begins an iteration that starts from version `base`.
+async fn begin(
+    conn: &mut PgConnection,
+    job: &Job,
+    index: i32,
+    base: i32,
+) -> Result<(), StoreError> {
     let id = IterationId::new();
     let phase = phases::first(index.cast_unsigned());
-    iterations::insert(conn, id, job.id, index, phase).await?;
-    plan(conn, job, id, index, phase).await
+    iterations::insert(conn, id, job.id, index, phase, base).await?;
+    plan(conn, job, id, (index, base), false, phase).await
 }
 
 async fn plan(
     conn: &mut PgConnection,
     job: &Job,
     iteration: IterationId,
-    index: i32,
+    (index, base): (i32, i32),
+    last: bool,
     phase: Phase,
 ) -> Result<(), StoreError> {
-    let units = phases::units(&job.spec, index.cast_unsigned(), phase);
+    let units = phases::units(&job.spec, index.cast_unsigned(), last, phase, base);
     work_items::plan(conn, job.id, iteration, &units).await?;
     let message = format!("iteration {index}: {phase}");
     let data = json!({ "iteration": index, "phase": phase, "units": units.len() });
@@ -72,7 +79,16 @@ async fn go_on(
         return Ok(());
     }
     let index = iteration.index;
-    let next = phases::next(&job.spec, index.cast_unsigned(), iteration.phase);
+    let mut last = iteration.last;
+    if iteration.phase == Phase::Publish
+        && let Some(reason) = budget::spent(conn, job, index).await?
+    {
+        last = true;
+        iterations::set_last(conn, iteration.id).await?;
+        let data = json!({ "iteration": index });
+        events::append(conn, job.id, EventKind::BudgetSpent, &reason, data).await?;
+    }
+    let next = phases::next(&job.spec, index.cast_unsigned(), last, iteration.phase);
     let (seconds, total) = iterations::enter_phase(conn, iteration.id, next).await?;
     let mut measured = vec![metric(
         &format!("{}{}", names::PHASE_SECONDS_PREFIX, iteration.phase),
@@ -84,15 +100,16 @@ async fn go_on(
     }
     metrics::put_many(conn, job.id, &measured).await?;
     if next != Phase::Done {
-        return plan(conn, job, iteration.id, index, next).await;
+        return plan(conn, job, iteration.id, (index, iteration.base), last, next).await;
     }
     finish(conn, job, iteration, total).await?;
-    if index.cast_unsigned() < job.spec.budget.iterations {
-        return begin(conn, job, index + 1).await;
+    if !last {
+        let base = iteration.roll_back_to.unwrap_or(index);
+        return begin(conn, job, index + 1, base).await;
     }
     jobs::move_status(conn, job.id, &[JobStatus::Running], JobStatus::Succeeded, None).await?;
-    let message = "every iteration is done";
-    events::append(conn, job.id, EventKind::Succeeded, message, json!({})).await
+    let message = format!("the job is done after iteration {index}");
+    events::append(conn, job.id, EventKind::Succeeded, &message, json!({})).await
 }
 
 fn metric(name: &str, iteration: i32, value: f64) -> Metric {
@@ -146,10 +163,11 @@ async fn finish(
         (names::PROMPT_TOKENS, Some(sums.prompt_tokens as f64)),
         (names::TRAINED_TOKENS, Some(sums.trained_tokens as f64)),
         (names::OPTIMIZER_STEPS, Some(sums.steps as f64)),
-        (names::ENV_STEPS, Some(replay::size(conn, job.id).await? as f64)),
+        (names::ENV_STEPS, Some(replay::env_steps(conn, job.id).await? as f64)),
         (names::ITERATION_SECONDS, Some(seconds)),
         (names::CRITIC_LOSS, sums.critic_loss),
         (names::POLICY_LOSS, sums.policy_loss),
+        (names::REHEARSAL_LOSS, sums.rehearsal_loss),
     ];
     let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
     values.extend([

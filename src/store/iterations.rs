@@ -15,14 +15,18 @@ struct Row {
     job_id: JobId,
     index: i32,
     phase: Phase,
+    base: i32,
+    last: bool,
+    roll_back_to: Option<i32>,
     started_at: OffsetDateTime,
     finished_at: Option<OffsetDateTime>,
 }
 
 impl From<Row> for Iteration {
     fn from(row: Row) -> Self {
-        let Row { id, job_id, index, phase, started_at, finished_at } = row;
-        Self { id, job_id, index, phase, started_at, finished_at }
+        let Row { id, job_id, index, phase, base, last, roll_back_to, started_at, finished_at } =
+            row;
+        Self { id, job_id, index, phase, base, last, roll_back_to, started_at, finished_at }
     }
 }
 
@@ -36,15 +40,17 @@ pub async fn insert(
     job: JobId,
     index: i32,
     phase: Phase,
+    base: i32,
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- iterations::insert
-         insert into iterations (id, job_id, index, phase) values ($1, $2, $3, $4)",
+         insert into iterations (id, job_id, index, phase, base) values ($1, $2, $3, $4, $5)",
     )
     .bind(id)
     .bind(job)
     .bind(index)
     .bind(phase)
+    .bind(base)
     .execute(conn)
     .await?;
     Ok(())
@@ -81,6 +87,93 @@ pub async fn get(
     .fetch_optional(conn)
     .await?;
     Ok(row.map(Into::into))
+}
+
+/// A budget is spent: no iteration follows this one.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_last(conn: &mut PgConnection, id: IterationId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- iterations::set_last
+         update iterations set last = true where id = $1",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The next iteration starts from an earlier version.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn roll_back(
+    conn: &mut PgConnection,
+    id: IterationId,
+    version: i32,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- iterations::roll_back
+         update iterations set roll_back_to = $2 where id = $1",
+    )
+    .bind(id)
+    .bind(version)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Counts environment steps that annotation took.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn add_env_steps(
+    conn: &mut PgConnection,
+    id: IterationId,
+    steps: u64,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- iterations::add_env_steps
+         update iterations set branch_env_steps = branch_env_steps + $2 where id = $1",
+    )
+    .bind(id)
+    .bind(steps.cast_signed())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What a job has used of its budgets.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Spent {
+    /// Optimizer steps.
+    pub optimizer_steps: i64,
+    /// Tokens generated and trained on, prompts included.
+    pub tokens: i64,
+    /// Since it started.
+    pub wall_seconds: f64,
+}
+
+/// Sums up what a job has used.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn spent(conn: &mut PgConnection, job: JobId) -> Result<Spent, StoreError> {
+    Ok(sqlx::query_as(
+        "-- iterations::spent
+         select s.optimizer_steps, s.tokens + g.tokens as tokens,
+             coalesce(extract(epoch from clock_timestamp() - j.started_at), 0)::float8 as wall_seconds
+         from jobs j,
+         (select count(*) as optimizer_steps, coalesce(sum(tokens), 0)::int8 as tokens
+          from train_steps where job_id = $1 and state = 'applied') s,
+         (select coalesce(sum(cardinality(token_ids) + prompt_tokens), 0)::int8 as tokens
+          from generations where job_id = $1) g
+         where j.id = $1",
+    )
+    .bind(job)
+    .fetch_one(conn)
+    .await?)
 }
 
 /// Enters a phase; returns how long the one before took, and the iteration so far, in seconds.

@@ -58,6 +58,7 @@ pub struct Summary {
     pub steps: i64,
     pub critic_loss: Option<f64>,
     pub policy_loss: Option<f64>,
+    pub rehearsal_loss: Option<f64>,
 }
 
 /// Sums up an iteration.
@@ -91,7 +92,10 @@ pub async fn summary(
                   as critic_loss,
               (sum(loss * cardinality(completion_tokens)) filter (where objective = 'policy')
                   / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'policy'), 0))::float8
-                  as policy_loss
+                  as policy_loss,
+              (sum(loss * cardinality(completion_tokens)) filter (where objective = 'rehearsal')
+                  / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'rehearsal'), 0))::float8
+                  as rehearsal_loss
           from training_examples where iteration_id = $1) x",
     )
     .bind(iteration)

@@ -2,6 +2,7 @@
 //! what is one transaction.
 
 pub mod annotations;
+pub mod assessment;
 pub mod checkpoints;
 pub mod episodes;
 pub mod events;
@@ -12,6 +13,7 @@ pub mod metrics;
 pub mod peers;
 pub mod read;
 pub mod replay;
+pub mod replay_draws;
 pub mod training;
 pub mod transitions;
 pub mod work_items;
@@ -43,11 +45,9 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the database's disk is full: {0}; free space and resume the job")]
     DiskFull(String),
-    /// The schema is newer than this program.
-    #[error(
-        "the database was made by a newer nlac: {0}; install that version, or use another database"
-    )]
-    Schema(#[from] sqlx::migrate::MigrateError),
+    /// The schema is not one that this program made or can bring up to date.
+    #[error("{0}")]
+    Schema(String),
     /// Anything else.
     #[error("database: {0}")]
     Database(sqlx::Error),
@@ -58,6 +58,22 @@ impl From<sqlx::Error> for StoreError {
         match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
             Some("53100") => Self::DiskFull(error.to_string()),
             _ => Self::Database(error),
+        }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        use sqlx::migrate::MigrateError;
+        match error {
+            MigrateError::VersionMissing(_) | MigrateError::VersionTooNew(..) => {
+                Self::Schema(format!(
+                    "the database was made by a newer nlac: {error}; install that version, or use another \
+                 database"
+                ))
+            }
+            MigrateError::Execute(error) => error.into(),
+            other => Self::Schema(format!("the database cannot be brought up to date: {other}")),
         }
     }
 }

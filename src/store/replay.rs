@@ -14,6 +14,8 @@ pub struct Entry {
     pub done: bool,
     /// Critic loss per token when last learnt from.
     pub loss: Option<f32>,
+    /// Its last verdict was No.
+    pub refused: bool,
 }
 
 /// A transition that enters replay.
@@ -56,7 +58,7 @@ pub async fn insert_many(
     Ok(())
 }
 
-/// The newest `capacity` entries, in their order.
+/// The newest `capacity` entries collected in the iterations from `since` to `until`, in their order.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -64,28 +66,55 @@ pub async fn entries(
     conn: &mut PgConnection,
     job: JobId,
     capacity: u32,
+    since: i32,
+    until: i32,
 ) -> Result<Vec<Entry>, StoreError> {
     let mut entries: Vec<Entry> = sqlx::query_as(
         "-- replay::entries
-         select transition_id, done, loss from replay where job_id = $1
+         select transition_id, done, loss, refused from replay
+         where job_id = $1 and iteration between $3 and $4
          order by iteration desc, episode desc, step desc limit $2",
     )
     .bind(job)
     .bind(i64::from(capacity))
+    .bind(since)
+    .bind(until)
     .fetch_all(conn)
     .await?;
     entries.reverse();
     Ok(entries)
 }
 
-/// Steps that were taken for training so far.
+/// Notes the last verdicts.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn size(conn: &mut PgConnection, job: JobId) -> Result<i64, StoreError> {
+pub async fn set_refused(
+    conn: &mut PgConnection,
+    verdicts: &[(TransitionId, bool)],
+) -> Result<(), StoreError> {
+    let (ids, values): (Vec<_>, Vec<_>) = verdicts.iter().copied().unzip();
+    sqlx::query(
+        "-- replay::set_refused
+         update replay r set refused = v.refused
+         from unnest($1::uuid[], $2::bool[]) as v(id, refused) where r.transition_id = v.id",
+    )
+    .bind(ids)
+    .bind(values)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Steps that were taken for training so far, in episodes and by annotation.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn env_steps(conn: &mut PgConnection, job: JobId) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar(
-        "-- replay::size
-         select count(*) from transitions where job_id = $1",
+        "-- replay::env_steps
+         select (select count(*) from transitions where job_id = $1 and generation_id is not null)
+             + (select coalesce(sum(branch_env_steps), 0)::int8 from iterations where job_id = $1)",
     )
     .bind(job)
     .fetch_one(conn)

@@ -12,7 +12,7 @@ use crate::domain::{
 struct Row {
     id: ExampleId,
     ordinal: i32,
-    transition_id: TransitionId,
+    transition_id: Option<TransitionId>,
     objective: Objective,
     source: ExampleSource,
     prompt_hash: String,

@@ -18,8 +18,10 @@ pub struct Loaded {
     pub transition: Transition,
     /// Its episode's whole conversation.
     pub messages: Vec<Message>,
-    /// The action's tokens as the engine wrote them.
+    /// The action's tokens, as the engine wrote them or as it was imported.
     pub action_tokens: Vec<i32>,
+    /// Seed of its episode's environment.
+    pub episode_seed: i64,
 }
 
 #[derive(sqlx::FromRow)]
@@ -37,9 +39,11 @@ struct Row {
     reward_status: RewardStatus,
     done: bool,
     truncated: bool,
-    generation_id: GenerationId,
+    generation_id: Option<GenerationId>,
+    action_tokens: Option<Vec<i32>>,
+    seed: i64,
     messages: Json<Vec<Message>>,
-    token_ids: Vec<i32>,
+    token_ids: Option<Vec<i32>>,
 }
 
 impl From<Row> for Loaded {
@@ -62,7 +66,8 @@ impl From<Row> for Loaded {
                 generation_id: row.generation_id,
             },
             messages: row.messages.0,
-            action_tokens: row.token_ids,
+            action_tokens: row.token_ids.or(row.action_tokens).unwrap_or_default(),
+            episode_seed: row.seed,
         }
     }
 }
@@ -114,10 +119,10 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.messages, g.token_ids
+         select t.*, e.messages, e.seed, g.token_ids
          from transitions t
          join episodes e on e.id = t.episode_id
-         join generations g on g.id = t.generation_id
+         left join generations g on g.id = t.generation_id
          where t.id = any($1)",
     )
     .bind(ids)

@@ -2,37 +2,57 @@
 
 use super::{Worker, scene::Scene};
 use crate::{
-    algo::{
-        Replayed, nlac,
-        nlac::{Annotations, Setting},
-        rejection, replay as selection,
-    },
+    algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
     domain::{
+        annotation::Verdict,
         fault::Fault,
-        ids::TransitionId,
-        spec::{AlgorithmSpec, NlacSpec, RejectionSpec},
+        seed::SeedPath,
+        spec::{AlgorithmSpec, NlacSpec, RejectionSpec, ReplaySpec, ScalarSpec},
         work::Lease,
     },
-    store::{StoreError, annotations, generations, replay, training, transitions, work_items},
+    store::{
+        StoreError, annotations, generations, iterations, replay, replay_draws, training,
+        transitions, work_items,
+    },
 };
 
 /// Examples of slice c are numbered from `c * SLICE` on, so that slices need not know of each other.
 const SLICE: i32 = 1_000_000;
+
+/// One slice of an iteration's batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slice {
+    /// Which, from 0.
+    pub(super) number: u32,
+    /// Of how many.
+    pub(super) of: u32,
+}
+
+impl Slice {
+    fn seed(self, scene: &Scene) -> SeedPath {
+        scene.seed("annotate").label("slice").index(u64::from(self.number))
+    }
+}
 
 impl Worker {
     /// Annotates a slice with the adapters of the iteration before.
     pub(super) async fn annotate(
         &self,
         lease: &Lease,
-        chunk: u32,
-        chunks: u32,
+        version: i32,
+        slice: Slice,
     ) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index - 1).await?;
+        let scene = self.scene(lease, |_| version).await?;
         let mut made = match &scene.job.spec.algorithm {
-            AlgorithmSpec::Nlac(spec) => self.annotate_nlac(&scene, spec, chunk, chunks).await?,
+            AlgorithmSpec::Nlac(spec) => self.annotate_nlac(&scene, spec, slice).await?,
+            AlgorithmSpec::ScalarCritic(spec) => self.annotate_scalar(&scene, spec, slice).await?,
             AlgorithmSpec::RejectionFineTuning(spec) => self.select_successes(&scene, spec).await?,
+            AlgorithmSpec::React(_) => Annotations::default(),
         };
-        for (ordinal, example) in (chunk.cast_signed() * SLICE..).zip(&mut made.examples) {
+        let rehearsed = self.rehearse(&scene, slice).await?;
+        made.generations.extend(rehearsed.generations);
+        made.examples.extend(rehearsed.examples);
+        for (ordinal, example) in (slice.number.cast_signed() * SLICE..).zip(&mut made.examples) {
             example.ordinal = ordinal;
         }
         let (job, iteration) = (scene.job.id, scene.iteration.id);
@@ -44,6 +64,10 @@ impl Worker {
         annotations::insert_critiques(&mut tx, job, iteration, &made.critiques).await?;
         annotations::insert_refinements(&mut tx, job, iteration, &made.refinements).await?;
         training::insert_examples(&mut tx, job, iteration, &made.examples).await?;
+        let first = made.critiques.iter().filter(|c| c.round == 0);
+        let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
+        replay::set_refused(&mut tx, &verdicts).await?;
+        iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
@@ -52,38 +76,95 @@ impl Worker {
         &self,
         scene: &Scene,
         spec: &NlacSpec,
-        chunk: u32,
-        chunks: u32,
+        slice: Slice,
     ) -> Result<Annotations, Fault> {
-        let mut conn = self.store.acquire().await?;
-        let entries: Vec<_> = replay::entries(&mut conn, scene.job.id, spec.replay.capacity)
-            .await?
-            .into_iter()
-            .map(|e| selection::Entry {
-                transition_id: e.transition_id,
-                done: e.done,
-                loss: e.loss,
-            })
-            .collect();
-        // Priorities change only when the iteration learns, so every slice draws the same batch.
-        let mut rng = scene.seed("replay").rng();
-        let drawn = selection::select(&entries, &spec.replay, &mut rng);
-        let slice: Vec<_> = (0..)
-            .zip(&drawn)
-            .filter(|(position, _)| position % u64::from(chunks) == u64::from(chunk))
-            .map(|(position, &index)| (position, entries[index].transition_id))
-            .collect();
-        let batch = load(&mut conn, slice).await?;
-        drop(conn);
+        let batch = self.draw(scene, &spec.replay, slice).await?;
         let cast = scene.cast()?;
-        let setting = Setting {
+        let setting = nlac::Setting {
             cast: &cast,
             environment: &*scene.environment,
+            rollout: &scene.job.spec.rollout,
             spec,
             iteration: scene.index(),
-            seed: scene.seed("annotate").label("slice").index(u64::from(chunk)),
+            seed: slice.seed(scene),
         };
         nlac::annotate(&setting, &batch).await
+    }
+
+    async fn annotate_scalar(
+        &self,
+        scene: &Scene,
+        spec: &ScalarSpec,
+        slice: Slice,
+    ) -> Result<Annotations, Fault> {
+        let batch = self.draw(scene, &spec.replay, slice).await?;
+        let cast = scene.cast()?;
+        let setting = scalar::Setting {
+            cast: &cast,
+            environment: &*scene.environment,
+            rollout: &scene.job.spec.rollout,
+            spec,
+            iteration: scene.index(),
+            seed: slice.seed(scene),
+        };
+        scalar::annotate(&setting, &batch).await
+    }
+
+    /// A slice of what the iteration replays. The first slice to ask draws for all of them: priorities
+    /// may change, and transitions arrive, while the others wait.
+    async fn draw(
+        &self,
+        scene: &Scene,
+        spec: &ReplaySpec,
+        slice: Slice,
+    ) -> Result<Vec<Replayed>, Fault> {
+        let mut tx = self.store.begin().await?;
+        let mut draws = replay_draws::lock(&mut tx, scene.iteration.id).await?;
+        if draws.is_empty() {
+            let until = scene.iteration.index;
+            let since = spec.max_staleness.map_or(0, |most| until - most.cast_signed());
+            let entries: Vec<_> =
+                replay::entries(&mut tx, scene.job.id, spec.capacity, since, until)
+                    .await?
+                    .into_iter()
+                    .map(|e| selection::Entry {
+                        transition_id: e.transition_id,
+                        done: e.done,
+                        loss: e.loss,
+                        refused: e.refused,
+                    })
+                    .collect();
+            let mut rng = scene.seed("replay").rng();
+            let beta = selection::beta(spec, scene.index(), scene.job.spec.budget.iterations);
+            draws = selection::select(&entries, spec, beta, &mut rng)
+                .into_iter()
+                .map(|drawn| replay_draws::Draw {
+                    transition_id: entries[drawn.index].transition_id,
+                    importance: drawn.importance,
+                })
+                .collect();
+            replay_draws::insert_many(&mut tx, scene.iteration.id, &draws).await?;
+        }
+        let slice: Vec<_> = (0..)
+            .zip(draws)
+            .filter(|(position, _)| position % u64::from(slice.of) == u64::from(slice.number))
+            .collect();
+        let batch = load(&mut tx, slice).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+        Ok(batch)
+    }
+
+    /// The slice's share of general prompts.
+    async fn rehearse(&self, scene: &Scene, slice: Slice) -> Result<Annotations, Fault> {
+        let spec = &scene.job.spec.rehearsal;
+        let replayed = scene.job.spec.algorithm.replay().map_or(0, |replay| replay.batch);
+        let all = (replayed as f32 * spec.share).round() as u32;
+        let count = (slice.number..all).step_by(slice.of as usize).count();
+        if count == 0 {
+            return Ok(Annotations::default());
+        }
+        rehearsal::examples(&scene.cast()?, spec, count, &slice.seed(scene).label("rehearsal"))
+            .await
     }
 
     async fn select_successes(
@@ -95,7 +176,10 @@ impl Worker {
         let successes =
             transitions::of_successes(&mut conn, scene.job.id, spec.keep_episodes).await?;
         let drawn = rejection::select(&successes, spec, &scene.seed("annotate"));
-        let batch = load(&mut conn, (0..).zip(drawn).collect()).await?;
+        let draws = drawn
+            .into_iter()
+            .map(|transition_id| replay_draws::Draw { transition_id, importance: 1.0 });
+        let batch = load(&mut conn, (0..).zip(draws).collect()).await?;
         let examples = rejection::examples(&scene.prompts, &scene.encoder, &batch)?;
         Ok(Annotations { examples, ..Annotations::default() })
     }
@@ -103,18 +187,22 @@ impl Worker {
 
 async fn load(
     conn: &mut sqlx::PgConnection,
-    slice: Vec<(u64, TransitionId)>,
+    slice: Vec<(u64, replay_draws::Draw)>,
 ) -> Result<Vec<Replayed>, Fault> {
-    let ids: Vec<_> = slice.iter().map(|(_, id)| *id).collect();
+    let ids: Vec<_> = slice.iter().map(|(_, draw)| draw.transition_id).collect();
     let loaded = transitions::load(conn, &ids).await?;
     Ok(slice
         .into_iter()
         .zip(loaded)
-        .map(|((position, _), loaded)| Replayed {
-            transition: loaded.transition,
-            messages: loaded.messages,
-            action_tokens: loaded.action_tokens.iter().map(|t| t.cast_unsigned()).collect(),
-            position,
+        .map(|((position, draw), loaded)| Replayed {
+            importance: draw.importance,
+            ..Replayed::new(
+                loaded.transition,
+                loaded.messages,
+                loaded.action_tokens,
+                loaded.episode_seed,
+                position,
+            )
         })
         .collect())
 }

@@ -16,9 +16,15 @@ use crate::{
 };
 
 impl Worker {
-    /// Plays episodes with the adapter of the iteration before; their steps enter replay.
-    pub(super) async fn collect(&self, lease: &Lease, first: u32, count: u32) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index - 1).await?;
+    /// Plays episodes with the adapter of a version; their steps enter replay.
+    pub(super) async fn collect(
+        &self,
+        lease: &Lease,
+        version: i32,
+        first: u32,
+        count: u32,
+    ) -> Result<(), Fault> {
+        let scene = self.scene(lease, |_| version).await?;
         let temperature = scene.job.spec.rollout.temperature;
         let played =
             self.play_many(&scene, Split::Train, "collect", temperature, first, count).await?;
@@ -37,7 +43,7 @@ impl Worker {
                     done: step.done,
                 });
                 steps.push(transition);
-                texts.push(&step.generation);
+                texts.extend(&step.generation);
             }
             rows.push(episode);
         }
@@ -133,13 +139,13 @@ fn transition(episode: &Episode, number: i32, step: &PlayedStep) -> Transition {
         episode_id: episode.id,
         step: number,
         state_len: i32::try_from(step.state_len).unwrap_or(i32::MAX),
-        action: step.generation.text.clone(),
+        action: step.reply.clone(),
         env_action: step.env_action.clone(),
         observation: step.observation.clone(),
         reward: Some(step.reward),
         reward_status: RewardStatus::Observed,
         done: step.done,
         truncated: step.truncated,
-        generation_id: step.generation.id,
+        generation_id: step.generation.as_ref().map(|g| g.id),
     }
 }

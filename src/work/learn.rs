@@ -23,8 +23,8 @@ use crate::{
 
 impl Worker {
     /// Takes the iteration's steps, saves the state and exports the adapter.
-    pub(super) async fn learn(&self, lease: &Lease) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index - 1).await?;
+    pub(super) async fn learn(&self, lease: &Lease, version: i32) -> Result<(), Fault> {
+        let scene = self.scene(lease, |_| version).await?;
         let trainer = self.peers.trainer(&self.store, &scene.job.spec.model).await?;
         if scene.iteration.index == 0 {
             self.preflight(&scene, &*trainer).await?;
@@ -139,7 +139,7 @@ impl Worker {
         let critic: Vec<_> = losses
             .iter()
             .filter(|(e, _)| e.objective == Objective::Critic)
-            .map(|(e, loss)| (e.transition_id, *loss))
+            .filter_map(|(e, loss)| Some((e.transition_id?, *loss)))
             .collect();
         let all: Vec<_> = losses.iter().map(|(e, loss)| (e.id, *loss)).collect();
 

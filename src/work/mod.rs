@@ -1,6 +1,7 @@
 //! One file per kind of work: load, compute, save in one transaction.
 
 mod annotate;
+mod assess;
 mod collect;
 mod learn;
 mod peers;
@@ -12,6 +13,7 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use self::annotate::Slice;
 use crate::{
     domain::{
         clock::Clock,
@@ -45,13 +47,18 @@ impl Worker {
 impl Handler for Worker {
     async fn run(&self, lease: &Lease, _cancelled: &CancellationToken) -> Result<(), Fault> {
         match lease.payload {
-            Payload::Collect { first, count } => self.collect(lease, first, count).await,
-            Payload::Annotate { chunk, chunks } => self.annotate(lease, chunk, chunks).await,
-            Payload::Learn => self.learn(lease).await,
+            Payload::Collect { version, first, count } => {
+                self.collect(lease, version, first, count).await
+            }
+            Payload::Annotate { version, chunk, chunks } => {
+                self.annotate(lease, version, Slice { number: chunk, of: chunks }).await
+            }
+            Payload::Learn { version } => self.learn(lease, version).await,
             Payload::Publish => self.publish(lease).await,
             Payload::Evaluate { temperature, first, count } => {
                 self.evaluate(lease, temperature, first, count).await
             }
+            Payload::Assess => self.assess(lease).await,
         }
     }
 }

@@ -11,7 +11,6 @@ use crate::{
         generation::Sampling,
         ids::CheckpointId,
         message::Message,
-        spec::AlgorithmSpec,
         work::Lease,
     },
     engine::{Adapter, Request},
@@ -45,6 +44,8 @@ impl Worker {
             Some(target) => target,
             None => self.follow(lease, &scene, &online).await?,
         };
+        // Before loading: an engine has as many slots as it has.
+        self.retire(&scene).await;
         for checkpoint in [&online, &target] {
             self.load_and_probe(&scene, checkpoint).await?;
         }
@@ -62,9 +63,7 @@ impl Worker {
         });
         events::append(&mut tx, scene.job.id, EventKind::Published, &message, data).await?;
         work_items::complete(&mut tx, lease).await?;
-        tx.commit().await.map_err(StoreError::from)?;
-        self.retire(&scene).await;
-        Ok(())
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
     /// target ← (1 − τ) target + τ online, on the files.
@@ -74,14 +73,11 @@ impl Worker {
         scene: &Scene,
         online: &Checkpoint,
     ) -> Result<Checkpoint, Fault> {
-        let rate = match &scene.job.spec.algorithm {
-            AlgorithmSpec::Nlac(spec) => spec.target_rate,
-            AlgorithmSpec::RejectionFineTuning(_) => 1.0,
-        };
+        let rate = scene.job.spec.algorithm.target().rate(online.version.cast_unsigned());
         let mut conn = self.store.acquire().await?;
         let role = CheckpointRole::Target;
         let before =
-            checkpoints::version(&mut conn, scene.job.id, role, online.version - 1).await?;
+            checkpoints::version(&mut conn, scene.job.id, role, scene.iteration.base).await?;
         drop(conn);
         let older = before.as_ref().unwrap_or(online);
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
@@ -135,7 +131,7 @@ impl Worker {
     async fn unused(&self, scene: &Scene) -> Result<Vec<String>, Fault> {
         let loaded = scene.engine.check().await.map_err(|e| e.fault())?.models;
         let mut conn = self.store.acquire().await?;
-        let oldest = scene.iteration.index - 1;
+        let oldest = scene.iteration.base.min(scene.iteration.index - 1);
         Ok(checkpoints::unused(&mut conn, &loaded, scene.job.id, oldest).await?)
     }
 }

@@ -15,7 +15,7 @@ use nlac::{
         ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
         message::Message,
         seed::SeedPath,
-        spec::{NlacSpec, OnYes},
+        spec::{NlacSpec, OnYes, RolloutSpec},
         training::{ExampleSource, Objective},
     },
     engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
@@ -113,7 +113,7 @@ fn replayed(done: bool) -> Replayed {
             reward_status: RewardStatus::Observed,
             done,
             truncated: false,
-            generation_id: GenerationId::new(),
+            generation_id: Some(GenerationId::new()),
         },
         messages: vec![
             Message::user("i want a refund form empty left 5"),
@@ -122,6 +122,8 @@ fn replayed(done: bool) -> Replayed {
         ],
         action_tokens: vec![7, 8, 2],
         position: 0,
+        episode_seed: 0,
+        importance: 1.0,
     }
 }
 
@@ -145,7 +147,15 @@ async fn run(
         target: published("target"),
     };
     let seed = SeedPath::root(0);
-    let setting = Setting { cast: &cast, environment: &HelpDesk, spec, iteration: 9, seed };
+    let rollout = RolloutSpec::default();
+    let setting = Setting {
+        cast: &cast,
+        environment: &HelpDesk,
+        rollout: &rollout,
+        spec,
+        iteration: 9,
+        seed,
+    };
     let annotations = annotate(&setting, &[replayed(done)]).await.unwrap();
     let asked = engine.asked.lock().unwrap().clone();
     (annotations, asked)
@@ -224,6 +234,7 @@ async fn the_trained_prompts_hold_nothing_that_the_teacher_knew() {
                 assert_eq!(encoder.decode(&said).unwrap(), "what is your card ?");
                 assert_eq!(example.completion_tokens.last(), Some(&2), "it learns to stop");
             }
+            Objective::Rehearsal => panic!("nothing was rehearsed"),
         }
     }
 }

@@ -39,9 +39,9 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     let from = [JobStatus::Queued];
     jobs::move_status(&mut tx, job.id, &from, JobStatus::Running, None).await.unwrap();
     let iteration = IterationId::new();
-    iterations::insert(&mut tx, iteration, job.id, 0, Phase::Annotate).await.unwrap();
+    iterations::insert(&mut tx, iteration, job.id, 0, Phase::Annotate, -1).await.unwrap();
     let payloads: Vec<_> =
-        (0..units).map(|chunk| Payload::Annotate { chunk, chunks: units }).collect();
+        (0..units).map(|chunk| Payload::Annotate { version: 0, chunk, chunks: units }).collect();
     work_items::plan(&mut tx, job.id, iteration, &payloads).await.unwrap();
     // Planning twice plans once.
     work_items::plan(&mut tx, job.id, iteration, &payloads).await.unwrap();

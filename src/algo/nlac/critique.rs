@@ -3,7 +3,7 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Setting, successor};
+use super::{Annotations, Setting, hindsight, successor};
 use crate::{
     algo::Replayed,
     domain::{
@@ -11,6 +11,8 @@ use crate::{
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::CritiqueId,
+        seed::SeedPath,
+        spec::Ablation,
     },
     rollout::Line,
 };
@@ -20,6 +22,16 @@ pub(super) struct Judged {
     pub(super) critique: Critique,
     pub(super) predictions: Vec<Prediction>,
     pub(super) generations: Vec<Generation>,
+    pub(super) env_steps: u64,
+}
+
+impl Judged {
+    pub(super) fn record(self, annotations: &mut Annotations) {
+        annotations.generations.extend(self.generations);
+        annotations.predictions.extend(self.predictions);
+        annotations.critiques.push(self.critique);
+        annotations.env_steps += self.env_steps;
+    }
 }
 
 /// q = E(s, x, d1..dk), every d sampled anew from (s, x): never the future that really came.
@@ -31,25 +43,21 @@ pub(super) async fn judge(
 ) -> Result<Judged, Fault> {
     let seed = setting.seed_of(replayed, "critique").index(u64::from(round));
     let round = i32::try_from(round).map_err(Fault::fail)?;
-    let mut generations = try_join_all((0..setting.spec.futures).map(|ordinal| {
-        successor::predict(
-            setting,
-            replayed.state(),
-            action,
-            setting.spec.weights.successor,
-            setting.spec.sampling.successor,
-            seed.label("future").index(u64::from(ordinal)),
-        )
-    }))
-    .await?;
+    let told = match setting.spec.ablation {
+        Ablation::RawRollouts => hindsight::rollouts(setting, replayed, action, &seed).await?,
+        _ => predicted(setting, replayed, action, &seed).await?,
+    };
+    let hindsight::Told { mut generations, futures, env_steps } = told;
     let predictions: Vec<_> = (0..)
-        .zip(&generations)
+        .zip(&futures)
         .map(|(ordinal, generation)| {
             let transition_id = replayed.transition.id;
             let purpose = PredictionUse::Critique;
             successor::prediction(transition_id, purpose, round, ordinal, action, generation)
         })
         .collect();
+
+    generations.extend(futures);
 
     let template = setting.cast.prompts.evaluator();
     let futures: Vec<_> = predictions.iter().map(|p| p.text.as_str()).collect();
@@ -81,5 +89,26 @@ pub(super) async fn judge(
         text: generation.text.clone(),
     };
     generations.push(generation);
-    Ok(Judged { critique, predictions, generations })
+    Ok(Judged { critique, predictions, generations, env_steps })
+}
+
+/// d1..dk ~ M(· | s, x).
+async fn predicted(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    action: &str,
+    seed: &SeedPath,
+) -> Result<hindsight::Told, Fault> {
+    let futures = try_join_all((0..setting.spec.futures).map(|ordinal| {
+        successor::predict(
+            setting,
+            replayed.state(),
+            action,
+            setting.spec.weights.successor,
+            setting.spec.sampling.successor,
+            seed.label("future").index(u64::from(ordinal)),
+        )
+    }))
+    .await?;
+    Ok(hindsight::Told { generations: Vec::new(), futures, env_steps: 0 })
 }

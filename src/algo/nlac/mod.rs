@@ -7,7 +7,11 @@
 //! ```
 //! The trained prompts hold neither what the target knew (r, s', d') nor what the teacher knew (a, q).
 
+mod best_of;
+mod corrector;
 mod critique;
+mod health;
+mod hindsight;
 mod refine;
 mod successor;
 mod target;
@@ -15,41 +19,32 @@ mod target;
 use futures_util::future::try_join_all;
 use rand::seq::SliceRandom;
 
+pub use self::health::{Foreseen, foresee, gains};
+pub use super::Annotations;
 use super::Replayed;
 use crate::domain::{
-    annotation::{Critique, Prediction, Refinement, Target, TargetStatus, Verdict},
+    annotation::{TargetStatus, Verdict},
     fault::Fault,
-    generation::Generation,
+    generation::{Generation, Role, Weights},
     ids::ExampleId,
+    message::Message,
     seed::SeedPath,
-    spec::{Ablation, NlacSpec, OnYes},
+    spec::{Ablation, NlacSpec, OnYes, RolloutSpec, SamplingSpec},
     training::{ExampleSource, Objective, TrainingExample},
 };
-use crate::{env::Environment, rollout::Cast};
-
-/// Everything derived from a batch; rows to be written together.
-#[derive(Debug, Default)]
-pub struct Annotations {
-    /// Every text generated on the way.
-    pub generations: Vec<Generation>,
-    /// Futures, for targets and for critiques.
-    pub predictions: Vec<Prediction>,
-    /// Bellman targets.
-    pub targets: Vec<Target>,
-    /// Verdicts.
-    pub critiques: Vec<Critique>,
-    /// Rewritten actions.
-    pub refinements: Vec<Refinement>,
-    /// What the trainer is to learn from them.
-    pub examples: Vec<TrainingExample>,
-}
+use crate::{
+    env::Environment,
+    rollout::{Cast, Line},
+};
 
 /// What the algorithm is handed beside the transitions.
 pub struct Setting<'a> {
     /// Who speaks.
     pub cast: &'a Cast<'a>,
-    /// Parses actions; is never stepped.
+    /// Parses actions; stepped only where real rollouts stand in for predictions.
     pub environment: &'a dyn Environment,
+    /// How the policy acts.
+    pub rollout: &'a RolloutSpec,
     /// The job's settings.
     pub spec: &'a NlacSpec,
     /// Number of the iteration, from 1.
@@ -98,9 +93,18 @@ enum Fate {
 /// The first fault of the engine, or of a prompt; then nothing of the batch is to be kept.
 pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
     let mut annotations = Annotations::default();
-    let trains_critic = setting.spec.ablation != Ablation::UntrainedCritic;
-    let targets = try_join_all(batch.iter().map(|r| target::bellman_target(setting, r))).await?;
-    for (replayed, made) in batch.iter().zip(targets) {
+    let ablation = setting.spec.ablation;
+    let trains_critic = ablation != Ablation::UntrainedCritic;
+    let targeted: Vec<_> = batch
+        .iter()
+        .filter(|r| match ablation {
+            Ablation::RawRollouts => false,
+            Ablation::TerminalTargets => r.transition.done,
+            _ => true,
+        })
+        .collect();
+    let targets = try_join_all(targeted.iter().map(|r| target::bellman_target(setting, r))).await?;
+    for (replayed, made) in targeted.into_iter().zip(targets) {
         if trains_critic && made.target.status == TargetStatus::Accepted {
             annotations.examples.push(critic_example(setting, replayed, &made)?);
         }
@@ -110,9 +114,16 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     }
 
     let mut candidates: Vec<_> = batch.iter().map(Candidate::of).collect();
-    // Without a round there is still a verdict to record, but nothing that could act on it.
-    for round in 0..setting.spec.rounds.max(1) {
-        play_round(setting, round, &mut candidates, &mut annotations).await?;
+    match ablation {
+        Ablation::BestOfActions { candidates: count } if !setting.is_warmup() => {
+            best_of::improve(setting, count, &mut candidates, &mut annotations).await?;
+        }
+        // Without a round there is still a verdict to record, but nothing that could act on it.
+        _ => {
+            for round in 0..setting.spec.rounds.max(1) {
+                play_round(setting, round, &mut candidates, &mut annotations).await?;
+            }
+        }
     }
     for candidate in &candidates {
         annotations.examples.extend(policy_example(setting, candidate)?);
@@ -133,10 +144,8 @@ async fn play_round(
             .await?;
     let mut critiques = Vec::with_capacity(judged.len());
     for made in judged {
-        annotations.generations.extend(made.generations);
-        annotations.predictions.extend(made.predictions);
-        annotations.critiques.push(made.critique.clone());
-        critiques.push(made.critique);
+        critiques.push(made.critique.clone());
+        made.record(annotations);
     }
     if setting.spec.ablation == Ablation::ShuffledCritiques {
         critiques.shuffle(&mut setting.seed.label("shuffle").index(u64::from(round)).rng());
@@ -199,13 +208,13 @@ fn critic_example(
     Ok(TrainingExample {
         id: ExampleId::new(),
         ordinal: 0,
-        transition_id: replayed.transition.id,
+        transition_id: Some(replayed.transition.id),
         objective: Objective::Critic,
         source: ExampleSource::Target,
         prompt_hash: template.hash().to_owned(),
         prompt_tokens: tokens(setting, &prompt)?,
         completion_tokens: d_star.token_ids.clone(),
-        weight: setting.spec.critic_weight,
+        weight: setting.spec.critic_weight * replayed.importance,
         loss: None,
     })
 }
@@ -228,7 +237,7 @@ fn policy_example(
     Ok(Some(TrainingExample {
         id: ExampleId::new(),
         ordinal: 0,
-        transition_id: candidate.replayed.transition.id,
+        transition_id: Some(candidate.replayed.transition.id),
         objective: Objective::Policy,
         source: candidate.source,
         prompt_hash: template.hash().to_owned(),
@@ -239,10 +248,21 @@ fn policy_example(
     }))
 }
 
-fn tokens(
+/// a ~ policy(· | state).
+async fn act(
     setting: &Setting<'_>,
-    prompt: &[crate::domain::message::Message],
-) -> Result<Vec<i32>, Fault> {
+    state: &[Message],
+    weights: Weights,
+    sampling: SamplingSpec,
+    seed: SeedPath,
+) -> Result<Generation, Fault> {
+    let template = setting.cast.prompts.policy();
+    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let role = Role::Policy;
+    setting.cast.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
+}
+
+fn tokens(setting: &Setting<'_>, prompt: &[Message]) -> Result<Vec<i32>, Fault> {
     let ids = setting.cast.encoder.encode(prompt).map_err(Fault::fail)?;
     Ok(ids.into_iter().map(u32::cast_signed).collect())
 }

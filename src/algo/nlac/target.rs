@@ -2,7 +2,7 @@
 //! prediction from there on. At a terminal transition the ending is all there is: nothing is
 //! bootstrapped.
 
-use super::{Setting, successor};
+use super::{Setting, act, corrector, successor};
 use crate::{
     algo::Replayed,
     domain::{
@@ -10,6 +10,8 @@ use crate::{
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::TargetId,
+        message::Message,
+        seed::SeedPath,
     },
     rollout::Line,
 };
@@ -38,7 +40,15 @@ pub(super) async fn bellman_target(
     let mut next_action = None;
     let mut prediction = None;
     if !replayed.transition.done {
-        let action = act(setting, replayed).await?;
+        // a' is sampled anew, because the stored next action belongs to an older policy.
+        let action = act(
+            setting,
+            replayed.next_state(),
+            setting.spec.weights.next_action,
+            setting.spec.sampling.next_action,
+            setting.seed_of(replayed, "next_action"),
+        )
+        .await?;
         let future = successor::predict(
             setting,
             replayed.next_state(),
@@ -59,66 +69,78 @@ pub(super) async fn bellman_target(
         next_action = Some(action.id);
         generations.extend([action, future]);
     }
-    let d_star = back_up(setting, replayed, prediction.as_ref()).await?;
-    let status = match d_star.finish_reason {
-        FinishReason::Length => TargetStatus::Unparseable,
-        FinishReason::Stop => {
-            setting.cast.prompts.target_status(&d_star.text, &replayed.transition.observation)
-        }
+    let transition = &replayed.transition;
+    let happened = Happened {
+        state: replayed.state(),
+        action: &transition.action,
+        observation: &transition.observation,
+        reward: transition.reward,
     };
+    let rest = prediction.as_ref().map(|p| p.text.as_str());
+    let joined = join(setting, &happened, rest, setting.seed_of(replayed, "bellman")).await?;
+    generations.push(joined);
+    let mut status = status(setting, replayed, &generations[generations.len() - 1]);
+    if setting.spec.correct_reasoning && status == TargetStatus::Accepted {
+        let draft = generations[generations.len() - 1].text.clone();
+        let corrected = corrector::correct(setting, replayed, &draft).await?;
+        status = corrected.status;
+        generations.extend(corrected.generations);
+    }
+    let d_star = &generations[generations.len() - 1];
     let target = Target {
         id: TargetId::new(),
-        transition_id: replayed.transition.id,
+        transition_id: transition.id,
         next_action_generation_id: next_action,
         next_prediction_id: prediction.as_ref().map(|p| p.id),
         generation_id: d_star.id,
         text: d_star.text.clone(),
         status,
     };
-    generations.push(d_star);
     Ok(Made { target, prediction, generations })
 }
 
-/// a' ~ π(· | s'): sampled anew, because the stored next action belongs to an older policy.
-async fn act(setting: &Setting<'_>, replayed: &Replayed) -> Result<Generation, Fault> {
-    let template = setting.cast.prompts.policy();
-    let messages = template
-        .render(replayed.next_state(), None, &serde_json::json!({}))
-        .map_err(Fault::fail)?;
-    setting
-        .cast
-        .speak(Line {
-            role: Role::Policy,
-            template,
-            messages: &messages,
-            weights: setting.spec.weights.next_action,
-            sampling: setting.spec.sampling.next_action,
-            seed: setting.seed_of(replayed, "next_action"),
-        })
-        .await
-}
-
-/// d* ~ B(s, a, r, s', d').
-async fn back_up(
+/// Whether a text may be a target.
+pub(super) fn status(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    prediction: Option<&Prediction>,
+    text: &Generation,
+) -> TargetStatus {
+    match text.finish_reason {
+        FinishReason::Length => TargetStatus::Unparseable,
+        FinishReason::Stop => {
+            setting.cast.prompts.target_status(&text.text, &replayed.transition.observation)
+        }
+    }
+}
+
+/// A step that was really taken.
+pub(super) struct Happened<'a> {
+    pub(super) state: &'a [Message],
+    pub(super) action: &'a str,
+    pub(super) observation: &'a str,
+    pub(super) reward: Option<f64>,
+}
+
+/// B(s, a, r, s', rest); without a rest the step was the ending.
+pub(super) async fn join(
+    setting: &Setting<'_>,
+    happened: &Happened<'_>,
+    rest: Option<&str>,
+    seed: SeedPath,
 ) -> Result<Generation, Fault> {
-    let transition = &replayed.transition;
     let mut variables = serde_json::json!({
-        "observation": transition.observation,
-        "reward": transition.reward.map_or_else(|| "unknown".to_owned(), |r| r.to_string()),
+        "observation": happened.observation,
+        "reward": happened.reward.map_or_else(|| "unknown".to_owned(), |r| r.to_string()),
     });
-    let template = match prediction {
-        Some(prediction) => {
-            variables["prediction"] = prediction.text.as_str().into();
+    let template = match rest {
+        Some(rest) => {
+            variables["prediction"] = rest.into();
             setting.cast.prompts.bellman()
         }
         None => setting.cast.prompts.bellman_terminal(),
     };
-    let messages = template
-        .render(replayed.state(), Some(&transition.action), &variables)
-        .map_err(Fault::fail)?;
+    let messages =
+        template.render(happened.state, Some(happened.action), &variables).map_err(Fault::fail)?;
     setting
         .cast
         .speak(Line {
@@ -127,7 +149,7 @@ async fn back_up(
             messages: &messages,
             weights: setting.spec.weights.bellman,
             sampling: setting.spec.sampling.bellman,
-            seed: setting.seed_of(replayed, "bellman"),
+            seed,
         })
         .await
 }

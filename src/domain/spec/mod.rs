@@ -1,11 +1,21 @@
 //! The job spec: what a user asks for. Unknown fields are refused, every number has a bound, and every
 //! default is what the demo runs with.
 
+mod algorithm;
+mod baselines;
+mod guards;
+mod replay;
+mod roles;
+
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::generation::Weights;
+pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnYes, TargetUpdate};
+pub use baselines::{ReactSpec, RejectionSpec, ScalarSpec};
+pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
+pub use replay::ReplaySpec;
+pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
 
 /// A training job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
@@ -50,6 +60,18 @@ pub struct JobSpec {
     #[serde(default)]
     #[garde(dive)]
     pub evaluation: EvaluationSpec,
+    /// How the critic's health is measured.
+    #[serde(default)]
+    #[garde(dive)]
+    pub health: HealthSpec,
+    /// What watches the run.
+    #[serde(default)]
+    #[garde(dive)]
+    pub guards: GuardsSpec,
+    /// What keeps the model from forgetting the rest.
+    #[serde(default)]
+    #[garde(dive)]
+    pub rehearsal: RehearsalSpec,
     /// When the job ends.
     #[serde(default)]
     #[garde(dive)]
@@ -95,179 +117,6 @@ pub struct ModelSpec {
     #[garde(length(min = 1, max = 100), pattern("^[a-z0-9_]+$"))]
     #[schema(min_length = 1, max_length = 100, pattern = "^[a-z0-9_]+$", default = "standard")]
     pub prompts: String,
-}
-
-/// What is learnt from what.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AlgorithmSpec {
-    /// Natural Language Actor-Critic.
-    Nlac(#[garde(dive)] NlacSpec),
-    /// Rejection fine-tuning: imitate one's own successes.
-    RejectionFineTuning(#[garde(dive)] RejectionSpec),
-}
-
-/// Settings of Natural Language Actor-Critic (arXiv 2512.04601).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct NlacSpec {
-    /// k: futures that the evaluator reads.
-    #[garde(range(min = 1, max = 16))]
-    #[schema(minimum = 1, maximum = 16)]
-    pub futures: u32,
-    /// m: refinement rounds; a Yes ends them early.
-    #[garde(range(max = 8))]
-    #[schema(maximum = 8)]
-    pub rounds: u32,
-    /// What is distilled when the first verdict is Yes.
-    #[garde(skip)]
-    pub on_yes: OnYes,
-    /// Iterations in which only the critic learns, while the policy rehearses its own actions.
-    #[garde(range(max = 10_000))]
-    #[schema(maximum = 10_000)]
-    pub warmup_iterations: u32,
-    /// Weight of L1 (the critic's loss).
-    #[garde(range(min = 0.0, max = 100.0))]
-    #[schema(minimum = 0.0, maximum = 100.0)]
-    pub critic_weight: f32,
-    /// Weight of L2 (the policy's loss).
-    #[garde(range(min = 0.0, max = 100.0))]
-    #[schema(minimum = 0.0, maximum = 100.0)]
-    pub policy_weight: f32,
-    /// τ of the target: target ← (1 − τ) target + τ online, at each publication. 1 copies.
-    #[garde(range(min = 0.0, max = 1.0))]
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub target_rate: f32,
-    /// Which weights play which part.
-    #[garde(skip)]
-    pub weights: RoleWeights,
-    /// How each part is sampled.
-    #[garde(dive)]
-    pub sampling: RoleSampling,
-    /// Which transitions are replayed.
-    #[garde(dive)]
-    pub replay: ReplaySpec,
-    /// A part of the method switched off, to show what it does.
-    #[garde(skip)]
-    pub ablation: Ablation,
-}
-
-/// What is distilled when no round changed the action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnYes {
-    /// The action itself: the policy is told to go on like that.
-    DistillOriginal,
-    /// Nothing.
-    Skip,
-}
-
-/// A part of the method switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Ablation {
-    /// The whole method.
-    None,
-    /// The successor model is never trained.
-    UntrainedCritic,
-    /// Each transition is refined by another one's critique.
-    ShuffledCritiques,
-}
-
-/// Which weights play which part. Targets want `target`; tiny models keep their auxiliary parts on `base`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RoleWeights {
-    /// a' inside the target.
-    pub next_action: Weights,
-    /// d' inside the target.
-    pub next_prediction: Weights,
-    /// The language Bellman backup.
-    pub bellman: Weights,
-    /// The futures that the evaluator reads.
-    pub successor: Weights,
-    /// The evaluator.
-    pub evaluator: Weights,
-    /// The refinement policy.
-    pub refiner: Weights,
-}
-
-/// How each part is sampled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct RoleSampling {
-    /// a' inside the target.
-    #[garde(dive)]
-    pub next_action: SamplingSpec,
-    /// d' inside the target.
-    #[garde(dive)]
-    pub next_prediction: SamplingSpec,
-    /// The language Bellman backup.
-    #[garde(dive)]
-    pub bellman: SamplingSpec,
-    /// The futures that the evaluator reads.
-    #[garde(dive)]
-    pub successor: SamplingSpec,
-    /// The evaluator.
-    #[garde(dive)]
-    pub evaluator: SamplingSpec,
-    /// The refinement policy.
-    #[garde(dive)]
-    pub refiner: SamplingSpec,
-}
-
-/// How one part is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(deny_unknown_fields)]
-pub struct SamplingSpec {
-    /// 0 is greedy.
-    #[garde(range(min = 0.0, max = 2.0))]
-    #[schema(minimum = 0.0, maximum = 2.0)]
-    pub temperature: f32,
-    /// Most tokens to write.
-    #[garde(range(min = 1, max = 32_768))]
-    #[schema(minimum = 1, maximum = 32_768)]
-    pub max_tokens: u32,
-}
-
-/// Which transitions are replayed (algorithms: NLAC §1.4).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReplaySpec {
-    /// Transitions annotated per iteration.
-    #[garde(range(min = 1, max = 1_000_000))]
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    pub batch: u32,
-    /// Transitions kept; the oldest leave first.
-    #[garde(range(min = 1, max = 100_000_000))]
-    #[schema(minimum = 1, maximum = 100_000_000)]
-    pub capacity: u32,
-    /// Exponent on the critic's loss; 0 is uniform.
-    #[garde(range(min = 0.0, max = 4.0))]
-    #[schema(minimum = 0.0, maximum = 4.0)]
-    pub priority_exponent: f32,
-    /// Share of the batch drawn uniformly.
-    #[garde(range(min = 0.0, max = 1.0))]
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub uniform_share: f32,
-    /// Least share of the batch that ends an episode.
-    #[garde(range(min = 0.0, max = 1.0))]
-    #[schema(minimum = 0.0, maximum = 1.0)]
-    pub terminal_share: f32,
-}
-
-/// Settings of rejection fine-tuning (algorithms: §3.2).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct RejectionSpec {
-    /// Newest successful episodes that are imitated.
-    #[garde(range(min = 1, max = 1_000_000))]
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    pub keep_episodes: u32,
-    /// Most steps of them per iteration.
-    #[garde(range(min = 1, max = 1_000_000))]
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    pub batch: u32,
 }
 
 /// How much is collected per iteration, and how.
@@ -366,14 +215,30 @@ pub struct EvaluationSpec {
     pub also: Vec<f32>,
 }
 
-/// When the job ends.
+/// When the job ends: after the iteration in which the first of these is reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSpec {
-    /// Iterations to run.
+    /// Iterations to run; the learning rate decays over them.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub iterations: u32,
+    /// Optimizer steps.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    pub optimizer_steps: Option<u64>,
+    /// Environment steps taken to learn from.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    pub env_steps: Option<u64>,
+    /// Tokens generated and trained on, prompts included.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    pub tokens: Option<u64>,
+    /// Seconds since the job started, pauses included.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    pub wall_seconds: Option<u64>,
 }
 
 const fn default_questions() -> u32 {
@@ -386,70 +251,6 @@ fn default_local() -> String {
 
 fn default_prompts() -> String {
     "standard".into()
-}
-
-impl Default for NlacSpec {
-    fn default() -> Self {
-        Self {
-            futures: 1,
-            rounds: 1,
-            on_yes: OnYes::DistillOriginal,
-            warmup_iterations: 2,
-            critic_weight: 1.0,
-            policy_weight: 1.0,
-            target_rate: 0.9,
-            weights: RoleWeights::default(),
-            sampling: RoleSampling::default(),
-            replay: ReplaySpec::default(),
-            ablation: Ablation::None,
-        }
-    }
-}
-
-impl Default for RoleWeights {
-    fn default() -> Self {
-        Self {
-            next_action: Weights::Target,
-            next_prediction: Weights::Target,
-            bellman: Weights::Target,
-            successor: Weights::Target,
-            evaluator: Weights::Target,
-            refiner: Weights::Target,
-        }
-    }
-}
-
-impl Default for RoleSampling {
-    fn default() -> Self {
-        let sampled = |max_tokens| SamplingSpec { temperature: 1.0, max_tokens };
-        let greedy = |max_tokens| SamplingSpec { temperature: 0.0, max_tokens };
-        Self {
-            next_action: sampled(256),
-            next_prediction: sampled(256),
-            bellman: greedy(256),
-            successor: sampled(256),
-            evaluator: greedy(256),
-            refiner: sampled(256),
-        }
-    }
-}
-
-impl Default for ReplaySpec {
-    fn default() -> Self {
-        Self {
-            batch: 256,
-            capacity: 100_000,
-            priority_exponent: 0.6,
-            uniform_share: 0.1,
-            terminal_share: 0.45,
-        }
-    }
-}
-
-impl Default for RejectionSpec {
-    fn default() -> Self {
-        Self { keep_episodes: 200, batch: 256 }
-    }
 }
 
 impl Default for RolloutSpec {
@@ -494,6 +295,12 @@ impl Default for EvaluationSpec {
 
 impl Default for BudgetSpec {
     fn default() -> Self {
-        Self { iterations: 30 }
+        Self {
+            iterations: 30,
+            optimizer_steps: None,
+            env_steps: None,
+            tokens: None,
+            wall_seconds: None,
+        }
     }
 }

@@ -1,0 +1,200 @@
+//! Readings of the guards, and which of them trip. Pure: readings come from what the iteration wrote.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::domain::{
+    guard::{Guard, GuardAction},
+    spec::GuardsSpec,
+};
+
+/// How varied some texts are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Variety {
+    /// Distinct pairs of words per pair.
+    pub distinct_pairs: f64,
+    /// Share of texts that occurred before.
+    pub duplicates: f64,
+    /// Mean words per text.
+    pub length: f64,
+}
+
+/// Measures the variety of texts; none without texts.
+#[must_use]
+pub fn variety(texts: &[String]) -> Option<Variety> {
+    if texts.is_empty() {
+        return None;
+    }
+    let (mut pairs, mut words) = (0_usize, 0_usize);
+    let (mut distinct, mut seen) = (HashSet::new(), HashSet::new());
+    for text in texts {
+        let split: Vec<&str> = text.split_whitespace().collect();
+        words += split.len();
+        pairs += split.len().saturating_sub(1);
+        distinct.extend(split.windows(2).map(|pair| (pair[0], pair[1])));
+        seen.insert(text.as_str());
+    }
+    let n = texts.len() as f64;
+    Some(Variety {
+        distinct_pairs: if pairs == 0 { 0.0 } else { distinct.len() as f64 / pairs as f64 },
+        duplicates: (n - seen.len() as f64) / n,
+        length: words as f64 / n,
+    })
+}
+
+/// How much variety is lost against a reference, 0 to 1.
+#[must_use]
+pub fn collapse(now: &Variety, reference: &Variety) -> f64 {
+    let lost = |now: f64, before: f64| if before > 0.0 { 1.0 - now / before } else { 0.0 };
+    lost(now.distinct_pairs, reference.distinct_pairs)
+        .max(lost(now.length, reference.length))
+        .clamp(0.0, 1.0)
+}
+
+/// Share of Yes on failures, less what successes have more: near 1 when everything is approved of, 0
+/// when the verdict tells them apart.
+#[must_use]
+pub fn sycophancy(yes_on_failure: f64, yes_on_success: f64) -> f64 {
+    (yes_on_failure - (yes_on_success - yes_on_failure).max(0.0)).clamp(0.0, 1.0)
+}
+
+/// Share of the words of `before` that `now` has too, counted with repetition.
+#[must_use]
+pub fn kept_words(before: &str, now: &str) -> f64 {
+    let mut left: HashMap<&str, usize> = HashMap::new();
+    for word in now.split_whitespace() {
+        *left.entry(word).or_default() += 1;
+    }
+    let (mut kept, mut all) = (0_usize, 0_usize);
+    for word in before.split_whitespace() {
+        all += 1;
+        if let Some(count) = left.get_mut(word).filter(|count| **count > 0) {
+            *count -= 1;
+            kept += 1;
+        }
+    }
+    if all == 0 { 1.0 } else { kept as f64 / all as f64 }
+}
+
+/// A guard that tripped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tripped {
+    /// Which.
+    pub guard: Guard,
+    /// Its reading.
+    pub reading: f64,
+    /// What it is measured against.
+    pub threshold: f64,
+    /// What is to be done.
+    pub action: GuardAction,
+}
+
+/// Which guards trip now. `past` gives a guard's earlier readings, newest first: a guard trips when it
+/// and enough of them in a row are above its threshold.
+#[must_use]
+pub fn tripped(
+    spec: &GuardsSpec,
+    readings: &[(Guard, f64)],
+    past: impl Fn(Guard) -> Vec<f64>,
+) -> Vec<Tripped> {
+    readings
+        .iter()
+        .filter_map(|&(guard, reading)| {
+            let set = spec.of(guard);
+            let threshold = set.threshold.unwrap_or_else(|| guard.default_threshold());
+            let above = |value: &f64| *value > threshold;
+            let row = std::iter::once(reading).chain(past(guard)).take_while(above).count();
+            let trips = row >= set.patience as usize && set.action != GuardAction::Ignore;
+            trips.then_some(Tripped { guard, reading, threshold, action: set.action })
+        })
+        .collect()
+}
+
+/// Area under the ROC curve: the chance that a success has a higher score than a failure, ties half.
+/// None without both.
+#[must_use]
+pub fn auc(scored: &[(f64, bool)]) -> Option<f64> {
+    let scores = |wanted: bool| -> Vec<f64> {
+        scored.iter().filter(|(_, success)| *success == wanted).map(|(score, _)| *score).collect()
+    };
+    let (good, bad) = (scores(true), scores(false));
+    if good.is_empty() || bad.is_empty() {
+        return None;
+    }
+    let wins: f64 = good
+        .iter()
+        .flat_map(|g| bad.iter().map(move |b| (g, b)))
+        .map(|(g, b)| {
+            if g > b {
+                1.0
+            } else if g < b {
+                0.0
+            } else {
+                0.5
+            }
+        })
+        .sum();
+    Some(wins / (good.len() * bad.len()) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{auc, collapse, kept_words, sycophancy, tripped, variety};
+    use crate::domain::{
+        guard::{Guard, GuardAction},
+        spec::{GuardSpec, GuardsSpec},
+    };
+
+    fn texts(of: &[&str]) -> Vec<String> {
+        of.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn one_sentence_for_everything_is_a_collapse() {
+        let many: Vec<String> = (0..40).map(|i| format!("next a{i} then b{i} end c{i}")).collect();
+        let healthy = variety(&many).unwrap_or_else(|| panic!("no variety"));
+        let same = variety(&vec!["next ok then ok end lost".to_owned(); 40]);
+        let same = same.unwrap_or_else(|| panic!("no variety"));
+        assert!(collapse(&same, &healthy) > 0.9, "{same:?} {healthy:?}");
+        assert!(collapse(&healthy, &healthy) < 1e-9);
+        let cut = variety(&texts(&["next", "then"])).unwrap_or_else(|| panic!("no variety"));
+        assert!(collapse(&cut, &healthy) > 0.5);
+        assert!(variety(&[]).is_none());
+    }
+
+    #[test]
+    fn an_evaluator_that_always_says_yes_is_a_sycophant() {
+        assert!(sycophancy(1.0, 1.0) > 0.99);
+        assert!(sycophancy(0.8, 0.7) > 0.7);
+        assert!(sycophancy(0.3, 0.9) < 0.01);
+        assert!(sycophancy(0.0, 0.0) < 0.01);
+    }
+
+    #[test]
+    fn a_guard_needs_patience_and_an_action() {
+        let set = |action| GuardsSpec {
+            regression: GuardSpec { threshold: Some(0.1), patience: 2, action },
+            ..GuardsSpec::default()
+        };
+        let reading = [(Guard::Regression, 0.3)];
+        let stop = set(GuardAction::Stop);
+        assert!(tripped(&stop, &reading, |_| vec![0.05, 0.5]).is_empty());
+        let found = tripped(&stop, &reading, |_| vec![0.2, 0.0]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].guard, found[0].action), (Guard::Regression, GuardAction::Stop));
+        assert!(tripped(&set(GuardAction::Ignore), &reading, |_| vec![0.9]).is_empty());
+    }
+
+    #[test]
+    fn the_area_counts_ties_by_half() {
+        assert_eq!(auc(&[(1.0, true), (0.0, false)]), Some(1.0));
+        assert_eq!(auc(&[(0.0, true), (1.0, false)]), Some(0.0));
+        assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
+        assert_eq!(auc(&[(0.5, true)]), None);
+    }
+
+    #[test]
+    fn kept_words_count_repetition() {
+        assert!((kept_words("a b b c", "b a x") - 0.5).abs() < 1e-9);
+        assert!((kept_words("", "x") - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,98 @@
+//! The critic's health: does a prediction name the outcome that came, do verdicts agree with returns,
+//! and do refined actions really do better than the originals from the same state. Nothing here is
+//! trained on.
+
+use futures_util::future::try_join_all;
+
+use super::{Setting, critique, successor};
+use crate::{
+    algo::Replayed,
+    domain::{annotation::Verdict, fault::Fault, generation::FinishReason},
+    env::Split,
+    rollout::{Origin, Stage, branch},
+};
+
+/// What the critic said of one held-out step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Foreseen {
+    /// Share of its futures that end well, of those that name an end; none if none does.
+    pub score: Option<f64>,
+    /// Share of its futures that name no end.
+    pub endless: f64,
+    /// Its verdict on the action.
+    pub verdict: Verdict,
+    /// How the episode really ended.
+    pub success: bool,
+}
+
+/// Predicts `futures` futures of each step and judges it. Each step comes with how its episode ended.
+///
+/// # Errors
+/// The first fault of the engine, or of a prompt.
+pub async fn foresee(
+    setting: &Setting<'_>,
+    steps: &[(Replayed, bool)],
+    futures: u32,
+) -> Result<Vec<Foreseen>, Fault> {
+    try_join_all(steps.iter().map(|(step, success)| async move {
+        let seed = setting.seed_of(step, "health");
+        let predicted = try_join_all((0..futures).map(|i| {
+            successor::predict(
+                setting,
+                step.state(),
+                &step.transition.action,
+                setting.spec.weights.successor,
+                setting.spec.sampling.successor,
+                seed.index(u64::from(i)),
+            )
+        }))
+        .await?;
+        let judged = critique::judge(setting, step, &step.transition.action, 0).await?;
+        let ends: Vec<Option<bool>> = predicted
+            .iter()
+            .map(|g| match g.finish_reason {
+                FinishReason::Stop => setting.cast.prompts.outcome(&g.text),
+                FinishReason::Length => None,
+            })
+            .collect();
+        let named: Vec<f64> = ends.iter().flatten().map(|end| f64::from(u8::from(*end))).collect();
+        Ok(Foreseen {
+            score: (!named.is_empty()).then(|| named.iter().sum::<f64>() / named.len() as f64),
+            endless: 1.0 - named.len() as f64 / ends.len().max(1) as f64,
+            verdict: judged.critique.verdict,
+            success: *success,
+        })
+    }))
+    .await
+}
+
+/// Plays each original action and its refinement from the same state, each to the end, and gives the
+/// difference of their returns. Pairs in which either could not be played to its end are left out.
+///
+/// # Errors
+/// The first transient fault of the engine.
+pub async fn gains(setting: &Setting<'_>, pairs: &[(Replayed, String)]) -> Result<Vec<f64>, Fault> {
+    let stage = Stage {
+        cast: setting.cast,
+        environment: setting.environment,
+        split: Split::Train,
+        rollout: setting.rollout,
+        temperature: setting.rollout.temperature,
+    };
+    let stage = &stage;
+    let played = try_join_all(pairs.iter().map(|(step, refined)| async move {
+        let origin = Origin {
+            split: Split::Train,
+            seed: step.episode_seed,
+            messages: &step.messages,
+            state_len: step.state().len(),
+        };
+        // The same chance for both: what differs is the action.
+        let seed = setting.seed_of(step, "paired");
+        let original = branch(stage, origin, &step.transition.action, &seed).await?;
+        let refined = branch(stage, origin, refined, &seed).await?;
+        Ok::<_, Fault>(refined.episode_return.zip(original.episode_return).map(|(r, o)| r - o))
+    }))
+    .await?;
+    Ok(played.into_iter().flatten().collect())
+}

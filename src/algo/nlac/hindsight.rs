@@ -1,0 +1,87 @@
+//! Self-Distillation's futures: rollouts that really happened from (s, a), told back to front by the
+//! language Bellman backup, so that the evaluator reads the same kind of text (ablation: no successor).
+
+use futures_util::future::try_join_all;
+
+use super::{Setting, target};
+use crate::{
+    algo::Replayed,
+    domain::{fault::Fault, generation::Generation, seed::SeedPath},
+    env::Split,
+    rollout::{Origin, Played, Stage, branch},
+};
+
+/// What real rollouts came to.
+pub(super) struct Told {
+    /// Every text generated on the way.
+    pub(super) generations: Vec<Generation>,
+    /// The futures, each the last of its tellings.
+    pub(super) futures: Vec<Generation>,
+    /// Environment steps taken.
+    pub(super) env_steps: u64,
+}
+
+/// Plays `futures` rollouts from (s, action) and tells each. One that failed tells nothing.
+pub(super) async fn rollouts(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    action: &str,
+    seed: &SeedPath,
+) -> Result<Told, Fault> {
+    let stage = Stage {
+        cast: setting.cast,
+        environment: setting.environment,
+        split: Split::Train,
+        rollout: setting.rollout,
+        temperature: setting.rollout.temperature,
+    };
+    let origin = Origin {
+        split: Split::Train,
+        seed: replayed.episode_seed,
+        messages: &replayed.messages,
+        state_len: replayed.state().len(),
+    };
+    let told = try_join_all((0..setting.spec.futures).map(|ordinal| {
+        let (seed, stage) = (seed.label("rollout").index(u64::from(ordinal)), &stage);
+        async move {
+            let played = branch(stage, origin, action, &seed).await?;
+            tell(setting, &played, &seed).await.map(|told| (played, told))
+        }
+    }))
+    .await?;
+    let mut all = Told { generations: Vec::new(), futures: Vec::new(), env_steps: 0 };
+    for (played, mut tellings) in told {
+        all.env_steps += played.steps.len() as u64;
+        all.generations.extend(played.steps.into_iter().filter_map(|step| step.generation));
+        all.futures.extend(tellings.pop());
+        all.generations.extend(tellings);
+    }
+    if all.futures.is_empty() {
+        return Err(Fault::Retry("no rollout from this state could be played to its end".into()));
+    }
+    Ok(all)
+}
+
+/// From the ending back to the first step, each telling joined with the one that follows it.
+async fn tell(
+    setting: &Setting<'_>,
+    played: &Played,
+    seed: &SeedPath,
+) -> Result<Vec<Generation>, Fault> {
+    let mut tellings: Vec<Generation> = Vec::new();
+    if played.error.is_some() {
+        return Ok(tellings);
+    }
+    for (number, step) in played.steps.iter().enumerate().rev() {
+        let happened = target::Happened {
+            state: &played.messages[..step.state_len],
+            action: &step.reply,
+            observation: &step.observation,
+            reward: Some(step.reward),
+        };
+        let rest = tellings.last().map(|telling| telling.text.as_str());
+        let seed = seed.label("tell").index(number as u64);
+        tellings.push(target::join(setting, &happened, rest, seed).await?);
+    }
+    Ok(tellings)
+}

@@ -1,0 +1,296 @@
+//! The scalar critic (NLAC's ablation): the same model and the same updates, but the critic says a
+//! number. A target is the reward plus the target model's own value of (s', a'), rounded at random to
+//! one of the bins so that its mean is right; the policy learns several actions in proportion to
+//! `exp(Q / α)` (algorithms sheet §1.9).
+
+use futures_util::future::try_join_all;
+use rand::Rng;
+
+use super::{Annotations, Replayed};
+use crate::domain::{
+    annotation::{Prediction, PredictionUse},
+    fault::Fault,
+    generation::{FinishReason, Generation, Role, Weights},
+    ids::{ExampleId, PredictionId},
+    message::Message,
+    seed::SeedPath,
+    spec::{RolloutSpec, SamplingSpec, ScalarSpec},
+    training::{ExampleSource, Objective, TrainingExample},
+};
+use crate::{
+    env::Environment,
+    prompt::Template,
+    rollout::{Cast, Line},
+};
+
+/// What the algorithm is handed beside the transitions.
+pub struct Setting<'a> {
+    /// Who speaks.
+    pub cast: &'a Cast<'a>,
+    /// Parses actions; is never stepped.
+    pub environment: &'a dyn Environment,
+    /// How the policy acts.
+    pub rollout: &'a RolloutSpec,
+    /// The job's settings.
+    pub spec: &'a ScalarSpec,
+    /// Number of the iteration, from 1.
+    pub iteration: u32,
+    /// Root of the iteration's choices.
+    pub seed: SeedPath,
+}
+
+/// A value is one token or two.
+const VALUE_TOKENS: u32 = 4;
+
+/// Annotates a batch: one critic example per transition, and as many policy examples as actions have a
+/// value.
+///
+/// # Errors
+/// The first fault of the engine, or of a prompt.
+pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
+    let mut annotations = Annotations::default();
+    for made in try_join_all(batch.iter().map(|r| target(setting, r))).await? {
+        annotations.generations.extend(made.generations);
+        annotations.predictions.extend(made.predictions);
+        annotations.examples.extend(made.examples);
+    }
+    let warmup = setting.iteration <= setting.spec.warmup_iterations;
+    let improved = try_join_all(batch.iter().map(|r| async move {
+        if warmup { rehearse(setting, r) } else { improve(setting, r).await }
+    }));
+    for made in improved.await? {
+        annotations.generations.extend(made.generations);
+        annotations.predictions.extend(made.predictions);
+        annotations.examples.extend(made.examples);
+    }
+    Ok(annotations)
+}
+
+/// y = r + Q(s', a'), or r at an ending; no example where no value could be read.
+async fn target(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    let transition = &replayed.transition;
+    let Some(reward) = transition.reward else { return Ok(made) };
+    let seed = setting.seed.index(replayed.position);
+    let mut value = reward;
+    if !transition.done {
+        let next = replayed.next_state();
+        let sampling = setting.spec.action;
+        let action =
+            act(setting, next, Weights::Target, sampling, seed.label("next_action")).await?;
+        let judged =
+            judge(setting, next, &action.text, Weights::Target, seed.label("next_value")).await?;
+        let (text, q) = (action.text.clone(), judged.value);
+        made.generations.push(action);
+        record(&mut made, replayed, PredictionUse::Bootstrap, 0, &text, judged.said);
+        let Some(q) = q else { return Ok(made) };
+        value += q;
+    }
+    let bin = bin(setting.spec, value, &seed);
+    let template = template(setting)?;
+    let prompt = template
+        .render(replayed.state(), Some(&transition.action), &serde_json::json!({}))
+        .map_err(Fault::fail)?;
+    let encoder = setting.cast.encoder;
+    made.examples.push(TrainingExample {
+        id: ExampleId::new(),
+        ordinal: 0,
+        transition_id: Some(transition.id),
+        objective: Objective::Critic,
+        source: ExampleSource::Target,
+        prompt_hash: template.hash().to_owned(),
+        prompt_tokens: signed(encoder.encode(&prompt).map_err(Fault::fail)?),
+        completion_tokens: signed(
+            encoder.completion(&prompt, &bin.to_string()).map_err(Fault::fail)?,
+        ),
+        weight: setting.spec.critic_weight * replayed.importance,
+        loss: None,
+    });
+    Ok(made)
+}
+
+/// A value's bin, rounded up with the probability that keeps its mean.
+fn bin(spec: &ScalarSpec, value: f64, seed: &SeedPath) -> u32 {
+    let last = f64::from(spec.bins - 1);
+    let exact = ((value - spec.lowest) / (spec.highest - spec.lowest)).clamp(0.0, 1.0) * last;
+    let chance: f64 = seed.label("bin").rng().random();
+    (exact.floor() + f64::from(u8::from(chance < exact.fract()))) as u32
+}
+
+/// The policy says again what it did.
+fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    if setting.environment.parse_action(&replayed.transition.action).is_some() {
+        let tokens = replayed.action_tokens.iter().map(|t| t.cast_signed()).collect();
+        made.examples.push(policy_example(setting, replayed, tokens, ExampleSource::Action, 1.0)?);
+    }
+    Ok(made)
+}
+
+/// Several actions of the policy, each weighed by its value.
+async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
+    let seed = setting.seed.index(replayed.position);
+    let (state, spec) = (replayed.state(), setting.spec);
+    let sampling = SamplingSpec {
+        temperature: setting.rollout.temperature,
+        max_tokens: setting.rollout.max_tokens,
+    };
+    let actions = try_join_all((0..spec.candidates).map(|i| {
+        let seed = seed.label("candidate").index(u64::from(i));
+        act(setting, state, Weights::Online, sampling, seed)
+    }))
+    .await?;
+    let judged = try_join_all((0..).zip(&actions).map(|(i, action)| {
+        judge(setting, state, &action.text, Weights::Online, seed.label("value").index(i))
+    }))
+    .await?;
+    let mut made = Annotations::default();
+    let mut valued = Vec::new();
+    for ((ordinal, action), judged) in (0..).zip(&actions).zip(judged) {
+        let readable = setting.environment.parse_action(&action.text).is_some();
+        if let Some(value) = judged.value.filter(|_| readable) {
+            valued.push((action, value));
+        }
+        record(&mut made, replayed, PredictionUse::Critique, ordinal, &action.text, judged.said);
+    }
+    let highest = valued.iter().map(|(_, v)| *v).fold(f64::MIN, f64::max);
+    let weigh = |value: f64| ((value - highest) / f64::from(spec.temperature)).exp();
+    let total: f64 = valued.iter().map(|(_, v)| weigh(*v)).sum();
+    for (action, value) in &valued {
+        let share = (weigh(*value) / total) as f32;
+        let tokens = action.token_ids.clone();
+        let source = ExampleSource::Candidate;
+        made.examples.push(policy_example(setting, replayed, tokens, source, share)?);
+    }
+    made.generations.extend(actions);
+    Ok(made)
+}
+
+/// What the critic said of an action.
+struct Judged {
+    /// Mean of the values that could be read.
+    value: Option<f64>,
+    said: Vec<Generation>,
+}
+
+async fn judge(
+    setting: &Setting<'_>,
+    state: &[Message],
+    action: &str,
+    weights: Weights,
+    seed: SeedPath,
+) -> Result<Judged, Fault> {
+    let template = template(setting)?;
+    let messages =
+        template.render(state, Some(action), &serde_json::json!({})).map_err(Fault::fail)?;
+    let sampling = SamplingSpec { temperature: 1.0, max_tokens: VALUE_TOKENS };
+    let said = try_join_all((0..setting.spec.values).map(|i| {
+        setting.cast.speak(Line {
+            role: Role::Value,
+            template,
+            messages: &messages,
+            weights,
+            sampling,
+            seed: seed.index(u64::from(i)),
+        })
+    }))
+    .await?;
+    let spec = setting.spec;
+    let step = (spec.highest - spec.lowest) / f64::from(spec.bins - 1);
+    let values: Vec<f64> = said
+        .iter()
+        .filter(|g| g.finish_reason == FinishReason::Stop)
+        .filter_map(|g| g.text.parse::<u32>().ok().filter(|bin| *bin < spec.bins))
+        .map(|bin| f64::from(bin).mul_add(step, spec.lowest))
+        .collect();
+    let value = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    Ok(Judged { value, said })
+}
+
+async fn act(
+    setting: &Setting<'_>,
+    state: &[Message],
+    weights: Weights,
+    sampling: SamplingSpec,
+    seed: SeedPath,
+) -> Result<Generation, Fault> {
+    let template = setting.cast.prompts.policy();
+    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let role = Role::Policy;
+    setting.cast.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
+}
+
+fn template<'a>(setting: &Setting<'a>) -> Result<&'a Template, Fault> {
+    let prompts = setting.cast.prompts;
+    let missing = || Fault::Fail(format!("prompt set {} has no value.md", prompts.name()));
+    prompts.value().ok_or_else(missing)
+}
+
+/// Keeps what the critic said: the values of the i-th action are stored as round i.
+fn record(
+    made: &mut Annotations,
+    replayed: &Replayed,
+    purpose: PredictionUse,
+    round: i32,
+    action: &str,
+    said: Vec<Generation>,
+) {
+    made.predictions.extend((0..).zip(&said).map(|(ordinal, generation)| Prediction {
+        id: PredictionId::new(),
+        transition_id: replayed.transition.id,
+        purpose,
+        round,
+        ordinal,
+        action: action.to_owned(),
+        generation_id: generation.id,
+        text: generation.text.clone(),
+    }));
+    made.generations.extend(said);
+}
+
+fn policy_example(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    completion_tokens: Vec<i32>,
+    source: ExampleSource,
+    share: f32,
+) -> Result<TrainingExample, Fault> {
+    let template = setting.cast.prompts.policy();
+    let prompt =
+        template.render(replayed.state(), None, &serde_json::json!({})).map_err(Fault::fail)?;
+    Ok(TrainingExample {
+        id: ExampleId::new(),
+        ordinal: 0,
+        transition_id: Some(replayed.transition.id),
+        objective: Objective::Policy,
+        source,
+        prompt_hash: template.hash().to_owned(),
+        prompt_tokens: signed(setting.cast.encoder.encode(&prompt).map_err(Fault::fail)?),
+        completion_tokens,
+        weight: setting.spec.policy_weight * share,
+        loss: None,
+    })
+}
+
+fn signed(tokens: Vec<u32>) -> Vec<i32> {
+    tokens.into_iter().map(u32::cast_signed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bin;
+    use crate::domain::{seed::SeedPath, spec::ScalarSpec};
+
+    #[test]
+    fn a_bin_keeps_the_mean_of_its_value() {
+        let spec = ScalarSpec { bins: 5, lowest: -1.0, highest: 1.0, ..ScalarSpec::default() };
+        let mean = |value: f64| {
+            let bins = (0..4000).map(|i| bin(&spec, value, &SeedPath::root(1).index(i)));
+            bins.map(|b| f64::from(b) * 0.5 - 1.0).sum::<f64>() / 4000.0
+        };
+        for value in [-1.0, -0.3, 0.1, 0.9, 1.0] {
+            assert!((mean(value) - value).abs() < 0.02, "{value}: {}", mean(value));
+        }
+        assert!((mean(7.0) - 1.0).abs() < 1e-9);
+    }
+}

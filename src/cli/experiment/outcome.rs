@@ -1,0 +1,186 @@
+//! What one run came to, from its metrics.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::plan::Planned;
+use crate::{
+    cli::{Failure, client::Api},
+    domain::{job::JobStatus, metric::names},
+};
+
+/// What success is drawn against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Axis {
+    EnvSteps,
+    OptimizerSteps,
+    Tokens,
+}
+
+impl Axis {
+    pub const ALL: &[Self] = &[Self::EnvSteps, Self::OptimizerSteps, Self::Tokens];
+
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::EnvSteps => "env-steps",
+            Self::OptimizerSteps => "optimizer-steps",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::EnvSteps => "environment steps",
+            Self::OptimizerSteps => "optimizer steps",
+            Self::Tokens => "tokens generated and trained on, prompts included",
+        }
+    }
+}
+
+/// An evaluation, and what had been used up to it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Point {
+    pub iteration: i64,
+    pub env_steps: f64,
+    pub optimizer_steps: f64,
+    pub tokens: f64,
+    pub success: f64,
+}
+
+impl Point {
+    pub const fn at(&self, axis: Axis) -> f64 {
+        match axis {
+            Axis::EnvSteps => self.env_steps,
+            Axis::OptimizerSteps => self.optimizer_steps,
+            Axis::Tokens => self.tokens,
+        }
+    }
+}
+
+/// One finished run.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Run {
+    pub arm: String,
+    pub seed: u64,
+    pub job: String,
+    pub status: JobStatus,
+    pub error: Option<String>,
+    /// Evaluations at the quoted temperature, in order.
+    pub curve: Vec<Point>,
+    /// The last evaluation, by temperature.
+    pub after: BTreeMap<String, f64>,
+    pub seconds: f64,
+}
+
+impl Run {
+    /// Reads what a finished job left.
+    pub async fn read(api: &Api, planned: &Planned, view: &Value) -> Result<Self, Failure> {
+        let id = view["id"].as_str().unwrap_or_default();
+        let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
+        let empty = Vec::new();
+        let series = metrics["data"].as_array().unwrap_or(&empty);
+        let quoted = view["spec"]["evaluation"]["temperature"].as_f64();
+        let value = |m: &Value| m["value"].as_f64().unwrap_or(f64::NAN);
+        let sum_until = |names: &[&str], iteration: i64| -> f64 {
+            let wanted = |m: &&Value| {
+                m["iteration"].as_i64().is_some_and(|i| i <= iteration)
+                    && m["name"].as_str().is_some_and(|name| names.contains(&name))
+            };
+            series.iter().filter(wanted).map(value).sum()
+        };
+        let evaluations = || series.iter().filter(|m| m["name"] == names::EVAL_SUCCESS);
+        let mut curve: Vec<Point> = evaluations()
+            .filter(|m| m["temperature"].as_f64() == quoted)
+            .map(|m| {
+                let iteration = m["iteration"].as_i64().unwrap_or(0);
+                let tokens = [names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS];
+                let env_steps = series.iter().find(|m| {
+                    m["name"] == names::ENV_STEPS && m["iteration"].as_i64() == Some(iteration)
+                });
+                Point {
+                    iteration,
+                    env_steps: env_steps.map_or(0.0, value),
+                    optimizer_steps: sum_until(&[names::OPTIMIZER_STEPS], iteration),
+                    tokens: sum_until(&tokens, iteration),
+                    success: value(m),
+                }
+            })
+            .collect();
+        curve.sort_by_key(|point| point.iteration);
+        let last = curve.last().map(|point| point.iteration);
+        let after = evaluations()
+            .filter(|m| m["iteration"].as_i64() == last)
+            .map(|m| (m["temperature"].to_string(), value(m)))
+            .collect();
+        Ok(Self {
+            arm: planned.arm.clone(),
+            seed: planned.seed,
+            job: id.to_owned(),
+            status: serde_json::from_value(view["status"].clone())?,
+            error: view["error"].as_str().map(ToOwned::to_owned),
+            curve,
+            after,
+            seconds: sum_until(&[names::ITERATION_SECONDS], i64::MAX),
+        })
+    }
+
+    /// Success at the last evaluation, at the quoted temperature.
+    pub fn success(&self) -> Option<f64> {
+        (self.status == JobStatus::Succeeded).then(|| self.curve.last().map(|p| p.success))?
+    }
+
+    /// Environment steps until a success rate, linear between evaluations; none if it was not reached.
+    pub fn env_steps_until(&self, rate: f64) -> Option<f64> {
+        let first = self.curve.iter().position(|point| point.success >= rate)?;
+        let reached = &self.curve[first];
+        let Some(before) = first.checked_sub(1).map(|i| &self.curve[i]) else {
+            return Some(reached.env_steps);
+        };
+        let share = (rate - before.success) / (reached.success - before.success);
+        Some(before.env_steps + share * (reached.env_steps - before.env_steps))
+    }
+
+    /// One line for the terminal.
+    pub fn line(&self) -> String {
+        let Self { arm, seed, status, .. } = self;
+        let success = self.success().map_or_else(
+            || self.error.clone().unwrap_or_else(|| status.to_string()),
+            |v| format!("{:.1} %", 100.0 * v),
+        );
+        let env_steps = self.curve.last().map_or(0.0, |point| point.env_steps);
+        format!(
+            "{arm:28} seed {seed}  {success:>8}  {env_steps:>7} environment steps  {:.0} s",
+            self.seconds
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JobStatus, Point, Run};
+
+    #[test]
+    fn a_rate_is_reached_between_two_evaluations() {
+        let point = |env_steps: f64, success: f64| Point {
+            iteration: 0,
+            env_steps,
+            optimizer_steps: 0.0,
+            tokens: 0.0,
+            success,
+        };
+        let run = Run {
+            arm: "x".into(),
+            seed: 0,
+            job: String::new(),
+            status: JobStatus::Succeeded,
+            error: None,
+            curve: vec![point(0.0, 0.0), point(1000.0, 0.4), point(2000.0, 0.6)],
+            after: std::collections::BTreeMap::new(),
+            seconds: 0.0,
+        };
+        assert_eq!(run.env_steps_until(0.5).map(f64::round), Some(1500.0));
+        assert_eq!(run.env_steps_until(0.7), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! The table: a row per arm.
+
+use std::fmt::Write;
+
+use super::{
+    outcome::Run,
+    plan::Experiment,
+    statistics::{Summary, summary},
+};
+
+/// Markdown, in the order of the arms.
+pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
+    let mut text = String::from(
+        "| arm | seeds | success (T of the spec) | 95 % interval | spread | each seed | other temperatures | \
+         env steps | optimizer steps | env steps to 50 % |\n\
+         |---|--:|--:|--:|--:|---|---|--:|--:|--:|\n",
+    );
+    let first = experiment.arms.first().and_then(|arm| steps_to_half(&of(runs, &arm.name)));
+    for arm in &experiment.arms {
+        let mut runs = of(runs, &arm.name);
+        runs.sort_by_key(|run| run.seed);
+        let success: Vec<f64> = runs.iter().filter_map(|run| run.success()).collect();
+        let mut each: Vec<String> = success.iter().map(|v| format!("{:.1}", 100.0 * v)).collect();
+        let failed = runs.len() - success.len();
+        if failed > 0 {
+            each.push(format!("{failed} failed"));
+        }
+        let of_last = |value: fn(&super::outcome::Point) -> f64| {
+            let values: Vec<f64> = runs.iter().filter_map(|r| r.curve.last().map(value)).collect();
+            summary(&values).map_or("–".into(), |s| format!("{:.0}", s.mean))
+        };
+        let found = summary(&success);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            arm.title,
+            success.len(),
+            found.map_or("–".into(), |s| format!("{:.1} %", 100.0 * s.mean)),
+            found.and_then(interval).unwrap_or_else(|| "–".into()),
+            found.map_or("–".into(), |s| format!("{:.1}", 100.0 * s.deviation)),
+            each.join(", "),
+            other_temperatures(&runs),
+            of_last(|point| point.env_steps),
+            of_last(|point| point.optimizer_steps),
+            half(&runs, first),
+        );
+    }
+    text
+}
+
+fn of<'a>(runs: &'a [Run], arm: &str) -> Vec<&'a Run> {
+    runs.iter().filter(|run| run.arm == arm).collect()
+}
+
+fn interval(found: Summary) -> Option<String> {
+    let margin = found.margin?;
+    let percent = |v: f64| 100.0 * v.clamp(0.0, 1.0);
+    Some(format!("{:.1} – {:.1} %", percent(found.mean - margin), percent(found.mean + margin)))
+}
+
+/// Mean environment steps until half of the episodes succeed; none unless every run got there.
+fn steps_to_half(runs: &[&Run]) -> Option<f64> {
+    let reached: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_until(0.5)).collect();
+    summary(&reached?).map(|s| s.mean)
+}
+
+fn half(runs: &[&Run], first: Option<f64>) -> String {
+    let reached = runs.iter().filter(|run| run.env_steps_until(0.5).is_some()).count();
+    if reached == 0 {
+        return "never".into();
+    }
+    match (steps_to_half(runs), first) {
+        (Some(mean), Some(first)) => format!("{mean:.0} ({:.2} ×)", mean / first),
+        (Some(mean), None) => format!("{mean:.0}"),
+        (None, _) => format!("reached by {reached} of {}", runs.len()),
+    }
+}
+
+/// Means at the temperatures that success is not quoted at.
+fn other_temperatures(runs: &[&Run]) -> String {
+    let Some(first) = runs.first() else { return "–".into() };
+    let quoted = first.curve.last().map(|point| point.success);
+    let means: Vec<String> = first
+        .after
+        .iter()
+        .filter(|(_, value)| Some(**value) != quoted)
+        .filter_map(|(temperature, _)| {
+            let values: Vec<f64> =
+                runs.iter().filter_map(|run| run.after.get(temperature).copied()).collect();
+            Some(format!("{temperature}: {:.1} %", 100.0 * summary(&values)?.mean))
+        })
+        .collect();
+    if means.is_empty() { "–".into() } else { means.join(", ") }
+}

@@ -1,0 +1,192 @@
+//! What is learnt from what.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    baselines::{ReactSpec, RejectionSpec, ScalarSpec},
+    replay::ReplaySpec,
+    roles::{RoleSampling, RoleWeights},
+};
+
+/// What is learnt from what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AlgorithmSpec {
+    /// Natural Language Actor-Critic.
+    Nlac(#[garde(dive)] NlacSpec),
+    /// Rejection fine-tuning: imitate one's own successes.
+    RejectionFineTuning(#[garde(dive)] RejectionSpec),
+    /// An actor-critic whose critic says a number.
+    ScalarCritic(#[garde(dive)] ScalarSpec),
+    /// The prompt alone: evaluated once, never trained.
+    React(#[garde(dive)] ReactSpec),
+}
+
+impl AlgorithmSpec {
+    /// Something is learnt.
+    #[must_use]
+    pub const fn trains(&self) -> bool {
+        !matches!(self, Self::React(_))
+    }
+
+    /// Which transitions are replayed, where they are.
+    #[must_use]
+    pub const fn replay(&self) -> Option<&ReplaySpec> {
+        match self {
+            Self::Nlac(spec) => Some(&spec.replay),
+            Self::ScalarCritic(spec) => Some(&spec.replay),
+            Self::RejectionFineTuning(_) | Self::React(_) => None,
+        }
+    }
+
+    /// How the target weights follow; those that nobody asks are the online weights.
+    #[must_use]
+    pub const fn target(&self) -> TargetUpdate {
+        match self {
+            Self::Nlac(spec) => spec.target,
+            Self::ScalarCritic(spec) => spec.target,
+            Self::RejectionFineTuning(_) | Self::React(_) => TargetUpdate::Copy { every: 1 },
+        }
+    }
+}
+
+/// Settings of Natural Language Actor-Critic (arXiv 2512.04601).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct NlacSpec {
+    /// k: futures that the evaluator reads.
+    #[garde(range(min = 1, max = 16))]
+    #[schema(minimum = 1, maximum = 16)]
+    pub futures: u32,
+    /// m: refinement rounds; a Yes ends them early.
+    #[garde(range(max = 8))]
+    #[schema(maximum = 8)]
+    pub rounds: u32,
+    /// What is distilled when the first verdict is Yes.
+    #[garde(skip)]
+    pub on_yes: OnYes,
+    /// Iterations in which only the critic learns, while the policy rehearses its own actions.
+    #[garde(range(max = 10_000))]
+    #[schema(maximum = 10_000)]
+    pub warmup_iterations: u32,
+    /// Weight of L1 (the critic's loss).
+    #[garde(range(min = 0.0, max = 100.0))]
+    #[schema(minimum = 0.0, maximum = 100.0)]
+    pub critic_weight: f32,
+    /// Weight of L2 (the policy's loss).
+    #[garde(range(min = 0.0, max = 100.0))]
+    #[schema(minimum = 0.0, maximum = 100.0)]
+    pub policy_weight: f32,
+    /// How the target weights follow.
+    #[garde(dive)]
+    pub target: TargetUpdate,
+    /// Rewrite the reasoning of every target so that it cites nothing that only hindsight knows
+    /// (for models that reason; the prompt set needs a `corrector`).
+    #[garde(skip)]
+    pub correct_reasoning: bool,
+    /// Which weights play which part.
+    #[garde(skip)]
+    pub weights: RoleWeights,
+    /// How each part is sampled.
+    #[garde(dive)]
+    pub sampling: RoleSampling,
+    /// Which transitions are replayed.
+    #[garde(dive)]
+    pub replay: ReplaySpec,
+    /// A part of the method switched off, to show what it does.
+    #[garde(dive)]
+    pub ablation: Ablation,
+}
+
+/// What is distilled when no round changed the action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnYes {
+    /// The action itself: the policy is told to go on like that.
+    DistillOriginal,
+    /// Nothing.
+    Skip,
+}
+
+/// How the target weights follow the online weights, at each publication.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TargetUpdate {
+    /// target ← (1 − τ) target + τ online.
+    MovingAverage {
+        /// τ.
+        #[garde(range(min = 0.0, max = 1.0))]
+        #[schema(minimum = 0.0, maximum = 1.0)]
+        rate: f32,
+    },
+    /// target ← online at every so many publications, and nothing in between. 1 has no lag.
+    Copy {
+        /// Publications.
+        #[garde(range(min = 1, max = 10_000))]
+        #[schema(minimum = 1, maximum = 10_000)]
+        every: u32,
+    },
+}
+
+impl TargetUpdate {
+    /// τ at a version.
+    #[must_use]
+    pub const fn rate(self, version: u32) -> f32 {
+        match self {
+            Self::MovingAverage { rate } => rate,
+            Self::Copy { every } if version.is_multiple_of(every) => 1.0,
+            Self::Copy { .. } => 0.0,
+        }
+    }
+}
+
+impl Default for TargetUpdate {
+    fn default() -> Self {
+        Self::MovingAverage { rate: 0.9 }
+    }
+}
+
+/// A part of the method switched off or replaced, to show what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(rename_all = "snake_case")]
+pub enum Ablation {
+    /// The whole method.
+    None,
+    /// The successor model is never trained.
+    UntrainedCritic,
+    /// Each transition is refined by another one's critique.
+    ShuffledCritiques,
+    /// Targets come from endings alone: nothing is bootstrapped.
+    TerminalTargets,
+    /// Self-Distillation: the evaluator reads `futures` real rollouts from the state instead of
+    /// predictions; there is no successor model.
+    RawRollouts,
+    /// NLQL: the best of several actions by the language critic is distilled; nothing is refined.
+    BestOfActions {
+        /// Actions that are sampled in each state.
+        #[garde(range(min = 1, max = 16))]
+        #[schema(minimum = 1, maximum = 16)]
+        candidates: u32,
+    },
+}
+
+impl Default for NlacSpec {
+    fn default() -> Self {
+        Self {
+            futures: 1,
+            rounds: 1,
+            on_yes: OnYes::DistillOriginal,
+            warmup_iterations: 2,
+            critic_weight: 1.0,
+            policy_weight: 1.0,
+            target: TargetUpdate::default(),
+            correct_reasoning: false,
+            weights: RoleWeights::default(),
+            sampling: RoleSampling::default(),
+            replay: ReplaySpec::default(),
+            ablation: Ablation::None,
+        }
+    }
+}

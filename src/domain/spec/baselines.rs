@@ -1,0 +1,110 @@
+//! The baselines, on the same machinery.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{algorithm::TargetUpdate, replay::ReplaySpec, roles::SamplingSpec};
+
+/// Settings of rejection fine-tuning (algorithms: §3.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct RejectionSpec {
+    /// Newest successful episodes that are imitated.
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub keep_episodes: u32,
+    /// Most steps of them per iteration.
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub batch: u32,
+}
+
+/// Settings of the scalar critic (NLAC's ablation: a number instead of a text). The critic says one of
+/// `bins` evenly spaced values of the return; the policy learns from several actions by their values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScalarSpec {
+    /// Values that the critic can say: 0, 1 … `bins - 1`.
+    #[garde(range(min = 2, max = 9))]
+    #[schema(minimum = 2, maximum = 9)]
+    pub bins: u32,
+    /// The return that bin 0 stands for.
+    #[garde(range(min = -1e6, max = 1e6))]
+    pub lowest: f64,
+    /// The return that the last bin stands for.
+    #[garde(range(min = -1e6, max = 1e6), custom(above(&self.lowest)))]
+    pub highest: f64,
+    /// Actions that are sampled and valued in each state.
+    #[garde(range(min = 1, max = 16))]
+    #[schema(minimum = 1, maximum = 16)]
+    pub candidates: u32,
+    /// Values that are sampled and averaged for each action.
+    #[garde(range(min = 1, max = 16))]
+    #[schema(minimum = 1, maximum = 16)]
+    pub values: u32,
+    /// α: the policy learns action i in proportion to `exp(Q_i / α)`.
+    #[garde(range(min = 1e-3, max = 100.0))]
+    #[schema(minimum = 0.001, maximum = 100.0)]
+    pub temperature: f32,
+    /// Iterations in which only the critic learns, while the policy rehearses its own actions.
+    #[garde(range(max = 10_000))]
+    #[schema(maximum = 10_000)]
+    pub warmup_iterations: u32,
+    /// Weight of the critic's loss.
+    #[garde(range(min = 0.0, max = 100.0))]
+    #[schema(minimum = 0.0, maximum = 100.0)]
+    pub critic_weight: f32,
+    /// Weight of the policy's loss.
+    #[garde(range(min = 0.0, max = 100.0))]
+    #[schema(minimum = 0.0, maximum = 100.0)]
+    pub policy_weight: f32,
+    /// How the target weights follow.
+    #[garde(dive)]
+    pub target: TargetUpdate,
+    /// How the policy's actions are sampled, inside targets and to be valued.
+    #[garde(dive)]
+    pub action: SamplingSpec,
+    /// Which transitions are replayed.
+    #[garde(dive)]
+    pub replay: ReplaySpec,
+}
+
+fn above(lowest: &f64) -> impl FnOnce(&f64, &()) -> garde::Result + '_ {
+    move |highest, ()| {
+        if highest > lowest {
+            return Ok(());
+        }
+        Err(garde::Error::new("must be greater than lowest"))
+    }
+}
+
+/// ReAct: the prompt alone, nothing is trained.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReactSpec {}
+
+impl Default for RejectionSpec {
+    fn default() -> Self {
+        Self { keep_episodes: 200, batch: 256 }
+    }
+}
+
+impl Default for ScalarSpec {
+    fn default() -> Self {
+        Self {
+            bins: 9,
+            lowest: 0.0,
+            highest: 1.0,
+            candidates: 4,
+            values: 4,
+            temperature: 0.1,
+            warmup_iterations: 2,
+            critic_weight: 1.0,
+            policy_weight: 1.0,
+            target: TargetUpdate::default(),
+            action: SamplingSpec { temperature: 1.0, max_tokens: 256 },
+            replay: ReplaySpec::default(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which transitions are replayed.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Which transitions are replayed (algorithms: NLAC §1.4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplaySpec {
+    /// Transitions annotated per iteration.
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub batch: u32,
+    /// Transitions kept; the oldest leave first.
+    #[garde(range(min = 1, max = 100_000_000))]
+    #[schema(minimum = 1, maximum = 100_000_000)]
+    pub capacity: u32,
+    /// Exponent on the critic's loss; 0 is uniform.
+    #[garde(range(min = 0.0, max = 4.0))]
+    #[schema(minimum = 0.0, maximum = 4.0)]
+    pub priority_exponent: f32,
+    /// Share of the batch drawn uniformly.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub uniform_share: f32,
+    /// Least share of the batch that ends an episode.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub terminal_share: f32,
+    /// Exponent β of the importance weights on L1 at the first iteration; 0 leaves the loss as it is.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub importance_start: f32,
+    /// The same at the last iteration; in between it changes linearly.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub importance_end: f32,
+    /// Added to the loss of a transition whose last verdict was No, in units of the mean loss, so that
+    /// replay also favours what the policy does badly.
+    #[garde(range(min = 0.0, max = 100.0))]
+    #[schema(minimum = 0.0, maximum = 100.0)]
+    pub refused_bonus: f32,
+    /// Oldest transitions that are drawn, in policy versions; without it age does not matter.
+    #[garde(inner(range(min = 1, max = 100_000)))]
+    #[schema(minimum = 1, maximum = 100_000)]
+    pub max_staleness: Option<u32>,
+}
+
+impl Default for ReplaySpec {
+    fn default() -> Self {
+        Self {
+            batch: 256,
+            capacity: 100_000,
+            priority_exponent: 0.6,
+            uniform_share: 0.1,
+            terminal_share: 0.45,
+            importance_start: 0.0,
+            importance_end: 0.0,
+            refused_bonus: 0.0,
+            max_staleness: None,
+        }
+    }
+}

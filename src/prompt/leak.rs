@@ -1,0 +1,105 @@
+//! Whether a reasoning cites what only hindsight knows (algorithms sheet §1.5). The conclusion of a
+//! target may name the outcome: that is what is learnt. The reasoning before it may only conjecture.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use regex::Regex;
+
+/// Words in a row that nobody writes by chance.
+const SPAN: usize = 5;
+
+/// Phrases that only somebody writes who was shown the outcome.
+const CONFESSIONS: [&str; 7] = [
+    "as shown in the rollout",
+    "the actual next state",
+    "given the predicted future",
+    "as we now know",
+    "what really happened",
+    "in hindsight",
+    "the given outcome",
+];
+
+/// Somebody else is said to have done something.
+static TOLD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(?:user|customer|environment|oracle|assistant|tool|system|other side)\s+(?:has\s+|then\s+)?(?:answered|replied|responded|said|confirmed|refused|rejected|accepted|returned|told)\b",
+    )
+    .ok()
+});
+
+/// A clause that only supposes.
+const SUPPOSING: [&str; 11] = [
+    "if",
+    "when",
+    "whenever",
+    "suppose",
+    "supposing",
+    "unless",
+    "would",
+    "might",
+    "may",
+    "could",
+    "should",
+];
+
+/// What of `revealed` the reasoning tells as a fact although `known` does not hold it; none if nothing.
+pub(super) fn find(reasoning: &str, known: &str, revealed: &str) -> Option<String> {
+    let lower = reasoning.to_lowercase();
+    if let Some(phrase) = CONFESSIONS.iter().find(|phrase| lower.contains(**phrase)) {
+        return Some((*phrase).to_owned());
+    }
+    let (said, known, revealed) = (words(reasoning), words(known), words(revealed));
+    let spans = |words: &[String]| -> HashSet<String> {
+        words.windows(SPAN).map(|span| span.join(" ")).collect()
+    };
+    let (known_spans, revealed_spans) = (spans(&known), spans(&revealed));
+    let quoted = said
+        .windows(SPAN)
+        .map(|span| span.join(" "))
+        .find(|span| revealed_spans.contains(span) && !known_spans.contains(span));
+    if quoted.is_some() {
+        return quoted;
+    }
+    let news: HashSet<_> = revealed.iter().filter(|word| !known.contains(word)).collect();
+    reasoning.split(['.', ';', '!', '?', '\n']).find_map(|clause| {
+        let told = TOLD.as_ref()?.find(clause)?;
+        let before = words(&clause[..told.start()]);
+        let supposes = before.iter().any(|word| SUPPOSING.contains(&word.as_str()));
+        let tells = words(&clause[told.end()..]).iter().any(|word| news.contains(word));
+        (tells && !supposes).then(|| clause.trim().to_owned())
+    })
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    const KNOWN: &str = "I am thinking of an object. Is it alive? The user said it is small.";
+
+    #[test]
+    fn a_fact_leaks_and_a_conjecture_does_not() {
+        let leak = |text: &str| find(text, KNOWN, "Yes. Questions left: 7.").is_some();
+        assert!(leak("The user answered Yes, so the question was a good one."));
+        assert!(leak("Then the user replied: yes."));
+        assert!(!leak("If the user answers Yes, then half of the objects are gone."));
+        assert!(!leak("If the user answered Yes, half of the objects would be gone."));
+        assert!(!leak("The user said it is small, so a mouse is likely."));
+        assert!(leak("In hindsight the question was wasted."));
+    }
+
+    #[test]
+    fn five_words_of_what_came_next_leak_unless_they_were_known() {
+        let next = "the card ending in 4242 has expired last week";
+        assert!(find("Payment fails: the card ending in 4242 will not do.", KNOWN, next).is_some());
+        assert!(find("Payment fails: the card may have expired.", KNOWN, next).is_none());
+        let known = "my card: the card ending in 4242";
+        assert!(find("They pay with the card ending in 4242 again.", known, next).is_none());
+    }
+}

@@ -1,0 +1,196 @@
+//! What an iteration is judged by: texts, shares, episodes and pairs of actions.
+
+use sqlx::{PgConnection, types::Json};
+
+use super::StoreError;
+use crate::domain::{
+    ids::{IterationId, JobId, TransitionId},
+    message::Message,
+};
+
+/// Texts of an iteration's predictions for critiques, in an order without time in it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn predictions(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    most: i64,
+) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- assessment::predictions
+         select g.text from predictions p
+         join generations g on g.id = p.generation_id
+         join replay_draws d on d.iteration_id = p.iteration_id and d.transition_id = p.transition_id
+         where p.iteration_id = $1 and p.purpose = 'critique' and p.round = 0
+         order by d.position, p.ordinal limit $2",
+    )
+    .bind(iteration)
+    .bind(most)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The first iteration of a job that predicted anything for a critique.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn first_predicting(
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<Option<IterationId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- assessment::first_predicting
+         select i.id from iterations i
+         where i.job_id = $1 and exists
+             (select 1 from predictions p where p.iteration_id = i.id and p.purpose = 'critique')
+         order by i.index limit 1",
+    )
+    .bind(job)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Counts of what an iteration made.
+#[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
+#[expect(missing_docs, reason = "counts of what they name")]
+pub struct Counts {
+    pub targets: i64,
+    pub leaked: i64,
+    pub malformed: i64,
+    pub refinements: i64,
+    pub invalid: i64,
+    /// First verdicts on steps of episodes that succeeded.
+    pub judged_success: i64,
+    pub yes_success: i64,
+    /// First verdicts on steps of episodes that failed their task.
+    pub judged_failure: i64,
+    pub yes_failure: i64,
+}
+
+/// Counts what an iteration made.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn counts(conn: &mut PgConnection, iteration: IterationId) -> Result<Counts, StoreError> {
+    Ok(sqlx::query_as(
+        "-- assessment::counts
+         select t.*, r.*, c.* from
+         (select count(*) as targets, count(*) filter (where status = 'leaked') as leaked,
+              count(*) filter (where status in ('misquoted', 'unparseable')) as malformed
+          from targets where iteration_id = $1) t,
+         (select count(*) as refinements, count(*) filter (where not valid) as invalid
+          from refinements where iteration_id = $1) r,
+         (select count(*) filter (where e.success) as judged_success,
+              count(*) filter (where e.success and c.verdict = 'yes') as yes_success,
+              count(*) filter (where not e.success) as judged_failure,
+              count(*) filter (where not e.success and c.verdict = 'yes') as yes_failure
+          from critiques c join transitions t on t.id = c.transition_id
+          join episodes e on e.id = t.episode_id
+          where c.iteration_id = $1 and c.round = 0) c",
+    )
+    .bind(iteration)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// A held-out episode with a known outcome.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct HeldOut {
+    /// The conversation.
+    pub messages: Json<Vec<Message>>,
+    /// Steps taken: the last `2 * turns` messages.
+    pub turns: i32,
+    /// Solved or not.
+    pub success: bool,
+}
+
+/// Held-out episodes of an iteration at a temperature, in their order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn held_out(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    temperature: f32,
+) -> Result<Vec<HeldOut>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- assessment::held_out
+         select messages, turns, success from episodes
+         where iteration_id = $1 and purpose = 'evaluate' and temperature = $2 and success is not null
+         order by ordinal",
+    )
+    .bind(iteration)
+    .bind(temperature)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Transitions whose action an iteration changed into another that the environment can read, with what
+/// the last round made of it, in an order without time in it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn refined(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+) -> Result<Vec<(TransitionId, String)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- assessment::refined
+         select distinct on (d.position) r.transition_id, g.text
+         from refinements r
+         join generations g on g.id = r.generation_id
+         join transitions t on t.id = r.transition_id
+         join replay_draws d on d.iteration_id = r.iteration_id and d.transition_id = r.transition_id
+         where r.iteration_id = $1 and r.valid and r.changed and t.generation_id is not null
+         order by d.position, r.round desc",
+    )
+    .bind(iteration)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Readings of a metric before an iteration, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn past(
+    conn: &mut PgConnection,
+    job: JobId,
+    metric: &str,
+    before: i32,
+) -> Result<Vec<f64>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- assessment::past
+         select value from metrics where job_id = $1 and name = $2 and iteration < $3
+         order by iteration desc limit 1000",
+    )
+    .bind(job)
+    .bind(metric)
+    .bind(before)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The evaluated versions of a job up to an iteration: version and held-out success at a temperature.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn evaluated(
+    conn: &mut PgConnection,
+    job: JobId,
+    temperature: f32,
+    until: i32,
+) -> Result<Vec<(i32, f64)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- assessment::evaluated
+         select iteration, value from metrics
+         where job_id = $1 and name = 'eval.success' and temperature = $2 and iteration <= $3
+         order by iteration",
+    )
+    .bind(job)
+    .bind(temperature)
+    .bind(until)
+    .fetch_all(conn)
+    .await?)
+}

@@ -1,0 +1,334 @@
+//! After an iteration: the critic's health is measured, the guards are read, and what tripped acts.
+
+use rand::seq::SliceRandom;
+use serde_json::json;
+
+use super::{Worker, scene::Scene};
+use crate::{
+    algo::{Replayed, guard as judge, nlac},
+    domain::{
+        annotation::Verdict,
+        episode::{RewardStatus, Transition},
+        event::EventKind,
+        fault::Fault,
+        generation::{Role, Weights},
+        guard::{Guard, GuardAction},
+        ids::{EpisodeId, TransitionId},
+        job::JobStatus,
+        metric::{Metric, names},
+        spec::{AlgorithmSpec, NlacSpec, SamplingSpec},
+        work::Lease,
+    },
+    rollout::Line,
+    store::{StoreError, assessment, events, iterations, jobs, metrics, transitions, work_items},
+};
+
+/// Texts that variety is measured on: as many as small batches have, so that batches compare.
+const TEXTS: i64 = 200;
+
+/// What was measured, by metric, and what the guards read.
+#[derive(Default)]
+struct Assessed {
+    metrics: Vec<(String, f64)>,
+    readings: Vec<(Guard, f64)>,
+}
+
+impl Assessed {
+    fn put(&mut self, name: &str, value: impl Into<Option<f64>>) {
+        self.metrics.extend(value.into().map(|value| (name.to_owned(), value)));
+    }
+
+    fn read(&mut self, guard: Guard, reading: impl Into<Option<f64>>) {
+        self.readings.extend(reading.into().map(|reading| (guard, reading)));
+    }
+}
+
+impl Worker {
+    /// Assesses an iteration with its own adapter.
+    pub(super) async fn assess(&self, lease: &Lease) -> Result<(), Fault> {
+        let scene = self.scene(lease, |iteration| iteration.index).await?;
+        let mut assessed = Assessed::default();
+        self.look_at_annotations(&scene, &mut assessed).await?;
+        self.look_at_evaluation(&scene, &mut assessed).await?;
+        self.act(lease, &scene, assessed).await
+    }
+
+    /// What the iteration made of its batch.
+    async fn look_at_annotations(&self, scene: &Scene, out: &mut Assessed) -> Result<(), Fault> {
+        let mut conn = self.store.acquire().await?;
+        let counts = assessment::counts(&mut conn, scene.iteration.id).await?;
+        let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
+        out.put(names::TARGETS_LEAKED, share(counts.leaked, counts.targets));
+        out.read(Guard::Leakage, share(counts.leaked, counts.targets));
+        out.read(Guard::InvalidRefinements, share(counts.invalid, counts.refinements));
+        let on_success = share(counts.yes_success, counts.judged_success);
+        let on_failure = share(counts.yes_failure, counts.judged_failure);
+        out.put(names::YES_ON_SUCCESS, on_success);
+        out.put(names::YES_ON_FAILURE, on_failure);
+        out.read(
+            Guard::Sycophancy,
+            on_failure.map(|failure| judge::sycophancy(failure, on_success.unwrap_or(failure))),
+        );
+
+        let texts = assessment::predictions(&mut conn, scene.iteration.id, TEXTS).await?;
+        let Some(now) = judge::variety(&texts) else { return Ok(()) };
+        out.put(names::DISTINCT_PAIRS, now.distinct_pairs);
+        out.put(names::DUPLICATES, now.duplicates);
+        out.put(names::PREDICTION_WORDS, now.length);
+        let endless = match scene.prompts.names_ends() {
+            true => {
+                let without = texts.iter().filter(|t| scene.prompts.outcome(t).is_none()).count();
+                Some(without as f64 / texts.len() as f64)
+            }
+            false => None,
+        };
+        out.put(names::PREDICTIONS_ENDLESS, endless);
+        let malformed = share(counts.malformed, counts.targets);
+        out.read(Guard::LazyCritic, endless.into_iter().chain(malformed).reduce(f64::max));
+        let first = assessment::first_predicting(&mut conn, scene.job.id).await?;
+        let Some(first) = first.filter(|first| *first != scene.iteration.id) else { return Ok(()) };
+        let reference = assessment::predictions(&mut conn, first, TEXTS).await?;
+        let reference = judge::variety(&reference);
+        out.read(Guard::Collapse, reference.map(|reference| judge::collapse(&now, &reference)));
+        Ok(())
+    }
+
+    /// What held-out episodes tell; nothing in iterations that played none.
+    async fn look_at_evaluation(&self, scene: &Scene, out: &mut Assessed) -> Result<(), Fault> {
+        let spec = &scene.job.spec;
+        let (quoted, index) = (spec.evaluation.temperature, scene.iteration.index);
+        let mut conn = self.store.acquire().await?;
+        let held_out = assessment::held_out(&mut conn, scene.iteration.id, quoted).await?;
+        let evaluated = assessment::evaluated(&mut conn, scene.job.id, quoted, index).await?;
+        drop(conn);
+        let Some(&(_, success)) = evaluated.last().filter(|(at, _)| *at == index) else {
+            return Ok(());
+        };
+        let best = evaluated.iter().map(|(_, value)| *value).fold(success, f64::max);
+        out.read(Guard::Regression, best - success);
+
+        let steps = held_out_steps(scene, &held_out);
+        let unreadable = steps
+            .iter()
+            .filter(|(step, _)| scene.environment.parse_action(&step.transition.action).is_none())
+            .count();
+        let unreadable = (!steps.is_empty()).then(|| unreadable as f64 / steps.len() as f64);
+        out.put(names::FORMAT_ERRORS, unreadable);
+        let forgotten = self.forgotten(scene).await?;
+        out.put(names::GENERAL_FORGOTTEN, forgotten);
+        out.read(Guard::Forgetting, unreadable.into_iter().chain(forgotten).reduce(f64::max));
+        match &spec.algorithm {
+            AlgorithmSpec::Nlac(nlac) if spec.health.states > 0 => {
+                self.critic_health(scene, nlac, steps, out).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Words of the base model's greedy answers to general prompts that the adapter does not give, 0 to
+    /// 1; none where the prompt set has no general prompts.
+    async fn forgotten(&self, scene: &Scene) -> Result<Option<f64>, Fault> {
+        let general = scene.prompts.general();
+        let cast = scene.cast()?;
+        let sampling =
+            SamplingSpec { temperature: 0.0, max_tokens: scene.job.spec.rehearsal.max_tokens };
+        let cast = &cast;
+        let kept = futures_util::future::try_join_all(general.iter().map(|messages| async move {
+            let answer = |weights| {
+                cast.speak(Line {
+                    role: Role::Policy,
+                    template: scene.prompts.policy(),
+                    messages,
+                    weights,
+                    sampling,
+                    seed: scene.seed("general"),
+                })
+            };
+            let (before, now) = (answer(Weights::Base).await?, answer(Weights::Online).await?);
+            Ok::<_, Fault>(judge::kept_words(&before.text, &now.text))
+        }))
+        .await?;
+        Ok((!kept.is_empty()).then(|| 1.0 - kept.iter().sum::<f64>() / kept.len() as f64))
+    }
+
+    async fn critic_health(
+        &self,
+        scene: &Scene,
+        spec: &NlacSpec,
+        mut steps: Vec<(Replayed, bool)>,
+        out: &mut Assessed,
+    ) -> Result<(), Fault> {
+        let health = &scene.job.spec.health;
+        let (seed, most) = (scene.seed("health"), health.states as usize);
+        steps.shuffle(&mut seed.label("held_out").rng());
+        steps.truncate(most);
+        let cast = scene.cast()?;
+        let setting = nlac::Setting {
+            cast: &cast,
+            environment: &*scene.environment,
+            rollout: &scene.job.spec.rollout,
+            spec,
+            iteration: scene.index(),
+            seed: seed.clone(),
+        };
+        let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
+        let scored: Vec<_> = foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
+        out.put(names::OUTCOME_AUC, judge::auc(&scored));
+        out.put(names::OUTCOME_STATES, scored.len() as f64);
+        let yes = |success: bool| {
+            let of: Vec<_> = foreseen.iter().filter(|f| f.success == success).collect();
+            let yes = of.iter().filter(|f| f.verdict == Verdict::Yes).count();
+            (!of.is_empty()).then(|| yes as f64 / of.len() as f64)
+        };
+        out.put(names::HELD_OUT_YES_ON_SUCCESS, yes(true));
+        out.put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
+
+        let pairs = self.pairs(scene, most).await?;
+        let gains = nlac::gains(&setting, &pairs).await?;
+        if let Some((mean, error)) = mean_and_error(&gains) {
+            out.put(names::REFINER_GAIN, mean);
+            out.put(names::REFINER_GAIN_ERROR, error);
+            out.put(names::REFINER_PAIRS, gains.len() as f64);
+        }
+        Ok(())
+    }
+
+    /// Some of the actions that the iteration refined, with their refinements.
+    async fn pairs(&self, scene: &Scene, most: usize) -> Result<Vec<(Replayed, String)>, Fault> {
+        let mut conn = self.store.acquire().await?;
+        let mut refined = assessment::refined(&mut conn, scene.iteration.id).await?;
+        refined.shuffle(&mut scene.seed("health").label("pairs").rng());
+        refined.truncate(most);
+        let ids: Vec<_> = refined.iter().map(|(id, _)| *id).collect();
+        let loaded = transitions::load(&mut conn, &ids).await?;
+        Ok((0..)
+            .zip(loaded.into_iter().zip(refined))
+            .map(|(position, (loaded, (_, action)))| {
+                (
+                    Replayed::new(
+                        loaded.transition,
+                        loaded.messages,
+                        loaded.action_tokens,
+                        loaded.episode_seed,
+                        position,
+                    ),
+                    action,
+                )
+            })
+            .collect())
+    }
+
+    /// Writes what was measured; what tripped acts in the same transaction.
+    async fn act(&self, lease: &Lease, scene: &Scene, assessed: Assessed) -> Result<(), Fault> {
+        let (job, index) = (&scene.job, scene.iteration.index);
+        let mut tx = self.store.begin().await?;
+        work_items::hold(&mut tx, lease).await?;
+        let mut past = Vec::new();
+        for (guard, _) in &assessed.readings {
+            past.push((*guard, assessment::past(&mut tx, job.id, &guard.metric(), index).await?));
+        }
+        let of = |guard: Guard| -> Vec<f64> {
+            past.iter().find(|(g, _)| *g == guard).map(|(_, p)| p.clone()).unwrap_or_default()
+        };
+        let tripped = judge::tripped(&job.spec.guards, &assessed.readings, of);
+        let readings = assessed.readings.iter().map(|(guard, value)| (guard.metric(), *value));
+        let measured: Vec<_> = assessed
+            .metrics
+            .iter()
+            .cloned()
+            .chain(readings)
+            .map(|(name, value)| Metric { name, iteration: index, temperature: None, value })
+            .collect();
+        metrics::put_many(&mut tx, job.id, &measured).await?;
+        for trip in &tripped {
+            let message = format!(
+                "guard {}: {:.2} is above {:.2} in iteration {index}: {}",
+                trip.guard, trip.reading, trip.threshold, trip.action
+            );
+            let data = json!({
+                "guard": trip.guard, "reading": trip.reading, "threshold": trip.threshold,
+                "action": trip.action, "iteration": index,
+            });
+            events::append(&mut tx, job.id, EventKind::GuardTripped, &message, data).await?;
+        }
+        let asked = |action: GuardAction| tripped.iter().any(|trip| trip.action == action);
+        if asked(GuardAction::Stop) {
+            iterations::set_last(&mut tx, scene.iteration.id).await?;
+        } else if asked(GuardAction::RollBack) {
+            self.roll_back(&mut tx, scene).await?;
+        }
+        if asked(GuardAction::Pause) {
+            let from = [JobStatus::Running];
+            if jobs::move_status(&mut tx, job.id, &from, JobStatus::Paused, None).await? {
+                let message =
+                    "a guard paused the job; look at its events, then resume or cancel it";
+                events::append(&mut tx, job.id, EventKind::Paused, message, json!({})).await?;
+            }
+        }
+        work_items::complete(&mut tx, lease).await?;
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
+    }
+
+    /// The next iteration starts from the version with the best evaluation; the newest of equals.
+    async fn roll_back(&self, tx: &mut sqlx::PgConnection, scene: &Scene) -> Result<(), Fault> {
+        let (job, index) = (&scene.job, scene.iteration.index);
+        let quoted = job.spec.evaluation.temperature;
+        let evaluated = assessment::evaluated(tx, job.id, quoted, index).await?;
+        let best = evaluated.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        let Some(&(version, success)) = best.filter(|(version, _)| *version < index) else {
+            return Ok(());
+        };
+        iterations::roll_back(tx, scene.iteration.id, version).await?;
+        let message = format!(
+            "the next iteration goes on from version {version}, which solved {:.1} %",
+            100.0 * success
+        );
+        let data = json!({ "iteration": index, "version": version, "success": success });
+        events::append(tx, job.id, EventKind::RolledBack, &message, data).await?;
+        Ok(())
+    }
+}
+
+/// Every step of held-out episodes, with how its episode ended. They are not stored as transitions.
+fn held_out_steps(scene: &Scene, episodes: &[assessment::HeldOut]) -> Vec<(Replayed, bool)> {
+    let mut steps = Vec::new();
+    for episode in episodes {
+        let messages = &episode.messages.0;
+        let turns = usize::try_from(episode.turns).unwrap_or(0);
+        let opening = messages.len().saturating_sub(2 * turns);
+        for (number, turn) in (0..).zip(messages[opening..].chunks_exact(2)) {
+            let state_len = opening + 2 * number;
+            let transition = Transition {
+                id: TransitionId::new(),
+                job_id: scene.job.id,
+                iteration_id: scene.iteration.id,
+                episode_id: EpisodeId::new(),
+                step: i32::try_from(number).unwrap_or(i32::MAX),
+                state_len: i32::try_from(state_len).unwrap_or(i32::MAX),
+                action: turn[0].content.clone(),
+                env_action: None,
+                observation: turn[1].content.clone(),
+                reward: None,
+                reward_status: RewardStatus::Observed,
+                done: number + 1 == turns,
+                truncated: false,
+                generation_id: None,
+            };
+            let position = steps.len() as u64;
+            let step = Replayed::new(transition, messages.clone(), Vec::new(), 0, position);
+            steps.push((step, episode.success));
+        }
+    }
+    steps
+}
+
+/// A mean and its standard error; none for fewer than two values.
+fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some((mean, (squares / (n - 1.0) / n).sqrt()))
+}
