@@ -89,6 +89,13 @@ pub mod names {
     pub const OPTIMIZER_STEPS: &str = "learn.steps";
     /// Wall time of the iteration, seconds.
     pub const ITERATION_SECONDS: &str = "time.iteration";
-    /// Wall time of a phase, seconds: this prefix and the phase's name.
+    /// Wall time of a phase, seconds: this prefix and the phase's name. What waited for something else
+    /// counts.
     pub const PHASE_SECONDS_PREFIX: &str = "time.";
+
+    /// Seconds of a phase in which it was worked on; what `time` has more was idle.
+    #[must_use]
+    pub fn busy(phase: crate::domain::job::Phase) -> String {
+        format!("busy.{phase}")
+    }
 }

@@ -27,7 +27,7 @@ pub async fn spent(
         None
     };
     let env_steps = match budget.env_steps {
-        Some(_) => Some(replay::env_steps(conn, job.id).await?),
+        Some(_) => Some(replay::env_steps(conn, job.id, i32::MAX).await?),
         None => None,
     };
     let counted = [

@@ -2,6 +2,7 @@
 //! time, in any number of processes, and find the same plan.
 
 mod budget;
+mod measure;
 mod phases;
 mod plan;
 

@@ -1,22 +1,24 @@
 //! Moving one job on: when every unit of a phase is done, the next phase's units are planned; when
-//! every phase is done, the next iteration's; when every iteration is done, the job is.
+//! every phase is done, the iteration is. With a pipeline the next iteration collects and annotates
+//! while this one learns, with adapters that lag by a bounded number of versions.
 
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{budget, phases};
+use super::{budget, measure, phases};
 use crate::{
     domain::{
         event::EventKind,
-        ids::IterationId,
-        ids::JobId,
+        guard::GuardAction,
+        ids::{IterationId, JobId},
         job::{Iteration, Job, JobStatus, Phase},
-        metric::{Metric, names},
+        metric::names,
+        spec::JobSpec,
     },
-    store::{StoreError, episodes, events, iterations, jobs, metrics, replay, work_items},
+    store::{StoreError, checkpoints, events, iterations, jobs, metrics, work_items},
 };
 
-/// Moves a job on by at most one phase, under its lock.
+/// Moves a job on as far as it goes, under its lock.
 pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreError> {
     let Some(job) = jobs::lock(conn, id).await? else { return Ok(()) };
     match job.status {
@@ -25,170 +27,189 @@ pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreErro
             events::append(conn, id, EventKind::Started, "the job has started", json!({})).await?;
             begin(conn, &job, 0, -1).await
         }
-        JobStatus::Running => match iterations::latest(conn, id).await? {
-            Some(iteration) => go_on(conn, &job, &iteration).await,
-            None => begin(conn, &job, 0, -1).await,
-        },
+        JobStatus::Running => {
+            while move_on(conn, &job).await? {}
+            Ok(())
+        }
         _ => Ok(()),
     }
 }
 
-/// Begins an iteration that starts from version `base`.
+/// One move of one iteration, or the beginning of the next; false when nothing can move.
+async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError> {
+    let all = iterations::newest(conn, job.id, window(&job.spec)).await?;
+    let Some(newest) = all.last() else {
+        begin(conn, job, 0, -1).await?;
+        return Ok(true);
+    };
+    for (place, iteration) in all.iter().enumerate() {
+        if iteration.phase == Phase::Done {
+            continue;
+        }
+        let tally = work_items::tally(conn, iteration.id, iteration.phase).await?;
+        if tally.failed > 0 {
+            let reason = tally.first_error.unwrap_or_default();
+            let error = format!("{} in iteration {}: {reason}", iteration.phase, iteration.index);
+            fail(conn, job, &error).await?;
+            return Ok(false);
+        }
+        let before = place.checked_sub(1).map(|i| &all[i]);
+        if tally.open == 0 && next_phase(conn, job, before, iteration).await? {
+            return Ok(true);
+        }
+    }
+    let open = all.iter().any(|iteration| iteration.phase != Phase::Done);
+    if newest.last {
+        if !open {
+            let from = [JobStatus::Running];
+            jobs::move_status(conn, job.id, &from, JobStatus::Succeeded, None).await?;
+            let message = format!("the job is done after iteration {}", newest.index);
+            events::append(conn, job.id, EventKind::Succeeded, &message, json!({})).await?;
+        }
+        return Ok(false);
+    }
+    let index = newest.index + 1;
+    let Some(version) = acting(conn, job, newest, index).await? else { return Ok(false) };
+    begin(conn, job, index, version).await?;
+    Ok(true)
+}
+
+/// Iterations that may be under way at once, and the one before them.
+fn window(spec: &JobSpec) -> i64 {
+    i64::from(spec.pipeline.max_staleness) + 2
+}
+
+async fn fail(conn: &mut PgConnection, job: &Job, error: &str) -> Result<(), StoreError> {
+    work_items::cancel_of_job(conn, job.id).await?;
+    let from = [JobStatus::Running];
+    jobs::move_status(conn, job.id, &from, JobStatus::Failed, Some(error)).await?;
+    events::append(conn, job.id, EventKind::Failed, error, json!({})).await
+}
+
+/// The version that acts in iteration `index`, which follows `newest`; none while it must wait.
+async fn acting(
+    conn: &mut PgConnection,
+    job: &Job,
+    newest: &Iteration,
+    index: i32,
+) -> Result<Option<i32>, StoreError> {
+    let staleness = job.spec.pipeline.max_staleness.cast_signed();
+    if newest.phase == Phase::Done {
+        return Ok(Some(newest.roll_back_to.unwrap_or(newest.index)));
+    }
+    // What a budget allows is known for iterations; the others are looked at when one is published.
+    let over = index.cast_unsigned() > job.spec.budget.iterations;
+    if staleness == 0 || over || newest.index == 0 || newest.phase == Phase::Collect {
+        return Ok(None);
+    }
+    let published = checkpoints::newest_published(conn, job.id).await?;
+    Ok(published.filter(|version| index - 1 - version <= staleness))
+}
+
+/// Begins an iteration whose first phase acts with a version.
 async fn begin(
     conn: &mut PgConnection,
     job: &Job,
     index: i32,
-    base: i32,
+    version: i32,
 ) -> Result<(), StoreError> {
     let id = IterationId::new();
     let phase = phases::first(index.cast_unsigned());
-    iterations::insert(conn, id, job.id, index, phase, base).await?;
-    plan(conn, job, id, (index, base), false, phase).await
+    iterations::insert(conn, id, job.id, index, phase, version).await?;
+    plan(conn, job, id, (index, version), false, phase).await
 }
 
 async fn plan(
     conn: &mut PgConnection,
     job: &Job,
     iteration: IterationId,
-    (index, base): (i32, i32),
+    (index, version): (i32, i32),
     last: bool,
     phase: Phase,
 ) -> Result<(), StoreError> {
-    let units = phases::units(&job.spec, index.cast_unsigned(), last, phase, base);
+    let units = phases::units(&job.spec, index.cast_unsigned(), last, phase, version);
     work_items::plan(conn, job.id, iteration, &units).await?;
     let message = format!("iteration {index}: {phase}");
-    let data = json!({ "iteration": index, "phase": phase, "units": units.len() });
+    let data = json!({
+        "iteration": index, "phase": phase, "units": units.len(), "version": version,
+    });
     events::append(conn, job.id, EventKind::PhaseStarted, &message, data).await
 }
 
-async fn go_on(
+/// Takes an iteration whose phase is complete into the next one; false if that must wait.
+async fn next_phase(
     conn: &mut PgConnection,
     job: &Job,
+    before: Option<&Iteration>,
     iteration: &Iteration,
-) -> Result<(), StoreError> {
-    let tally = work_items::tally(conn, iteration.id, iteration.phase).await?;
-    if tally.failed > 0 {
-        let reason = tally.first_error.unwrap_or_default();
-        let error = format!("{} in iteration {}: {reason}", iteration.phase, iteration.index);
-        work_items::cancel_of_job(conn, job.id).await?;
-        let from = [JobStatus::Running];
-        jobs::move_status(conn, job.id, &from, JobStatus::Failed, Some(&error)).await?;
-        return events::append(conn, job.id, EventKind::Failed, &error, json!({})).await;
-    }
-    if tally.open > 0 {
-        return Ok(());
-    }
+) -> Result<bool, StoreError> {
     let index = iteration.index;
     let mut last = iteration.last;
     if iteration.phase == Phase::Publish
+        && !last
         && let Some(reason) = budget::spent(conn, job, index).await?
     {
-        last = true;
-        iterations::set_last(conn, iteration.id).await?;
+        // With a pipeline others are under way already: the newest of them is the last.
+        last = iterations::set_last(conn, job.id).await? == iteration.id;
         let data = json!({ "iteration": index });
         events::append(conn, job.id, EventKind::BudgetSpent, &reason, data).await?;
     }
     let next = phases::next(&job.spec, index.cast_unsigned(), last, iteration.phase);
+    let version = match next {
+        Phase::Annotate => annotating(conn, job, iteration).await?,
+        Phase::Learn => learning(conn, job, before, iteration).await?,
+        _ => Some(index),
+    };
+    let Some(version) = version else { return Ok(false) };
     let (seconds, total) = iterations::enter_phase(conn, iteration.id, next).await?;
-    let mut measured = vec![metric(
-        &format!("{}{}", names::PHASE_SECONDS_PREFIX, iteration.phase),
-        index,
-        seconds,
-    )];
+    let name = format!("{}{}", names::PHASE_SECONDS_PREFIX, iteration.phase);
+    let mut measured = vec![measure::metric(&name, index, seconds)];
     if iteration.phase == Phase::Evaluate {
-        measured.extend(evaluated(conn, job, iteration).await?);
+        measured.extend(measure::evaluated(conn, job, iteration).await?);
     }
     metrics::put_many(conn, job.id, &measured).await?;
-    if next != Phase::Done {
-        return plan(conn, job, iteration.id, (index, iteration.base), last, next).await;
+    if next == Phase::Done {
+        measure::finish(conn, job, iteration, total).await?;
+    } else {
+        plan(conn, job, iteration.id, (index, version), last, next).await?;
     }
-    finish(conn, job, iteration, total).await?;
-    if !last {
-        let base = iteration.roll_back_to.unwrap_or(index);
-        return begin(conn, job, index + 1, base).await;
-    }
-    jobs::move_status(conn, job.id, &[JobStatus::Running], JobStatus::Succeeded, None).await?;
-    let message = format!("the job is done after iteration {index}");
-    events::append(conn, job.id, EventKind::Succeeded, &message, json!({})).await
+    Ok(true)
 }
 
-fn metric(name: &str, iteration: i32, value: f64) -> Metric {
-    Metric { name: name.into(), iteration, temperature: None, value }
-}
-
-/// Success on held-out episodes, per temperature.
-async fn evaluated(
+/// The version that annotates: the iteration's own in synchronous mode, else the newest there is.
+async fn annotating(
     conn: &mut PgConnection,
     job: &Job,
     iteration: &Iteration,
-) -> Result<Vec<Metric>, StoreError> {
-    let mut measured = Vec::new();
-    for tally in episodes::evaluation(conn, iteration.id).await? {
-        let mut put = |name: &str, value: f64| {
-            let temperature = Some(tally.temperature);
-            let name = name.to_owned();
-            measured.push(Metric { name, iteration: iteration.index, temperature, value });
-        };
-        put(names::EVAL_EPISODES, tally.episodes as f64);
-        put(names::EVAL_FAILED, tally.failed as f64);
-        // Without a known outcome there is no rate, not a rate of 0.
-        if tally.episodes > 0 {
-            let known = tally.episodes as f64;
-            put(names::EVAL_SUCCESS, tally.successes as f64 / known);
-            put(names::EVAL_TURNS, tally.turns as f64 / known);
-        }
-        let message = format!(
-            "{} of {} held-out episodes solved at temperature {}",
-            tally.successes, tally.episodes, tally.temperature
-        );
-        let data = json!({
-            "iteration": iteration.index, "temperature": tally.temperature,
-            "successes": tally.successes, "episodes": tally.episodes, "failed": tally.failed,
-        });
-        events::append(conn, job.id, EventKind::Evaluated, &message, data).await?;
+) -> Result<Option<i32>, StoreError> {
+    if job.spec.pipeline.max_staleness == 0 {
+        return Ok(Some(iteration.base));
     }
-    Ok(measured)
+    let published = checkpoints::newest_published(conn, job.id).await?;
+    Ok(published.map(|version| version.min(iteration.index - 1)))
 }
 
-/// Writes an iteration's metrics and tells about it.
-async fn finish(
+/// The version that is learnt from: steps of one job follow each other, whatever overlaps.
+async fn learning(
     conn: &mut PgConnection,
     job: &Job,
+    before: Option<&Iteration>,
     iteration: &Iteration,
-    seconds: f64,
-) -> Result<(), StoreError> {
-    let sums = metrics::summary(conn, iteration.id).await?;
-    let mut values = vec![
-        (names::GENERATED_TOKENS, Some(sums.generated_tokens as f64)),
-        (names::PROMPT_TOKENS, Some(sums.prompt_tokens as f64)),
-        (names::TRAINED_TOKENS, Some(sums.trained_tokens as f64)),
-        (names::OPTIMIZER_STEPS, Some(sums.steps as f64)),
-        (names::ENV_STEPS, Some(replay::env_steps(conn, job.id).await? as f64)),
-        (names::ITERATION_SECONDS, Some(seconds)),
-        (names::CRITIC_LOSS, sums.critic_loss),
-        (names::POLICY_LOSS, sums.policy_loss),
-        (names::REHEARSAL_LOSS, sums.rehearsal_loss),
-    ];
-    let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
-    values.extend([
-        (names::COLLECT_SUCCESS, share(sums.collected_successes, sums.collected)),
-        (names::TARGETS_ACCEPTED, share(sums.targets_accepted, sums.targets)),
-        (names::VERDICT_YES, share(sums.first_verdicts_yes, sums.first_verdicts)),
-        (names::VERDICT_UNPARSEABLE, share(sums.first_verdicts_unparseable, sums.first_verdicts)),
-        (names::REFINEMENT_CHANGED, share(sums.refinements_changed, sums.refinements)),
-        (names::REFINEMENT_VALID, share(sums.refinements_valid, sums.refinements)),
-    ]);
-    let measured: Vec<_> = values
-        .into_iter()
-        .filter_map(|(name, value)| Some(metric(name, iteration.index, value?)))
-        .collect();
-    metrics::put_many(conn, job.id, &measured).await?;
-    let data: serde_json::Map<_, _> = measured
-        .iter()
-        .map(|m| (m.name.clone(), json!(m.value)))
-        .chain([("iteration".to_owned(), json!(iteration.index))])
-        .collect();
-    let message = format!("iteration {} is done", iteration.index);
-    let kind = EventKind::IterationFinished;
-    events::append(conn, job.id, kind, &message, data.into()).await
+) -> Result<Option<i32>, StoreError> {
+    let Some(before) = before else { return Ok(Some(iteration.base)) };
+    let published = before.phase > Phase::Publish;
+    let decided = before.phase == Phase::Done || !guards_act(&job.spec);
+    if !(published && decided) {
+        return Ok(None);
+    }
+    let base = before.roll_back_to.unwrap_or(before.index);
+    iterations::set_base(conn, iteration.id, base).await?;
+    Ok(Some(base))
+}
+
+/// Some guard may change what comes next.
+fn guards_act(spec: &JobSpec) -> bool {
+    crate::domain::guard::Guard::ALL.iter().any(|guard| {
+        !matches!(spec.guards.of(*guard).action, GuardAction::Ignore | GuardAction::Warn)
+    })
 }

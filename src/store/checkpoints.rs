@@ -94,6 +94,23 @@ pub async fn version(
     Ok(row.map(Into::into))
 }
 
+/// The newest version of a job that engines have.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn newest_published(
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<Option<i32>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- checkpoints::newest_published
+         select max(version) from checkpoints where job_id = $1 and published_at is not null",
+    )
+    .bind(job)
+    .fetch_one(conn)
+    .await?)
+}
+
 /// A checkpoint can be used from now on.
 ///
 /// # Errors

@@ -56,19 +56,25 @@ pub async fn insert(
     Ok(())
 }
 
-/// The newest iteration of a job.
+/// The newest iterations of a job, oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn latest(conn: &mut PgConnection, job: JobId) -> Result<Option<Iteration>, StoreError> {
-    let row: Option<Row> = sqlx::query_as(
-        "-- iterations::latest
-         select * from iterations where job_id = $1 order by index desc limit 1",
+pub async fn newest(
+    conn: &mut PgConnection,
+    job: JobId,
+    most: i64,
+) -> Result<Vec<Iteration>, StoreError> {
+    let mut rows: Vec<Row> = sqlx::query_as(
+        "-- iterations::newest
+         select * from iterations where job_id = $1 order by index desc limit $2",
     )
     .bind(job)
-    .fetch_optional(conn)
+    .bind(most)
+    .fetch_all(conn)
     .await?;
-    Ok(row.map(Into::into))
+    rows.reverse();
+    Ok(rows.into_iter().map(Into::into).collect())
 }
 
 /// One iteration.
@@ -89,19 +95,63 @@ pub async fn get(
     Ok(row.map(Into::into))
 }
 
-/// A budget is spent: no iteration follows this one.
+/// No iteration follows the newest one; tells which that is.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn set_last(conn: &mut PgConnection, id: IterationId) -> Result<(), StoreError> {
-    sqlx::query(
+pub async fn set_last(conn: &mut PgConnection, job: JobId) -> Result<IterationId, StoreError> {
+    Ok(sqlx::query_scalar(
         "-- iterations::set_last
-         update iterations set last = true where id = $1",
+         update iterations set last = true
+         where job_id = $1 and index = (select max(index) from iterations where job_id = $1)
+         returning id",
+    )
+    .bind(job)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Notes the version that an iteration learns from.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_base(
+    conn: &mut PgConnection,
+    id: IterationId,
+    version: i32,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- iterations::set_base
+         update iterations set base = $2 where id = $1",
     )
     .bind(id)
+    .bind(version)
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Seconds in which at least one unit of a phase was worked on, by phase.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn busy(
+    conn: &mut PgConnection,
+    id: IterationId,
+) -> Result<Vec<(Phase, f64)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- iterations::busy
+         select spans.phase, sum(extract(epoch from upper(span) - lower(span)))::float8
+         from (select w.phase, range_agg(tstzrange(a.started_at, a.ended_at)) as ranges
+               from work_items w join work_attempts a on a.item_id = w.id
+               where w.iteration_id = $1 and a.ended_at > a.started_at
+               group by w.phase) spans,
+              unnest(spans.ranges) as span
+         group by spans.phase",
+    )
+    .bind(id)
+    .fetch_all(conn)
+    .await?)
 }
 
 /// The next iteration starts from an earlier version.

@@ -253,7 +253,7 @@ impl Worker {
         }
         let asked = |action: GuardAction| tripped.iter().any(|trip| trip.action == action);
         if asked(GuardAction::Stop) {
-            iterations::set_last(&mut tx, scene.iteration.id).await?;
+            iterations::set_last(&mut tx, job.id).await?;
         } else if asked(GuardAction::RollBack) {
             self.roll_back(&mut tx, scene).await?;
         }

@@ -131,7 +131,8 @@ impl Worker {
     async fn unused(&self, scene: &Scene) -> Result<Vec<String>, Fault> {
         let loaded = scene.engine.check().await.map_err(|e| e.fault())?.models;
         let mut conn = self.store.acquire().await?;
-        let oldest = scene.iteration.base.min(scene.iteration.index - 1);
+        let lag = scene.job.spec.pipeline.max_staleness.cast_signed();
+        let oldest = scene.iteration.base.min(scene.iteration.index - 1 - lag);
         Ok(checkpoints::unused(&mut conn, &loaded, scene.job.id, oldest).await?)
     }
 }

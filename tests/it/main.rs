@@ -8,6 +8,7 @@ mod crash;
 mod layering;
 mod nlac;
 mod peers;
+mod pipeline;
 mod postgres;
 mod queue;
 mod support;

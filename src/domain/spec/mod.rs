@@ -72,6 +72,10 @@ pub struct JobSpec {
     #[serde(default)]
     #[garde(dive)]
     pub rehearsal: RehearsalSpec,
+    /// What may overlap.
+    #[serde(default)]
+    #[garde(dive)]
+    pub pipeline: PipelineSpec,
     /// When the job ends.
     #[serde(default)]
     #[garde(dive)]
@@ -213,6 +217,20 @@ pub struct EvaluationSpec {
     #[garde(length(max = 8), inner(range(min = 0.0, max = 2.0)))]
     #[schema(max_items = 8)]
     pub also: Vec<f32>,
+}
+
+/// What may overlap.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate,
+)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineSpec {
+    /// Versions by which the adapters that act may lag behind the one that is learnt from. 0 runs one
+    /// phase after the other, and the same seed gives the same result; from 1 on the next iterations
+    /// collect and annotate while this one learns.
+    #[garde(range(max = 16))]
+    #[schema(maximum = 16)]
+    pub max_staleness: u32,
 }
 
 /// When the job ends: after the iteration in which the first of these is reached.

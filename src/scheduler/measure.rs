@@ -1,0 +1,97 @@
+//! What an iteration came to: its metrics and the events that tell of them.
+
+use serde_json::json;
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{
+        event::EventKind,
+        job::{Iteration, Job},
+        metric::{Metric, names},
+    },
+    store::{StoreError, episodes, events, iterations, metrics, replay},
+};
+
+pub(super) fn metric(name: &str, iteration: i32, value: f64) -> Metric {
+    Metric { name: name.into(), iteration, temperature: None, value }
+}
+
+/// Success on held-out episodes, per temperature.
+pub(super) async fn evaluated(
+    conn: &mut PgConnection,
+    job: &Job,
+    iteration: &Iteration,
+) -> Result<Vec<Metric>, StoreError> {
+    let mut measured = Vec::new();
+    for tally in episodes::evaluation(conn, iteration.id).await? {
+        let mut put = |name: &str, value: f64| {
+            let temperature = Some(tally.temperature);
+            let name = name.to_owned();
+            measured.push(Metric { name, iteration: iteration.index, temperature, value });
+        };
+        put(names::EVAL_EPISODES, tally.episodes as f64);
+        put(names::EVAL_FAILED, tally.failed as f64);
+        // Without a known outcome there is no rate, not a rate of 0.
+        if tally.episodes > 0 {
+            let known = tally.episodes as f64;
+            put(names::EVAL_SUCCESS, tally.successes as f64 / known);
+            put(names::EVAL_TURNS, tally.turns as f64 / known);
+        }
+        let message = format!(
+            "{} of {} held-out episodes solved at temperature {}",
+            tally.successes, tally.episodes, tally.temperature
+        );
+        let data = json!({
+            "iteration": iteration.index, "temperature": tally.temperature,
+            "successes": tally.successes, "episodes": tally.episodes, "failed": tally.failed,
+        });
+        events::append(conn, job.id, EventKind::Evaluated, &message, data).await?;
+    }
+    Ok(measured)
+}
+
+/// Writes an iteration's metrics and tells about it.
+pub(super) async fn finish(
+    conn: &mut PgConnection,
+    job: &Job,
+    iteration: &Iteration,
+    seconds: f64,
+) -> Result<(), StoreError> {
+    let sums = metrics::summary(conn, iteration.id).await?;
+    let mut values = vec![
+        (names::GENERATED_TOKENS, Some(sums.generated_tokens as f64)),
+        (names::PROMPT_TOKENS, Some(sums.prompt_tokens as f64)),
+        (names::TRAINED_TOKENS, Some(sums.trained_tokens as f64)),
+        (names::OPTIMIZER_STEPS, Some(sums.steps as f64)),
+        (names::ENV_STEPS, Some(replay::env_steps(conn, job.id, iteration.index).await? as f64)),
+        (names::ITERATION_SECONDS, Some(seconds)),
+        (names::CRITIC_LOSS, sums.critic_loss),
+        (names::POLICY_LOSS, sums.policy_loss),
+        (names::REHEARSAL_LOSS, sums.rehearsal_loss),
+    ];
+    let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
+    values.extend([
+        (names::COLLECT_SUCCESS, share(sums.collected_successes, sums.collected)),
+        (names::TARGETS_ACCEPTED, share(sums.targets_accepted, sums.targets)),
+        (names::VERDICT_YES, share(sums.first_verdicts_yes, sums.first_verdicts)),
+        (names::VERDICT_UNPARSEABLE, share(sums.first_verdicts_unparseable, sums.first_verdicts)),
+        (names::REFINEMENT_CHANGED, share(sums.refinements_changed, sums.refinements)),
+        (names::REFINEMENT_VALID, share(sums.refinements_valid, sums.refinements)),
+    ]);
+    let mut measured: Vec<_> = values
+        .into_iter()
+        .filter_map(|(name, value)| Some(metric(name, iteration.index, value?)))
+        .collect();
+    for (phase, busy) in iterations::busy(conn, iteration.id).await? {
+        measured.push(metric(&names::busy(phase), iteration.index, busy));
+    }
+    metrics::put_many(conn, job.id, &measured).await?;
+    let data: serde_json::Map<_, _> = measured
+        .iter()
+        .map(|m| (m.name.clone(), json!(m.value)))
+        .chain([("iteration".to_owned(), json!(iteration.index))])
+        .collect();
+    let message = format!("iteration {} is done", iteration.index);
+    let kind = EventKind::IterationFinished;
+    events::append(conn, job.id, kind, &message, data.into()).await
+}

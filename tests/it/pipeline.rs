@@ -1,0 +1,179 @@
+//! What overlaps, what must not, and what budgets and guards do to a run.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::{Service, small_job};
+
+async fn submit(service: &Service, spec: &Value) -> String {
+    let (status, job) = service.post("/v1/jobs", spec).await;
+    assert_eq!(status, 201, "{job}");
+    job["id"].as_str().unwrap().to_owned()
+}
+
+async fn events(service: &Service, id: &str, kind: &str) -> Vec<Value> {
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/events?limit=200")).await;
+    let all = page["data"].as_array().unwrap();
+    all.iter().filter(|event| event["kind"] == kind).cloned().collect()
+}
+
+async fn metric(service: &Service, id: &str, name: &str) -> Vec<(i64, f64)> {
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let all = page["data"].as_array().unwrap();
+    all.iter()
+        .filter(|m| m["name"] == name)
+        .map(|m| (m["iteration"].as_i64().unwrap(), m["value"].as_f64().unwrap()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 5.into();
+    spec["pipeline"] = json!({ "max_staleness": 2 });
+    let id = submit(&service, &spec).await;
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+
+    let id: Uuid = id.parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let lags: Vec<(String, i32)> = sqlx::query_as(
+        "select w.phase, i.index - 1 - (w.payload ->> 'version')::int
+         from work_items w join iterations i on i.id = w.iteration_id
+         where w.job_id = $1 and w.phase in ('collect', 'annotate', 'learn') and i.index > 0",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert!(lags.iter().all(|(_, lag)| (0..=2).contains(lag)), "{lags:?}");
+    assert!(lags.iter().any(|(phase, lag)| phase == "collect" && *lag > 0), "{lags:?}");
+    assert!(lags.iter().all(|(phase, lag)| phase != "learn" || *lag == 0), "steps are serial");
+    // Some iteration was collecting or annotating while the one before it had not ended.
+    let overlapping: i64 = sqlx::query_scalar(
+        "select count(*) from iterations a join iterations b on b.job_id = a.job_id
+         and b.index = a.index + 1 where a.job_id = $1 and b.started_at < a.finished_at",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(overlapping >= 3, "{overlapping}");
+    // The episodes name the checkpoint that acted: the version that their unit was planned with.
+    let wrong: i64 = sqlx::query_scalar(
+        "select count(*) from episodes e join checkpoints c on c.id = e.checkpoint_id
+         join iterations i on i.id = e.iteration_id
+         where e.job_id = $1 and e.purpose = 'collect' and c.version not in (
+             select (w.payload ->> 'version')::int from work_items w
+             where w.iteration_id = i.id and w.phase = 'collect')",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(wrong, 0);
+    let steps: Vec<i32> = sqlx::query_scalar(
+        "select step from train_steps where job_id = $1 and state = 'applied' order by step",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(steps, (1..=i32::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
+    drop(conn);
+    let id = id.to_string();
+    for phase in ["collect", "annotate", "learn"] {
+        let busy = metric(&service, &id, &format!("busy.{phase}")).await;
+        let wall = metric(&service, &id, &format!("time.{phase}")).await;
+        for (iteration, busy) in busy {
+            let (_, wall) = wall.iter().find(|(i, _)| *i == iteration).unwrap();
+            assert!(busy > 0.0 && busy <= wall + 0.05, "{phase} {iteration}: {busy} of {wall}");
+        }
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_makes_the_iteration_the_last_and_evaluates_it_in_full() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"] = json!({ "iterations": 50, "env_steps": 60 });
+    spec["evaluation"]["every"] = 50.into();
+    let id = submit(&service, &spec).await;
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let steps = metric(&service, &id, "collect.env_steps").await;
+    let (last, taken) = *steps.iter().max_by_key(|(i, _)| *i).unwrap();
+    assert!(taken >= 60.0 && last < 5, "{steps:?}");
+    let before = steps.iter().find(|(i, _)| *i == last - 1).unwrap().1;
+    assert!(before < 60.0, "{steps:?}");
+    let played = metric(&service, &id, "eval.episodes").await;
+    assert!(played.contains(&(last, 20.0)), "{played:?}");
+    assert_eq!(events(&service, &id, "budget_spent").await.len(), 1);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_warn_pause_roll_back_and_stop_and_say_why() {
+    let service = Service::start().await;
+    // A job of few steps has forgotten something of the general prompts: a reading above 0.
+    let set = |action: &str, patience: u32| {
+        let mut spec = small_job();
+        spec["budget"]["iterations"] = 3.into();
+        spec["evaluation"]["every"] = 1.into();
+        spec["guards"] = json!({
+            "forgetting": { "threshold": 0.0, "patience": patience, "action": action },
+        });
+        spec
+    };
+    let warned = submit(&service, &set("warn", 3)).await;
+    let job = service.finished(&warned).await;
+    assert_eq!(job["status"], "succeeded");
+    let readings = metric(&service, &warned, "guard.forgetting").await;
+    assert!(readings.len() == 3 && readings.iter().all(|(_, v)| *v > 0.0), "{readings:?}");
+    let mut told = events(&service, &warned, "guard_tripped").await;
+    told.retain(|event| event["data"]["guard"] == "forgetting");
+    assert_eq!(told.len(), 1, "patience 3 trips in the third iteration alone: {told:?}");
+    assert_eq!(told[0]["data"]["guard"], "forgetting");
+    assert_eq!(told[0]["data"]["iteration"], 3);
+
+    let stopped = submit(&service, &set("stop", 1)).await;
+    let job = service.finished(&stopped).await;
+    assert_eq!((&job["status"], &job["iteration"]), (&json!("succeeded"), &json!(1)));
+
+    let paused = submit(&service, &set("pause", 1)).await;
+    let mut status = Value::Null;
+    for _ in 0..600 {
+        status = service.get(&format!("/v1/jobs/{paused}")).await.1["status"].clone();
+        if status == "paused" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(status, "paused");
+    assert_eq!(events(&service, &paused, "paused").await.len(), 1);
+    let (answer, _) = service.post(&format!("/v1/jobs/{paused}/cancel"), &json!({})).await;
+    assert_eq!(answer, 200);
+
+    let rolled = submit(&service, &set("roll_back", 1)).await;
+    let job = service.finished(&rolled).await;
+    assert_eq!(job["status"], "succeeded");
+    let id: Uuid = rolled.parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let rows: Vec<(i32, i32, Option<i32>)> = sqlx::query_as(
+        "select index, base, roll_back_to from iterations where job_id = $1 order by index",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    drop(conn);
+    let back = events(&service, &rolled, "rolled_back").await;
+    // Every iteration starts from where the one before it was sent, or from the one before it.
+    for pair in rows.windows(2) {
+        assert_eq!(pair[1].1, pair[0].2.unwrap_or(pair[0].0), "{rows:?}");
+    }
+    assert_eq!(back.len(), rows.iter().filter(|row| row.2.is_some()).count());
+    service.stop().await;
+}
