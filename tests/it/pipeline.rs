@@ -117,11 +117,12 @@ async fn a_spent_budget_makes_the_iteration_the_last_and_evaluates_it_in_full() 
 #[tokio::test(flavor = "multi_thread")]
 async fn guards_warn_pause_roll_back_and_stop_and_say_why() {
     let service = Service::start().await;
-    // A job of few steps has forgotten something of the general prompts: a reading above 0.
+    // A learning rate that wrecks the model: it forgets the general prompts, so there is a reading.
     let set = |action: &str, patience: u32| {
         let mut spec = small_job();
         spec["budget"]["iterations"] = 3.into();
         spec["evaluation"]["every"] = 1.into();
+        spec["optimizer"]["learning_rate"] = 0.1.into();
         spec["guards"] = json!({
             "forgetting": { "threshold": 0.0, "patience": patience, "action": action },
         });
