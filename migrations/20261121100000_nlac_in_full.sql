@@ -43,3 +43,30 @@ alter table training_examples add constraint training_examples_source_check
     check (source in ('target', 'refinement', 'action', 'candidate', 'base'));
 alter table training_examples add constraint training_examples_transition_check
     check ((transition_id is null) = (objective = 'rehearsal'));
+
+-- Logged episodes of others, to learn from without rollouts of our own.
+create table datasets (
+    name       text primary key,
+    created_at timestamptz not null default now()
+);
+create table dataset_episodes (
+    dataset    text not null references datasets on delete cascade,
+    ordinal    integer not null,            -- order of arrival, from 0
+    key        text not null,               -- the line's own id, or the hash of its content
+    task       text not null,
+    messages   jsonb not null,
+    opening    integer not null,            -- messages before the first action
+    rewards    double precision[] not null, -- one per action
+    success    boolean,
+    truncated  boolean not null,
+    created_at timestamptz not null default now(),
+    primary key (dataset, ordinal),
+    unique (dataset, key)
+);
+
+alter table episodes drop constraint episodes_purpose_check;
+alter table episodes add constraint episodes_purpose_check
+    check (purpose in ('collect', 'evaluate', 'import'));
+alter table episodes alter column checkpoint_id drop not null;
+alter table episodes add constraint episodes_checkpoint_check
+    check ((checkpoint_id is null) = (purpose = 'import'));

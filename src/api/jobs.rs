@@ -21,10 +21,10 @@ use crate::{
         ids::JobId,
         job::{Job, JobStatus},
         metric::Metric,
-        spec::{AlgorithmSpec, JobSpec},
+        spec::{Ablation, AlgorithmSpec, JobSpec},
     },
     store::{
-        events, jobs, peers,
+        datasets, events, jobs, peers,
         read::jobs::{self as read_jobs, IterationView, JobView},
         work_items,
     },
@@ -148,6 +148,7 @@ async fn check_peers(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<()
             format!("model.trainer: {:?} is not registered; registered: {known}", model.trainer);
         return Err(Problem::unprocessable(detail).remedy("register it with PUT /v1/trainers/NAME"));
     };
+    check_datasets(conn, spec).await?;
     for (what, name, base) in [
         ("engine", &engine.name, &engine.base_model),
         ("trainer", &trainer.name, &trainer.base_model),
@@ -157,6 +158,31 @@ async fn check_peers(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<()
             return Err(Problem::unprocessable(detail)
                 .remedy(format!("set model.base to {base}, or choose another {what}")));
         }
+    }
+    Ok(())
+}
+
+/// What is to be learnt from must be there.
+async fn check_datasets(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<(), Problem> {
+    let mut logged = 0;
+    for name in &spec.datasets {
+        let size = datasets::size(conn, name).await?.ok_or_else(|| {
+            Problem::unprocessable(format!("datasets: there is no {name:?}"))
+                .remedy("import it with `nlac import FILE --dataset NAME`")
+        })?;
+        logged += size;
+    }
+    if spec.rollout.episodes == 0 && logged == 0 && spec.algorithm.trains() {
+        return Err(Problem::unprocessable("rollout.episodes is 0 and there is no dataset")
+            .remedy("collect episodes, or name a dataset that has some"));
+    }
+    let replays = match &spec.algorithm {
+        AlgorithmSpec::Nlac(nlac) => nlac.ablation == Ablation::RawRollouts,
+        _ => false,
+    };
+    if replays && logged > 0 {
+        return Err(Problem::unprocessable("raw_rollouts cannot go on from logged states")
+            .remedy("leave datasets empty, or choose another ablation"));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! undocumented.
 
 mod checkpoints;
+mod datasets;
 mod episodes;
 mod events;
 mod extract;
@@ -20,7 +21,10 @@ use axum::{Router, extract::DefaultBodyLimit, routing::get};
 use tokio_util::sync::CancellationToken;
 use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
 use utoipa::OpenApi;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt},
+    routes,
+};
 
 use crate::{domain::clock::Clock, store::Store};
 
@@ -55,6 +59,7 @@ pub struct AppState {
     tags(
         (name = "jobs", description = "Submit, watch, pause, resume, cancel"),
         (name = "experience", description = "Episodes, transitions and what was said about them"),
+        (name = "datasets", description = "Logged episodes of others"),
         (name = "peers", description = "Engines and trainers"),
         (name = "service", description = "Health and metrics")
     )
@@ -78,6 +83,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(transitions::list))
         .routes(routes!(transitions::read))
         .routes(routes!(transitions::critiques))
+        .routes(routes!(datasets::list))
+        .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
         .routes(routes!(peers::put_engine))
         .routes(routes!(peers::trainers))

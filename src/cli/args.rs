@@ -29,6 +29,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Set everything up, train the example job, and show what it learnt.
     Demo(DemoArgs),
+    /// Take logged episodes into a dataset of a running service, to learn from.
+    Import(ImportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
     /// Submit, watch and control jobs of a running service.
@@ -130,6 +132,20 @@ pub enum AblationArg {
     RawRollouts,
     /// NLQL: the best of four actions by the critic, nothing is refined.
     BestOfActions,
+}
+
+/// Logged episodes.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// One JSON object per line: `messages` in chat format, and `rewards`, `return` or `success`; `-`
+    /// reads standard input.
+    pub file: PathBuf,
+    /// The dataset; it is made if it is not there.
+    #[arg(long)]
+    pub dataset: String,
+    /// The service.
+    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
+    pub server: String,
 }
 
 /// Experiments.

@@ -33,6 +33,12 @@ impl Api {
         self.http.post(path, body, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
+    /// POST of lines of JSON.
+    pub async fn post_lines(&self, path: &str, lines: String) -> Result<Value, Failure> {
+        let posted = self.http.post_lines(path, lines, DEADLINE).await;
+        posted.map_err(|e| self.explain(e))
+    }
+
     /// Submits a job once under a key.
     pub async fn submit(&self, spec: &Value, key: &str) -> Result<Value, Failure> {
         let header = ("idempotency-key", key);

@@ -4,6 +4,7 @@ mod args;
 mod client;
 mod demo;
 mod experiment;
+mod import;
 mod jobs;
 mod local;
 mod progress;
@@ -48,6 +49,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Experiment(args) => experiment::run(args).await,
+        Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Migrate(args) => serve::migrate(args).await,

@@ -14,6 +14,8 @@ text_enum!(
     Purpose {
         /// To learn from.
         Collect = "collect",
+        /// Logged by others; its steps are learnt from like collected ones.
+        Import = "import",
         /// To measure; its steps are not stored as transitions.
         Evaluate = "evaluate",
     }
@@ -62,8 +64,8 @@ pub struct Episode {
     pub task: String,
     /// Seed of the environment's own chance.
     pub seed: i64,
-    /// The online checkpoint that acted.
-    pub checkpoint_id: CheckpointId,
+    /// The online checkpoint that acted; null for imported episodes.
+    pub checkpoint_id: Option<CheckpointId>,
     /// Sampling temperature of the policy.
     pub temperature: f32,
     /// The whole conversation.

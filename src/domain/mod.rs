@@ -13,6 +13,7 @@ pub mod generation;
 pub mod guard;
 pub mod ids;
 pub mod job;
+pub mod logged;
 pub mod message;
 pub mod metric;
 pub mod seed;

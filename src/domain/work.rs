@@ -38,6 +38,17 @@ pub enum Payload {
         /// How many.
         count: u32,
     },
+    /// Take over episodes `first .. first + count` of a dataset.
+    Import {
+        /// The dataset.
+        dataset: String,
+        /// Episodes of the datasets before it.
+        offset: u32,
+        /// Place of the first episode in the dataset.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
     /// Annotate slice `chunk` of `chunks` of the iteration's replay batch.
     Annotate {
         /// The version whose online and target adapters annotate.
@@ -72,7 +83,7 @@ impl Payload {
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match self {
-            Self::Collect { .. } => Phase::Collect,
+            Self::Collect { .. } | Self::Import { .. } => Phase::Collect,
             Self::Annotate { .. } => Phase::Annotate,
             Self::Learn { .. } => Phase::Learn,
             Self::Publish => Phase::Publish,

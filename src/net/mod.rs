@@ -150,6 +150,21 @@ impl Client {
         self.decode(&self.send(request, deadline).await?)
     }
 
+    /// POST of lines of JSON, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post_lines<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        lines: String,
+        deadline: Duration,
+    ) -> Result<T, NetError> {
+        let request = self.http.post(self.url(path)).body(lines);
+        let request = request.header("content-type", "application/x-ndjson");
+        self.decode(&self.send(request, deadline).await?)
+    }
+
     /// POST of JSON, the answer as it is.
     ///
     /// # Errors

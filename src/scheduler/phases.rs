@@ -4,6 +4,8 @@ use crate::domain::{job::Phase, spec::JobSpec, work::Payload};
 
 /// Episodes per unit: what a crash may cost.
 const EPISODES: u32 = 32;
+/// Logged episodes per unit.
+const LOGGED: u32 = 500;
 /// Held-out episodes per unit.
 const HELD_OUT: u32 = 100;
 /// Transitions per unit.
@@ -70,6 +72,22 @@ pub fn units(spec: &JobSpec, index: u32, last: bool, phase: Phase, version: i32)
         Phase::Assess => vec![Payload::Assess],
         Phase::Done => Vec::new(),
     }
+}
+
+/// The units that take over datasets of these sizes.
+pub fn imports(sizes: &[(&str, u32)]) -> Vec<Payload> {
+    let mut units = Vec::new();
+    let mut offset = 0;
+    for (dataset, size) in sizes {
+        units.extend(pieces(*size, LOGGED).map(|(first, count)| Payload::Import {
+            dataset: (*dataset).to_owned(),
+            offset,
+            first,
+            count,
+        }));
+        offset += size;
+    }
+    units
 }
 
 fn pieces(total: u32, size: u32) -> impl Iterator<Item = (u32, u32)> {

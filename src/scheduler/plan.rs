@@ -15,7 +15,7 @@ use crate::{
         metric::names,
         spec::JobSpec,
     },
-    store::{StoreError, checkpoints, events, iterations, jobs, metrics, work_items},
+    store::{StoreError, checkpoints, datasets, events, iterations, jobs, metrics, work_items},
 };
 
 /// Moves a job on as far as it goes, under its lock.
@@ -127,7 +127,14 @@ async fn plan(
     last: bool,
     phase: Phase,
 ) -> Result<(), StoreError> {
-    let units = phases::units(&job.spec, index.cast_unsigned(), last, phase, version);
+    let mut units = phases::units(&job.spec, index.cast_unsigned(), last, phase, version);
+    if phase == Phase::Collect && index == 1 {
+        let mut sizes = Vec::new();
+        for name in &job.spec.datasets {
+            sizes.push((name.as_str(), datasets::size(conn, name).await?.unwrap_or(0)));
+        }
+        units.extend(phases::imports(&sizes));
+    }
     work_items::plan(conn, job.id, iteration, &units).await?;
     let message = format!("iteration {index}: {phase}");
     let data = json!({

@@ -4,6 +4,7 @@
 pub mod annotations;
 pub mod assessment;
 pub mod checkpoints;
+pub mod datasets;
 pub mod episodes;
 pub mod events;
 pub mod generations;

@@ -72,7 +72,7 @@ impl From<Row> for Loaded {
     }
 }
 
-/// Stores transitions.
+/// Stores transitions that were collected.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -80,13 +80,34 @@ pub async fn insert_many(
     conn: &mut PgConnection,
     transitions: &[Transition],
 ) -> Result<(), StoreError> {
+    let rows: Vec<_> = transitions.iter().map(|t| (t, None)).collect();
+    insert(conn, &rows).await
+}
+
+/// Stores transitions that were imported, with the tokens of their actions.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_imported(
+    conn: &mut PgConnection,
+    transitions: &[(Transition, Vec<i32>)],
+) -> Result<(), StoreError> {
+    let rows: Vec<_> = transitions.iter().map(|(t, tokens)| (t, Some(tokens))).collect();
+    insert(conn, &rows).await
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    transitions: &[(&Transition, Option<&Vec<i32>>)],
+) -> Result<(), StoreError> {
     for rows in transitions.chunks(ROWS) {
         QueryBuilder::new(
-            "-- transitions::insert_many
+            "-- transitions::insert
              insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action,
-                 env_action, observation, reward, reward_status, done, truncated, generation_id) ",
+                 env_action, observation, reward, reward_status, done, truncated, generation_id,
+                 action_tokens) ",
         )
-        .push_values(rows, |mut row, t| {
+        .push_values(rows, |mut row, (t, tokens)| {
             row.push_bind(t.id)
                 .push_bind(t.job_id)
                 .push_bind(t.iteration_id)
@@ -100,7 +121,8 @@ pub async fn insert_many(
                 .push_bind(t.reward_status)
                 .push_bind(t.done)
                 .push_bind(t.truncated)
-                .push_bind(t.generation_id);
+                .push_bind(t.generation_id)
+                .push_bind(*tokens);
         })
         .build()
         .execute(&mut *conn)
@@ -146,7 +168,7 @@ pub async fn of_successes(
          with newest as (
              select e.id, i.index, e.ordinal
              from episodes e join iterations i on i.id = e.iteration_id
-             where e.job_id = $1 and e.purpose = 'collect' and e.success
+             where e.job_id = $1 and e.purpose in ('collect', 'import') and e.success
              order by i.index desc, e.ordinal desc limit $2
          )
          select t.id from newest n join transitions t on t.episode_id = n.id

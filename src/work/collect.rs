@@ -117,7 +117,7 @@ impl Worker {
             ordinal: ordinal.cast_signed(),
             task: played.task.clone(),
             seed: played.seed,
-            checkpoint_id: scene.cast()?.online.checkpoint_id,
+            checkpoint_id: Some(scene.cast()?.online.checkpoint_id),
             temperature,
             messages: played.messages.clone(),
             turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,

@@ -3,6 +3,7 @@
 mod annotate;
 mod assess;
 mod collect;
+mod import;
 mod learn;
 mod peers;
 mod publish;
@@ -46,9 +47,12 @@ impl Worker {
 #[async_trait]
 impl Handler for Worker {
     async fn run(&self, lease: &Lease, _cancelled: &CancellationToken) -> Result<(), Fault> {
-        match lease.payload {
+        match lease.payload.clone() {
             Payload::Collect { version, first, count } => {
                 self.collect(lease, version, first, count).await
+            }
+            Payload::Import { dataset, offset, first, count } => {
+                self.import(lease, &dataset, (offset, first, count)).await
             }
             Payload::Annotate { version, chunk, chunks } => {
                 self.annotate(lease, version, Slice { number: chunk, of: chunks }).await

@@ -5,6 +5,7 @@ mod api;
 mod base_model;
 mod contract;
 mod crash;
+mod datasets;
 mod layering;
 mod nlac;
 mod peers;

@@ -44,6 +44,11 @@ pub struct JobSpec {
     /// What is learnt from what.
     #[garde(dive)]
     pub algorithm: AlgorithmSpec,
+    /// Logged episodes to learn from, taken over when the job starts.
+    #[serde(default)]
+    #[garde(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[schema(max_items = 16)]
+    pub datasets: Vec<String>,
     /// How much is collected per iteration, and how.
     #[serde(default)]
     #[garde(dive)]
@@ -127,9 +132,9 @@ pub struct ModelSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolloutSpec {
-    /// Episodes per iteration.
-    #[garde(range(min = 1, max = 100_000))]
-    #[schema(minimum = 1, maximum = 100_000)]
+    /// Episodes per iteration; 0 learns from datasets alone.
+    #[garde(range(max = 100_000))]
+    #[schema(maximum = 100_000)]
     pub episodes: u32,
     /// Sampling temperature of the policy.
     #[garde(range(min = 0.0, max = 2.0))]

@@ -32,8 +32,8 @@ pub struct EpisodeView {
     pub task: String,
     /// Seed of the environment.
     pub seed: i64,
-    /// The checkpoint that acted.
-    pub checkpoint_id: CheckpointId,
+    /// The checkpoint that acted; null for imported episodes.
+    pub checkpoint_id: Option<CheckpointId>,
     /// Sampling temperature of the policy.
     pub temperature: f32,
     /// The whole conversation.
@@ -118,8 +118,8 @@ pub struct TransitionView {
     pub done: bool,
     /// The episode was cut here.
     pub truncated: bool,
-    /// The generation that is the action.
-    pub generation_id: GenerationId,
+    /// The generation that is the action; null for imported steps.
+    pub generation_id: Option<GenerationId>,
     /// Critic loss per token when last learnt from, nats; its priority in replay.
     pub loss: Option<f32>,
     /// How often it was learnt from.

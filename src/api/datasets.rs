@@ -1,0 +1,108 @@
+//! Datasets: logged episodes, sent as lines of JSON.
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode, header},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{AppState, problem::Problem};
+use crate::{
+    domain::logged::LoggedEpisode,
+    store::{
+        StoreError,
+        datasets::{self, Dataset},
+    },
+};
+
+/// Largest body of one request, bytes; a file is sent in pieces.
+pub(super) const MOST: usize = 32 << 20;
+
+/// All datasets.
+#[derive(Serialize, ToSchema)]
+pub struct DatasetList {
+    /// By name.
+    data: Vec<Dataset>,
+}
+
+/// What became of the lines.
+#[derive(Serialize, ToSchema)]
+pub struct ImportReport {
+    /// Episodes that were stored.
+    stored: usize,
+    /// Episodes that were there already, by their id or content.
+    repeated: usize,
+    /// Lines that cannot be learnt from.
+    refused: Vec<RefusedLine>,
+}
+
+/// A line that cannot be learnt from.
+#[derive(Serialize, ToSchema)]
+pub struct RefusedLine {
+    /// Its number in the body, from 1; empty lines count.
+    line: usize,
+    /// Why.
+    reason: String,
+}
+
+/// Lists datasets.
+#[utoipa::path(
+    get, path = "/v1/datasets", tag = "datasets", operation_id = "list_datasets",
+    responses((status = 200, description = "All datasets", body = DatasetList))
+)]
+pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    Ok(Json(DatasetList { data: datasets::list(&mut conn).await? }))
+}
+
+/// Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+#[utoipa::path(
+    post, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "import_episodes",
+    params(("name" = String, Path, description = "Lower-case letters, digits and dashes, 63 at most")),
+    request_body(
+        content = String, content_type = "application/x-ndjson",
+        description = "One episode per line: `messages` in chat format (tool calls included), and \
+                       `rewards` per action, `return` or `success`; optionally `id`, `task`, \
+                       `truncated`. 32 MiB at most."
+    ),
+    responses(
+        (status = 200, description = "What became of the lines", body = ImportReport),
+        (status = 400, body = Problem, description = "Not a name, or not UTF-8", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as lines of JSON", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn import(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<ImportReport>, Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("application/x-ndjson")) {
+        let detail = "the body must be sent as application/x-ndjson";
+        return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+            .remedy("add the header `Content-Type: application/x-ndjson`"));
+    }
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 63 || !name.chars().all(allowed) {
+        return Err(Problem::bad_request(format!("{name:?} is not a name of a dataset"))
+            .remedy("use lower-case letters, digits and dashes, 63 at most"));
+    }
+    let text = std::str::from_utf8(&body)
+        .map_err(|e| Problem::bad_request(format!("the body is not UTF-8: {e}")))?;
+    let (mut episodes, mut refused) = (Vec::new(), Vec::new());
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        match LoggedEpisode::parse(text) {
+            Ok(episode) => episodes.push(episode),
+            Err(reason) => refused.push(RefusedLine { line, reason }),
+        }
+    }
+    let mut tx = state.store.begin().await?;
+    let stored = datasets::insert_many(&mut tx, &name, &episodes).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Json(ImportReport { stored, repeated: episodes.len() - stored, refused }))
+}

@@ -1,0 +1,119 @@
+//! Logged episodes: imported line by line, learnt from without a rollout, annotated anew by a newer
+//! critic.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::{Place, Service, small_job};
+
+/// `nlac import`, with what it said.
+async fn import(service: &Service, file: &std::path::Path) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.arg("import").arg(file).args(["--dataset", "desk", "--server", &service.url]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.success(), said.concat())
+}
+
+/// What a job collected, as somebody else's log: plain chat messages and a return.
+async fn log_of(service: &Service, id: &str) -> Vec<String> {
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect&limit=200")).await;
+    let episodes = page["data"].as_array().unwrap();
+    episodes
+        .iter()
+        .map(|e| {
+            let (messages, task) = (&e["messages"], &e["task"]);
+            json!({ "task": task, "messages": messages, "return": e["return"], "success": e["success"] })
+                .to_string()
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_learns_from_imported_episodes_alone() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let online = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&online).await["status"], "succeeded");
+    let mut lines = log_of(&service, &online).await;
+    let episodes = lines.len();
+    assert!(episodes >= 20);
+    let distinct: std::collections::HashSet<_> = lines.iter().cloned().collect();
+
+    // Nothing is imported before the dataset is there.
+    let mut spec = small_job();
+    spec["rollout"]["episodes"] = 0.into();
+    spec["datasets"] = json!(["desk"]);
+    spec["budget"]["iterations"] = 3.into();
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422);
+    assert!(problem["remedy"].as_str().unwrap().contains("nlac import"), "{problem}");
+
+    // Bad lines are refused by number and reason; the good ones around them are stored.
+    lines.insert(3, "{ not json".into());
+    lines.insert(7, r#"{"messages": [{"role": "user", "content": "hi"}], "return": 1}"#.into());
+    lines.insert(9, String::new());
+    let place = Place::new();
+    let file = place.path().join("log.jsonl");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let (ok, said) = import(&service, &file).await;
+    assert!(ok, "{said}");
+    assert!(said.contains(":4: refused: key must be"), "{said}");
+    assert!(said.contains(":8: refused: there is no message of the assistant"), "{said}");
+    let repeats = episodes - distinct.len();
+    let stored = distinct.len();
+    let outcome = format!("{stored} episodes stored, {repeats} were there already, 2 refused");
+    assert!(said.contains(&outcome), "{said}");
+    let (ok, said) = import(&service, &file).await;
+    assert!(ok && said.contains(&format!("0 episodes stored, {episodes} were there")), "{said}");
+
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let env_steps: Vec<&Value> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|m| m["name"] == "collect.env_steps")
+        .collect();
+    assert!(env_steps.iter().all(|m| m["value"] == 0.0), "no rollout of its own: {env_steps:?}");
+
+    let job: Uuid = id.parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let count = async |conn: &mut sqlx::PgConnection, sql: &'static str| -> i64 {
+        sqlx::query_scalar(sql).bind(job).fetch_one(conn).await.unwrap()
+    };
+    let imported = "select count(*) from episodes where job_id = $1 and purpose = 'import'";
+    assert_eq!(count(&mut conn, imported).await, stored as i64);
+    let steps = "select count(*) from train_steps where job_id = $1 and state = 'applied'";
+    assert!(count(&mut conn, steps).await > 0);
+    // A later iteration's critic annotates the same transitions again; what was said before stays.
+    let anew = "select count(*) from (select transition_id from targets where job_id = $1
+        group by transition_id having count(distinct iteration_id) > 1) t";
+    assert!(count(&mut conn, anew).await > 0);
+    // The tokens of an imported action are those that the engine would have written.
+    let differing: i64 = sqlx::query_scalar(
+        "select count(*) from transitions a join transitions b
+             on b.action = a.action and b.job_id = $2
+         join generations g on g.id = b.generation_id
+         where a.job_id = $1 and g.finish_reason = 'stop' and a.action_tokens <> g.token_ids",
+    )
+    .bind(job)
+    .bind(online.parse::<Uuid>().unwrap())
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(differing, 0);
+    drop(conn);
+
+    let (_, listed) = service.get("/v1/datasets").await;
+    assert_eq!(listed["data"][0]["episodes"], stored as i64);
+    let (status, problem) = service.post("/v1/datasets/desk/episodes", &json!({})).await;
+    assert_eq!(status, 415, "{problem}");
+    service.stop().await;
+}
