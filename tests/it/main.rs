@@ -13,3 +13,4 @@ mod pipeline;
 mod postgres;
 mod queue;
 mod support;
+mod theory;
