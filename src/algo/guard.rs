@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sentence_for_everything_is_a_collapse() {
+    fn invariant_12_one_sentence_for_everything_is_a_collapse() {
         let many: Vec<String> = (0..40).map(|i| format!("next a{i} then b{i} end c{i}")).collect();
         let healthy = variety(&many).unwrap_or_else(|| panic!("no variety"));
         let same = variety(&vec!["next ok then ok end lost".to_owned(); 40]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluator_that_always_says_yes_is_a_sycophant() {
+    fn invariant_12_an_evaluator_that_always_says_yes_is_a_sycophant() {
         assert!(sycophancy(1.0, 1.0) > 0.99);
         assert!(sycophancy(0.8, 0.7) > 0.7);
         assert!(sycophancy(0.3, 0.9) < 0.01);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn importance_is_at_most_one_and_undoes_the_priority() {
+    fn invariant_10_importance_is_at_most_one_and_undoes_the_priority() {
         let losses = [0.1_f32, 0.5, 1.0, 4.0];
         let entries: Vec<_> = losses.iter().map(|&l| entry(false, Some(l))).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -210,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn chance_follows_the_priority() {
-        // One draw of one: frequency ∝ (loss + 0.001)^0.6, within 4σ over 20,000 draws.
+    fn invariant_10_chance_follows_the_priority() {
+        // One draw of one: frequency ∝ (loss + 0.001)^0.6, within 4σ over 100,000 draws.
         let losses = [0.1_f32, 0.5, 1.0, 4.0];
         let entries: Vec<_> = losses.iter().map(|&l| entry(false, Some(l))).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let n = 20_000;
+        let n = 100_000;
         let mut counts = [0_u32; 4];
         for _ in 0..n {
             counts[select(&entries, &spec(1, 0.6, 0.0, 0.0), &mut rng)[0]] += 1;
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_never_learnt_come_at_the_highest_priority() {
+    fn invariant_10_the_never_learnt_come_at_the_highest_priority() {
         let mut entries: Vec<_> = (0..50).map(|_| entry(false, Some(0.01))).collect();
         entries[0].loss = Some(5.0);
         entries[1].loss = None;

@@ -84,7 +84,7 @@ mod tests {
     const KNOWN: &str = "I am thinking of an object. Is it alive? The user said it is small.";
 
     #[test]
-    fn a_fact_leaks_and_a_conjecture_does_not() {
+    fn invariant_11_a_fact_leaks_and_a_conjecture_does_not() {
         let leak = |text: &str| find(text, KNOWN, "Yes. Questions left: 7.").is_some();
         assert!(leak("The user answered Yes, so the question was a good one."));
         assert!(leak("Then the user replied: yes."));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn five_words_of_what_came_next_leak_unless_they_were_known() {
+    fn invariant_11_five_words_of_what_came_next_leak_unless_they_were_known() {
         let next = "the card ending in 4242 has expired last week";
         assert!(find("Payment fails: the card ending in 4242 will not do.", KNOWN, next).is_some());
         assert!(find("Payment fails: the card may have expired.", KNOWN, next).is_none());

@@ -73,6 +73,16 @@ async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
     .await
     .unwrap();
     assert_eq!(wrong, 0);
+    // Invariant 10: only what was drawn is given a new priority.
+    let undrawn: i64 = sqlx::query_scalar(
+        "select count(*) from replay r where r.job_id = $1 and r.loss is not null and not exists
+             (select 1 from replay_draws d where d.transition_id = r.transition_id)",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(undrawn, 0);
     let steps: Vec<i32> = sqlx::query_scalar(
         "select step from train_steps where job_id = $1 and state = 'applied' order by step",
     )

@@ -1,0 +1,525 @@
+//! The invariants of NLAC (algorithms sheet §7) that concern what is asked of which weights, with an
+//! engine that counts. 7 and 14 are in `theory`; 10, 11 and 12 also beside `algo::replay`,
+//! `prompt::leak` and `algo::guard`.
+
+use std::{collections::BTreeMap, path::Path, sync::Mutex};
+
+use async_trait::async_trait;
+use nlac::{
+    algo::{
+        Replayed,
+        nlac::{Annotations, Setting, annotate},
+    },
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        episode::{RewardStatus, Transition},
+        generation::{FinishReason, Role, Weights},
+        ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+        message::Message,
+        seed::SeedPath,
+        spec::{NlacSpec, OnYes, RolloutSpec},
+        training::{ExampleSource, Objective},
+    },
+    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
+    env::{HelpDesk, Split},
+    prompt::{Encoder, PromptSet},
+    rollout::{Cast, Published, Stage, play},
+    trainer::adapter,
+};
+use nlac_local::{
+    model::{Config, LoraConfig, Weights as LocalWeights},
+    train::{AdamParams, Example, LoraTrainer},
+};
+
+use crate::support::model_dir;
+
+/// Answers by what it is asked, and remembers who was asked what.
+struct Scripted {
+    encoder: Encoder,
+    says_yes: bool,
+    /// What the online adapter says, whatever it is asked.
+    online_says: Option<&'static str>,
+    asked: Mutex<Vec<(Option<String>, String)>>,
+}
+
+#[async_trait]
+impl Engine for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+        let prompt = self.encoder.decode(&request.prompt).unwrap();
+        let online = request.adapter.as_ref().is_some_and(|a| a.name == "online");
+        let text = if let Some(text) = self.online_says.filter(|_| online) {
+            text
+        } else if prompt.ends_with("predict the future") {
+            "next ok then ok end lost card is missing"
+        } else if prompt.ends_with("combine") && prompt.contains("predicted nothing") {
+            "next refused card is missing then nothing end lost card is missing"
+        } else if prompt.ends_with("combine") {
+            "next here it is then ok end lost card is missing"
+        } else if prompt.ends_with("is it optimal") {
+            if self.says_yes {
+                "yes because it ends solved"
+            } else {
+                "no because card is missing so ask the card"
+            }
+        } else if prompt.ends_with("improve") {
+            "what is your card ?"
+        } else {
+            "please wait ."
+        };
+        let model = request.adapter.as_ref().map_or_else(|| "base".into(), |a| a.name.clone());
+        let name = request.adapter.map(|a| a.name);
+        self.asked.lock().unwrap().push((name, prompt));
+        let mut token_ids = self.encoder.encode_text(text).unwrap();
+        token_ids.push(2);
+        let logprobs = request.logprobs.then(|| vec![-1.0; token_ids.len()]);
+        Ok(Completion {
+            engine: "scripted".into(),
+            model,
+            prompt_tokens: request.prompt.len() as u32,
+            token_ids,
+            logprobs,
+            text: text.into(),
+            finish_reason: FinishReason::Stop,
+        })
+    }
+
+    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
+        unreachable!("the algorithm loads nothing")
+    }
+
+    async fn unload(&self, _: &str) -> Result<(), EngineError> {
+        unreachable!("the algorithm unloads nothing")
+    }
+
+    async fn check(&self) -> Result<EngineInfo, EngineError> {
+        unreachable!("the algorithm checks nothing")
+    }
+
+    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
+        unreachable!("the algorithm tokenises by itself")
+    }
+}
+
+fn replayed(done: bool) -> Replayed {
+    let (action, observation) = if done {
+        ("do it now .", "refused card is missing")
+    } else {
+        ("what is your order ?", "here it is form order left 4")
+    };
+    Replayed {
+        transition: Transition {
+            id: TransitionId::new(),
+            job_id: JobId::new(),
+            iteration_id: IterationId::new(),
+            episode_id: EpisodeId::new(),
+            step: 0,
+            state_len: 1,
+            action: action.into(),
+            env_action: Some(action.into()),
+            observation: observation.into(),
+            reward: Some(0.0),
+            reward_status: RewardStatus::Observed,
+            done,
+            truncated: false,
+            generation_id: Some(GenerationId::new()),
+        },
+        messages: vec![
+            Message::user("i want a refund form empty left 5"),
+            Message::assistant(action),
+            Message::user(observation),
+        ],
+        action_tokens: vec![7, 8, 2],
+        position: 0,
+        episode_seed: 0,
+        importance: 1.0,
+    }
+}
+
+async fn run(
+    spec: &NlacSpec,
+    says_yes: bool,
+    done: bool,
+) -> (Annotations, Vec<(Option<String>, String)>) {
+    run_on(spec, says_yes, None, &[replayed(done)]).await
+}
+
+async fn run_on(
+    spec: &NlacSpec,
+    says_yes: bool,
+    online_says: Option<&'static str>,
+    batch: &[Replayed],
+) -> (Annotations, Vec<(Option<String>, String)>) {
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let asked = Mutex::default();
+    let engine = Scripted { encoder: encoder.clone(), says_yes, online_says, asked };
+    let prompts = PromptSet::load("desk").unwrap();
+    let published = |name: &str| Published {
+        checkpoint_id: CheckpointId::new(),
+        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
+    };
+    let cast = Cast {
+        engine: &engine,
+        prompts: &prompts,
+        encoder: &encoder,
+        online: published("online"),
+        target: published("target"),
+    };
+    let seed = SeedPath::root(0);
+    let rollout = RolloutSpec::default();
+    let setting = Setting {
+        cast: &cast,
+        environment: &HelpDesk,
+        rollout: &rollout,
+        spec,
+        iteration: 9,
+        seed,
+    };
+    let annotations = annotate(&setting, batch).await.unwrap();
+    let asked = engine.asked.lock().unwrap().clone();
+    (annotations, asked)
+}
+
+fn spec(futures: u32, rounds: u32) -> NlacSpec {
+    NlacSpec { futures, rounds, warmup_iterations: 0, ..NlacSpec::default() }
+}
+
+fn by_role(annotations: &Annotations) -> BTreeMap<Role, usize> {
+    let mut counts = BTreeMap::new();
+    for generation in &annotations.generations {
+        *counts.entry(generation.role).or_default() += 1;
+    }
+    counts
+}
+
+/// Calls per transition: critic 3 (terminal 1), actor m (k + 2).
+#[tokio::test]
+async fn invariant_13_calls_are_those_of_the_method() {
+    for (k, m) in [(1, 1), (3, 1), (1, 2)] {
+        for done in [false, true] {
+            let (annotations, asked) = run(&spec(k, m), false, done).await;
+            let critic = if done { 1 } else { 3 };
+            assert_eq!(asked.len(), (critic + m * (k + 2)) as usize, "k {k} m {m} done {done}");
+            let counts = by_role(&annotations);
+            assert_eq!(counts.get(&Role::Policy).copied().unwrap_or(0), usize::from(!done));
+            assert_eq!(counts[&Role::Refiner], m as usize);
+            assert_eq!(annotations.generations.len(), asked.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn invariants_01_and_02_an_ending_bootstraps_nothing_and_the_rest_bootstraps_once() {
+    let (annotations, asked) = run(&spec(1, 1), false, true).await;
+    assert!(annotations.targets[0].next_prediction_id.is_none());
+    assert!(annotations.targets[0].next_action_generation_id.is_none());
+    assert_eq!(annotations.targets[0].status, TargetStatus::Accepted);
+    assert!(asked.iter().any(|(_, p)| p.contains("reward 0 predicted nothing combine")));
+
+    let (annotations, asked) = run(&spec(1, 1), false, false).await;
+    assert!(annotations.targets[0].next_prediction_id.is_some());
+    let backup: Vec<_> = asked.iter().filter(|(_, p)| p.ends_with("combine")).collect();
+    assert_eq!(backup.len(), 1);
+    assert!(backup[0].1.contains("here it is form order left 4"));
+    assert!(backup[0].1.contains("lost card is missing"));
+}
+
+/// By default everything that makes a target comes from the target weights.
+#[tokio::test]
+async fn invariant_03_targets_come_from_the_target_weights() {
+    let (annotations, asked) = run(&spec(1, 1), false, false).await;
+    assert!(asked.iter().all(|(name, _)| name.as_deref() == Some("target")), "{asked:?}");
+    assert!(annotations.generations.iter().all(|g| g.weights == Weights::Target));
+}
+
+#[tokio::test]
+async fn invariant_04_the_trained_prompts_hold_nothing_that_the_teacher_knew() {
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let (annotations, _) = run(&spec(2, 1), false, false).await;
+    assert_eq!(annotations.examples.len(), 2);
+    for example in &annotations.examples {
+        let prompt: Vec<u32> = example.prompt_tokens.iter().map(|t| t.cast_unsigned()).collect();
+        let prompt = encoder.decode(&prompt).unwrap();
+        for known in ["here it is", "reward", "end lost", "critique", "forecast", "combine"] {
+            assert!(!prompt.contains(known), "{:?}: {prompt}", example.objective);
+        }
+        match example.objective {
+            Objective::Critic => assert!(prompt.contains("what is your order ?")),
+            Objective::Policy => {
+                assert!(!prompt.contains("order"), "the action judged is not shown: {prompt}");
+                assert_eq!(example.source, ExampleSource::Refinement);
+                let said: Vec<u32> =
+                    example.completion_tokens.iter().map(|t| t.cast_unsigned()).collect();
+                assert_eq!(encoder.decode(&said).unwrap(), "what is your card ?");
+                assert_eq!(example.completion_tokens.last(), Some(&2), "it learns to stop");
+            }
+            Objective::Rehearsal => panic!("nothing was rehearsed"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn invariant_06_a_yes_stops_the_rounds_and_distils_what_the_spec_says() {
+    let (annotations, asked) = run(&spec(1, 3), true, false).await;
+    assert_eq!(asked.iter().filter(|(_, p)| p.ends_with("improve")).count(), 0);
+    assert_eq!(annotations.critiques.len(), 1);
+    assert_eq!(annotations.critiques[0].verdict, Verdict::Yes);
+    let policy: Vec<_> =
+        annotations.examples.iter().filter(|e| e.objective == Objective::Policy).collect();
+    assert_eq!(policy.len(), 1);
+    assert_eq!(policy[0].source, ExampleSource::Action);
+    assert_eq!(policy[0].completion_tokens, [7, 8, 2], "the engine's own tokens");
+
+    let skip = NlacSpec { on_yes: OnYes::Skip, ..spec(1, 3) };
+    let (annotations, _) = run(&skip, true, false).await;
+    assert!(annotations.examples.iter().all(|e| e.objective == Objective::Critic));
+}
+
+#[tokio::test]
+async fn invariant_05_the_evaluator_reads_exactly_k_futures_of_the_present_action() {
+    let (annotations, asked) = run(&spec(3, 2), false, false).await;
+    let judged: Vec<_> = asked.iter().filter(|(_, p)| p.ends_with("is it optimal")).collect();
+    assert_eq!(judged.len(), 2);
+    for (_, prompt) in &judged {
+        assert_eq!(prompt.matches("forecast").count(), 3, "{prompt}");
+    }
+    assert_eq!(annotations.critiques[1].action, "what is your card ?", "round 2 judges round 1's");
+    assert_eq!(annotations.critiques[0].prediction_ids.len(), 3);
+}
+
+/// The online weights may say what they like: targets do not change, and rollouts are theirs.
+#[tokio::test]
+async fn invariant_03_the_online_weights_act_and_make_no_target() {
+    // Everything but the backup's own inputs on the online weights: what changes is not the target.
+    let mut spec = spec(1, 1);
+    spec.weights.successor = Weights::Online;
+    spec.weights.evaluator = Weights::Online;
+    let batch = [replayed(false)];
+    let (plain, _) = run_on(&spec, false, None, &batch).await;
+    let (moved, _) = run_on(&spec, false, Some("next ok then ok end solved"), &batch).await;
+    assert_eq!(plain.targets[0].text, moved.targets[0].text);
+    assert_ne!(plain.critiques[0].text, moved.critiques[0].text, "the perturbation was felt");
+    let completion = |made: &Annotations| {
+        let critic = made.examples.iter().find(|e| e.objective == Objective::Critic);
+        critic.map(|e| e.completion_tokens.clone())
+    };
+    assert_eq!(completion(&plain), completion(&moved));
+
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let asked = Mutex::default();
+    let engine = Scripted { encoder: encoder.clone(), says_yes: false, online_says: None, asked };
+    let prompts = PromptSet::load("desk").unwrap();
+    let published = |name: &str| Published {
+        checkpoint_id: CheckpointId::new(),
+        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
+    };
+    let cast = Cast {
+        engine: &engine,
+        prompts: &prompts,
+        encoder: &encoder,
+        online: published("online"),
+        target: published("target"),
+    };
+    let rollout = RolloutSpec::default();
+    let stage = Stage {
+        cast: &cast,
+        environment: &HelpDesk,
+        split: Split::Train,
+        rollout: &rollout,
+        temperature: 1.0,
+    };
+    let played = play(&stage, &SeedPath::root(3)).await.unwrap();
+    let steps = played.steps.iter().map(|s| s.generation.as_ref().unwrap());
+    assert!(steps.clone().count() > 1 && steps.clone().all(|g| g.weights == Weights::Online));
+    assert!(steps.clone().all(|g| g.model == "online"));
+}
+
+#[tokio::test]
+async fn invariant_06_without_a_round_the_action_stays_and_round_j_judges_what_round_j_wrote() {
+    let (annotations, asked) = run(&spec(1, 0), false, false).await;
+    assert!(annotations.refinements.is_empty());
+    assert_eq!(asked.iter().filter(|(_, p)| p.ends_with("improve")).count(), 0);
+    let policy = annotations.examples.iter().find(|e| e.objective == Objective::Policy).unwrap();
+    assert_eq!(policy.completion_tokens, [7, 8, 2], "a_r = a");
+
+    let (annotations, asked) = run(&spec(1, 2), false, false).await;
+    let critiques: Vec<_> = annotations.critiques.iter().map(|c| c.id).collect();
+    let followed: Vec<_> = annotations.refinements.iter().map(|r| r.critique_id).collect();
+    assert_eq!(critiques, followed);
+    let rewritten: Vec<_> = asked.iter().filter(|(_, p)| p.ends_with("improve")).collect();
+    assert!(rewritten[0].1.contains("what is your order ?"), "{}", rewritten[0].1);
+    assert!(rewritten[1].1.contains("what is your card ? critique"), "{}", rewritten[1].1);
+}
+
+/// Data of any age takes the same path, and a' never comes from the store.
+#[tokio::test]
+async fn invariant_09_old_data_is_as_good_and_the_next_action_is_always_sampled_anew() {
+    let fresh = replayed(false);
+    let mut old = replayed(false);
+    old.transition.iteration_id = IterationId::new();
+    old.transition.generation_id = None;
+    // What the old policy did next is in the conversation; nobody may read it.
+    old.messages.push(Message::assistant("what is your size ?"));
+    old.messages.push(Message::user("i told you"));
+    let (of_fresh, asked_fresh) = run_on(&spec(1, 1), false, None, &[fresh]).await;
+    let (of_old, asked_old) = run_on(&spec(1, 1), false, None, &[old]).await;
+    assert_eq!(asked_fresh, asked_old);
+    assert_eq!(of_fresh.targets[0].text, of_old.targets[0].text);
+    let next = of_old.targets[0].next_action_generation_id.unwrap();
+    let next = of_old.generations.iter().find(|g| g.id == next).unwrap();
+    assert_eq!((next.role, next.weights), (Role::Policy, Weights::Target));
+    assert!(asked_old.iter().all(|(_, prompt)| !prompt.contains("size")), "{asked_old:?}");
+}
+
+/// n steps towards constant online weights leave (1 − τ)^n of the distance; τ = 1 copies.
+#[test]
+fn invariant_08_the_target_follows_by_its_rate() {
+    let place = tempfile::tempdir().unwrap();
+    let config = Config::load(&model_dir()).unwrap();
+    let base = LocalWeights::load(&model_dir(), &config).unwrap();
+    let saved = |name: &str, seed: u64| {
+        let shape = LoraConfig { rank: 4, alpha: 32.0 };
+        let mut trainer = LoraTrainer::new(config.clone(), base.clone(), shape, seed, 1);
+        let example = Example { input: vec![1, 9], targets: vec![9, 17], weights: vec![1.0; 2] };
+        trainer.forward_backward(&[example]);
+        let adam = AdamParams {
+            learning_rate: 0.01,
+            beta1: 0.9,
+            beta2: 0.98,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            grad_clip_norm: 1.0,
+        };
+        trainer.optim_step(&adam);
+        trainer.lora().save_peft(&place.path().join(name), "base").unwrap();
+        place.path().join(name)
+    };
+    let floats = |directory: &Path| -> Vec<f32> {
+        let bytes = std::fs::read(directory.join("adapter_model.safetensors")).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let mut names = file.names();
+        names.sort();
+        let data = names.into_iter().flat_map(|name| file.tensor(name).unwrap().data().to_vec());
+        let data: Vec<u8> = data.collect();
+        data.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    };
+    let (start, online) = (saved("start", 1), saved("online", 2));
+    for rate in [0.1_f32, 0.5, 0.9, 1.0] {
+        let mut target = start.clone();
+        for step in 1..=4 {
+            let next = place.path().join(format!("target-{rate}-{step}"));
+            adapter::interpolate(&target, &online, rate, &next).unwrap();
+            target = next;
+            let left = (1.0 - rate).powi(step);
+            let triples = floats(&target).into_iter().zip(floats(&online)).zip(floats(&start));
+            for ((now, online), start) in triples {
+                let expected = online + left * (start - online);
+                assert!((now - expected).abs() < 1e-5, "τ {rate}, step {step}");
+            }
+        }
+    }
+}
+
+/// Answers in a fixed order.
+struct InOrder {
+    encoder: Encoder,
+    texts: Mutex<std::collections::VecDeque<&'static str>>,
+}
+
+#[async_trait]
+impl Engine for InOrder {
+    fn name(&self) -> &str {
+        "in order"
+    }
+
+    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+        let text = self.texts.lock().unwrap().pop_front().expect("nothing more is asked");
+        Ok(Completion {
+            engine: "in order".into(),
+            model: request.adapter.map_or_else(|| "base".into(), |a| a.name),
+            prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
+            token_ids: self.encoder.encode_text(text).unwrap(),
+            logprobs: None,
+            text: text.into(),
+            finish_reason: FinishReason::Stop,
+        })
+    }
+
+    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
+        unreachable!("the algorithm loads nothing")
+    }
+
+    async fn unload(&self, _: &str) -> Result<(), EngineError> {
+        unreachable!("the algorithm unloads nothing")
+    }
+
+    async fn check(&self) -> Result<EngineInfo, EngineError> {
+        unreachable!("the algorithm checks nothing")
+    }
+
+    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
+        unreachable!("the algorithm tokenises by itself")
+    }
+}
+
+/// A reasoning that cites the outcome is rewritten, checked, rewritten once more, then given up.
+#[tokio::test]
+async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropped() {
+    let leaking =
+        "<think>The user answered Yes, so it was a good question.</think> It ends in success.";
+    let conjecture =
+        "<think>If the user answers Yes, half of them are gone.</think> It ends in success.";
+    let rest = ["It ends in success.", "Optimal: Yes"];
+    for (corrected, expected) in [
+        (vec![conjecture], TargetStatus::Accepted),
+        (vec![leaking, conjecture], TargetStatus::Accepted),
+        (vec![leaking, leaking], TargetStatus::Leaked),
+    ] {
+        let calls = 1 + corrected.len() + rest.len();
+        let encoder = Encoder::load(&model_dir()).unwrap();
+        let texts = [leaking].into_iter().chain(corrected.clone()).chain(rest).collect();
+        let engine = InOrder { encoder: encoder.clone(), texts: Mutex::new(texts) };
+        let prompts = PromptSet::load("standard").unwrap();
+        let published = |name: &str| Published {
+            checkpoint_id: CheckpointId::new(),
+            adapter: Adapter { name: name.into(), path: "/nowhere".into() },
+        };
+        let cast = Cast {
+            engine: &engine,
+            prompts: &prompts,
+            encoder: &encoder,
+            online: published("online"),
+            target: published("target"),
+        };
+        let spec = NlacSpec { correct_reasoning: true, ..spec(1, 1) };
+        let rollout = RolloutSpec::default();
+        let setting = Setting {
+            cast: &cast,
+            environment: &HelpDesk,
+            rollout: &rollout,
+            spec: &spec,
+            iteration: 9,
+            seed: SeedPath::root(0),
+        };
+        let mut question = replayed(true);
+        question.messages = vec![
+            Message::user("I am thinking of an object."),
+            Message::assistant("Is it alive?"),
+            Message::user("Yes. Questions left: 7."),
+        ];
+        question.transition.action = "Is it alive?".into();
+        question.transition.observation = "Yes. Questions left: 7.".into();
+        let made = annotate(&setting, &[question]).await.unwrap();
+        assert!(engine.texts.lock().unwrap().is_empty());
+        assert_eq!(made.generations.len(), calls);
+        assert_eq!(made.targets[0].status, expected);
+        let taught = made.examples.iter().filter(|e| e.objective == Objective::Critic).count();
+        assert_eq!(taught, usize::from(expected == TargetStatus::Accepted));
+        if expected == TargetStatus::Accepted {
+            assert_eq!(made.targets[0].text, conjecture);
+        }
+    }
+}
