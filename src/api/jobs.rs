@@ -57,7 +57,7 @@ pub struct JobQuery {
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key submits once")),
-    request_body = JobSpec,
+    request_body(content((JobSpec = "application/json"), (JobSpec = "application/yaml"))),
     responses(
         (status = 201, description = "Accepted; its URL is in Location", body = JobView),
         (status = 200, description = "Submitted before with this key", body = JobView),

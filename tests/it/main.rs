@@ -12,5 +12,6 @@ mod peers;
 mod pipeline;
 mod postgres;
 mod queue;
+mod readme;
 mod support;
 mod theory;
