@@ -34,7 +34,7 @@ use nlac_local::{
 use crate::support::model_dir;
 
 /// Answers by what it is asked, and remembers who was asked what.
-struct Scripted {
+pub struct Scripted {
     encoder: Encoder,
     says_yes: bool,
     /// What the online adapter says, whatever it is asked.
@@ -104,7 +104,7 @@ impl Engine for Scripted {
     }
 }
 
-fn replayed(done: bool) -> Replayed {
+pub fn replayed(done: bool) -> Replayed {
     let (action, observation) = if done {
         ("do it now .", "refused card is missing")
     } else {
@@ -139,7 +139,7 @@ fn replayed(done: bool) -> Replayed {
     }
 }
 
-async fn run(
+pub async fn run(
     spec: &NlacSpec,
     says_yes: bool,
     done: bool,
@@ -147,7 +147,7 @@ async fn run(
     run_on(spec, says_yes, None, &[replayed(done)]).await
 }
 
-async fn run_on(
+pub async fn run_on(
     spec: &NlacSpec,
     says_yes: bool,
     online_says: Option<&'static str>,
@@ -183,11 +183,11 @@ async fn run_on(
     (annotations, asked)
 }
 
-fn spec(futures: u32, rounds: u32) -> NlacSpec {
+pub fn spec(futures: u32, rounds: u32) -> NlacSpec {
     NlacSpec { futures, rounds, warmup_iterations: 0, ..NlacSpec::default() }
 }
 
-fn by_role(annotations: &Annotations) -> BTreeMap<Role, usize> {
+pub fn by_role(annotations: &Annotations) -> BTreeMap<Role, usize> {
     let mut counts = BTreeMap::new();
     for generation in &annotations.generations {
         *counts.entry(generation.role).or_default() += 1;

@@ -1,6 +1,7 @@
 //! Integration tests: real Postgres, real HTTP, the real embedded model.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod ablations;
 mod api;
 mod base_model;
 mod contract;
