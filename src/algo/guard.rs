@@ -109,15 +109,18 @@ pub fn tripped(
         .collect()
 }
 
+/// Successes and failures that an area needs.
+const EACH_KIND: usize = 5;
+
 /// Area under the ROC curve: the chance that a success has a higher score than a failure, ties half.
-/// None without both.
+/// None with fewer than [`EACH_KIND`] of either: it would be chance.
 #[must_use]
 pub fn auc(scored: &[(f64, bool)]) -> Option<f64> {
     let scores = |wanted: bool| -> Vec<f64> {
         scored.iter().filter(|(_, success)| *success == wanted).map(|(score, _)| *score).collect()
     };
     let (good, bad) = (scores(true), scores(false));
-    if good.is_empty() || bad.is_empty() {
+    if good.len() < EACH_KIND || bad.len() < EACH_KIND {
         return None;
     }
     let wins: f64 = good
@@ -186,10 +189,11 @@ mod tests {
 
     #[test]
     fn the_area_counts_ties_by_half() {
-        assert_eq!(auc(&[(1.0, true), (0.0, false)]), Some(1.0));
-        assert_eq!(auc(&[(0.0, true), (1.0, false)]), Some(0.0));
-        assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
-        assert_eq!(auc(&[(0.5, true)]), None);
+        let five = |good: f64, bad: f64| [[(good, true), (bad, false)]; 5].concat();
+        assert_eq!(auc(&five(1.0, 0.0)), Some(1.0));
+        assert_eq!(auc(&five(0.0, 1.0)), Some(0.0));
+        assert_eq!(auc(&five(0.5, 0.5)), Some(0.5));
+        assert_eq!(auc(&five(1.0, 0.0)[..9]), None, "four failures are chance");
     }
 
     #[test]

@@ -90,3 +90,48 @@ fn starts_with_words(text: &str, words: &str) -> bool {
     let mut text = text.split_whitespace();
     words.split_whitespace().all(|word| text.next() == Some(word))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Replies, ReplyForm, TargetStatus, Verdict};
+
+    fn replies() -> Replies {
+        let form = ReplyForm {
+            prediction: Some("^next (?P<next>.+?) then .+ end (?P<end>.+)$".into()),
+            reasoning: Some("<think>(?P<reasoning>.*?)</think>".into()),
+            success: Some("end solved$".into()),
+            failure: Some("end lost".into()),
+            yes: Some(r"^yes\b".into()),
+            no: Some(r"^no\b|not optimal".into()),
+        };
+        Replies::compile(&form).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn a_verdict_is_one_of_two_or_none() {
+        let verdict = |reply: &str| replies().verdict(reply);
+        assert_eq!(verdict("yes because it ends solved"), Verdict::Yes);
+        assert_eq!(verdict("no because it is lost"), Verdict::No);
+        assert_eq!(verdict("perhaps"), Verdict::Unparseable);
+        assert_eq!(verdict("yes but not optimal"), Verdict::Unparseable);
+    }
+
+    #[test]
+    fn a_target_must_have_the_form_and_say_what_really_came_next() {
+        let status = |target: &str| replies().target_status(target, "refused item is missing");
+        assert_eq!(status("next refused then nothing end lost"), TargetStatus::Accepted);
+        assert_eq!(status("next ok then nothing end lost"), TargetStatus::Misquoted);
+        assert_eq!(status("refused item is missing"), TargetStatus::Unparseable);
+    }
+
+    #[test]
+    fn a_future_ends_well_badly_or_without_a_name() {
+        let outcome = |text: &str| replies().outcome(text);
+        assert_eq!(outcome("next done then nothing end solved"), Some(true));
+        assert_eq!(outcome("next refused then nothing end lost card is missing"), Some(false));
+        assert_eq!(outcome("next ok then ok"), None);
+        assert_eq!(outcome("end lost or end solved"), None);
+        assert_eq!(replies().reasoning("<think>maybe</think> end lost"), "maybe");
+        assert_eq!(replies().reasoning("end lost"), "end lost");
+    }
+}

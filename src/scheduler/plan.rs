@@ -9,7 +9,7 @@ use super::{budget, measure, phases};
 use crate::{
     domain::{
         event::EventKind,
-        guard::GuardAction,
+        guard::{Guard, GuardAction},
         ids::{IterationId, JobId},
         job::{Iteration, Job, JobStatus, Phase},
         metric::names,
@@ -37,15 +37,12 @@ pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreErro
 
 /// One move of one iteration, or the beginning of the next; false when nothing can move.
 async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError> {
-    let all = iterations::newest(conn, job.id, window(&job.spec)).await?;
+    let all = iterations::under_way(conn, job.id).await?;
     let Some(newest) = all.last() else {
         begin(conn, job, 0, -1).await?;
         return Ok(true);
     };
-    for (place, iteration) in all.iter().enumerate() {
-        if iteration.phase == Phase::Done {
-            continue;
-        }
+    for (place, iteration) in all.iter().enumerate().filter(|(_, i)| i.phase != Phase::Done) {
         let tally = work_items::tally(conn, iteration.id, iteration.phase).await?;
         if tally.failed > 0 {
             let reason = tally.first_error.unwrap_or_default();
@@ -58,9 +55,9 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
             return Ok(true);
         }
     }
-    let open = all.iter().any(|iteration| iteration.phase != Phase::Done);
+    let open = all.iter().filter(|iteration| iteration.phase != Phase::Done).count();
     if newest.last {
-        if !open {
+        if open == 0 {
             let from = [JobStatus::Running];
             jobs::move_status(conn, job.id, &from, JobStatus::Succeeded, None).await?;
             let message = format!("the job is done after iteration {}", newest.index);
@@ -68,15 +65,14 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
         }
         return Ok(false);
     }
+    // Evaluations may trail behind the learning, but not without bound.
+    if open > job.spec.pipeline.max_staleness as usize + 1 {
+        return Ok(false);
+    }
     let index = newest.index + 1;
     let Some(version) = acting(conn, job, newest, index).await? else { return Ok(false) };
     begin(conn, job, index, version).await?;
     Ok(true)
-}
-
-/// Iterations that may be under way at once, and the one before them.
-fn window(spec: &JobSpec) -> i64 {
-    i64::from(spec.pipeline.max_staleness) + 2
 }
 
 async fn fail(conn: &mut PgConnection, job: &Job, error: &str) -> Result<(), StoreError> {
@@ -216,7 +212,7 @@ async fn learning(
 
 /// Some guard may change what comes next.
 fn guards_act(spec: &JobSpec) -> bool {
-    crate::domain::guard::Guard::ALL.iter().any(|guard| {
+    Guard::ALL.iter().any(|guard| {
         !matches!(spec.guards.of(*guard).action, GuardAction::Ignore | GuardAction::Warn)
     })
 }

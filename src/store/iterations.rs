@@ -56,24 +56,22 @@ pub async fn insert(
     Ok(())
 }
 
-/// The newest iterations of a job, oldest first.
+/// The iterations of a job that are under way, and the one before them; the newest if none is. Oldest
+/// first.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn newest(
-    conn: &mut PgConnection,
-    job: JobId,
-    most: i64,
-) -> Result<Vec<Iteration>, StoreError> {
-    let mut rows: Vec<Row> = sqlx::query_as(
-        "-- iterations::newest
-         select * from iterations where job_id = $1 order by index desc limit $2",
+pub async fn under_way(conn: &mut PgConnection, job: JobId) -> Result<Vec<Iteration>, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "-- iterations::under_way
+         select * from iterations where job_id = $1 and index >= coalesce(
+             (select min(index) - 1 from iterations where job_id = $1 and phase <> 'done'),
+             (select max(index) from iterations where job_id = $1))
+         order by index",
     )
     .bind(job)
-    .bind(most)
     .fetch_all(conn)
     .await?;
-    rows.reverse();
     Ok(rows.into_iter().map(Into::into).collect())
 }
 

@@ -219,6 +219,11 @@ async fn invariants_01_and_02_an_ending_bootstraps_nothing_and_the_rest_bootstra
     assert_eq!(annotations.targets[0].status, TargetStatus::Accepted);
     assert!(asked.iter().any(|(_, p)| p.contains("reward 0 predicted nothing combine")));
 
+    let mut rewarded = replayed(true);
+    rewarded.transition.reward = Some(1.0);
+    let (_, asked) = run_on(&spec(1, 1), false, None, &[rewarded]).await;
+    assert!(asked.iter().any(|(_, p)| p.contains("reward 1 predicted nothing combine")));
+
     let (annotations, asked) = run(&spec(1, 1), false, false).await;
     assert!(annotations.targets[0].next_prediction_id.is_some());
     let backup: Vec<_> = asked.iter().filter(|(_, p)| p.ends_with("combine")).collect();

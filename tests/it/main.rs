@@ -3,6 +3,7 @@
 
 mod ablations;
 mod api;
+mod assessment;
 mod base_model;
 mod contract;
 mod crash;

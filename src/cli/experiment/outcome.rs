@@ -69,6 +69,8 @@ pub(super) struct Run {
     pub error: Option<String>,
     /// Evaluations at the quoted temperature, in order.
     pub curve: Vec<Point>,
+    /// The temperature that success is quoted at.
+    pub temperature: String,
     /// The last evaluation, by temperature.
     pub after: BTreeMap<String, f64>,
     pub seconds: f64,
@@ -118,6 +120,7 @@ impl Run {
             arm: planned.arm.clone(),
             seed: planned.seed,
             job: id.to_owned(),
+            temperature: view["spec"]["evaluation"]["temperature"].to_string(),
             status: serde_json::from_value(view["status"].clone())?,
             error: view["error"].as_str().map(ToOwned::to_owned),
             curve,
@@ -177,6 +180,7 @@ mod tests {
             status: JobStatus::Succeeded,
             error: None,
             curve: vec![point(0.0, 0.0), point(1000.0, 0.4), point(2000.0, 0.6)],
+            temperature: String::new(),
             after: std::collections::BTreeMap::new(),
             seconds: 0.0,
         };

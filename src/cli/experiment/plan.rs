@@ -105,9 +105,33 @@ fn set(spec: &mut Value, path: &str, value: Value) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use garde::Validate;
     use serde_json::json;
 
-    use super::set;
+    use super::{Experiment, set};
+    use crate::domain::spec::JobSpec;
+
+    #[test]
+    fn the_experiments_of_the_repository_are_jobs_that_would_be_accepted() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+        for name in ["help-desk.yaml", "help-desk-sweep.yaml"] {
+            let experiment = Experiment::load(&directory.join(name));
+            let experiment = experiment.unwrap_or_else(|e| panic!("{e}"));
+            let planned = experiment.plan().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut keys: Vec<_> = planned.iter().map(|p| p.key.clone()).collect();
+            for planned in planned {
+                let spec: JobSpec = serde_json::from_value(planned.spec)
+                    .unwrap_or_else(|e| panic!("{name}: {}: {e}", planned.arm));
+                spec.validate().unwrap_or_else(|e| panic!("{name}: {}: {e}", planned.arm));
+            }
+            let all = keys.len();
+            keys.sort();
+            keys.dedup();
+            assert_eq!(keys.len(), all, "{name}: every run has a key of its own");
+        }
+    }
 
     #[test]
     fn a_path_reaches_in_and_replaces() {

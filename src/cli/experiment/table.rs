@@ -79,11 +79,10 @@ fn half(runs: &[&Run], first: Option<f64>) -> String {
 /// Means at the temperatures that success is not quoted at.
 fn other_temperatures(runs: &[&Run]) -> String {
     let Some(first) = runs.first() else { return "–".into() };
-    let quoted = first.curve.last().map(|point| point.success);
     let means: Vec<String> = first
         .after
         .iter()
-        .filter(|(_, value)| Some(**value) != quoted)
+        .filter(|(temperature, _)| **temperature != first.temperature)
         .filter_map(|(temperature, _)| {
             let values: Vec<f64> =
                 runs.iter().filter_map(|run| run.after.get(temperature).copied()).collect();

@@ -13,10 +13,10 @@ use tokio::sync::watch;
 pub type Outcome = Result<Bytes, String>;
 
 /// How many bytes of finished results are kept; the oldest go first.
-const KEPT_BYTES: usize = 256 << 20;
+const KEPT_BYTES: usize = 64 << 20;
 
 /// How many finished results are kept.
-const KEPT: usize = 10_000;
+const KEPT: usize = 2_000;
 
 /// All futures of a server.
 #[derive(Clone, Default)]

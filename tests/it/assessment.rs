@@ -1,0 +1,147 @@
+//! What is measured of a run besides its success: the critic's health, and what rehearsal is for.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::{Service, small_job};
+
+async fn metrics(service: &Service, id: &str) -> Vec<Value> {
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    page["data"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_critics_health_is_measured_and_rehearsal_is_learnt_beside_the_rest() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 3.into();
+    spec["health"] = json!({ "states": 24, "futures": 2 });
+    spec["rehearsal"] = json!({ "share": 0.25, "max_tokens": 24 });
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let all = metrics(&service, &id).await;
+    let value = |name: &str, iteration: i64| {
+        all.iter()
+            .find(|m| m["name"] == name && m["iteration"] == iteration)
+            .map(|m| m["value"].as_f64().unwrap())
+    };
+    for name in [
+        "critic.distinct_pairs",
+        "critic.duplicates",
+        "critic.prediction_words",
+        "critic.predictions_endless",
+        "evaluator.yes_on_failure",
+        "policy.format_errors",
+        "policy.general_forgotten",
+        "critic.outcome_states",
+        "guard.lazy_critic",
+        "guard.forgetting",
+        "guard.regression",
+        "rehearsal.loss",
+    ] {
+        let found = value(name, 3).unwrap_or_else(|| panic!("{name} is not measured"));
+        assert!(found.is_finite() && found >= 0.0, "{name}: {found}");
+    }
+    // Refined actions were played against the originals from the same states.
+    let pairs = value("refiner.pairs", 3).unwrap();
+    assert!((2.0..=24.0).contains(&pairs), "{pairs}");
+    assert!((-1.0..=1.0).contains(&value("refiner.gain", 3).unwrap()));
+    assert!(value("refiner.gain_error", 3).unwrap() >= 0.0);
+
+    let job: Uuid = id.parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let rehearsed: Vec<i64> = sqlx::query_scalar(
+        "select count(*) filter (where objective = 'rehearsal') from training_examples
+         where job_id = $1 group by iteration_id",
+    )
+    .bind(job)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    // A quarter of the 24 transitions of each iteration, less what was cut.
+    assert!(rehearsed.len() == 3 && rehearsed.iter().all(|n| (1..=6).contains(n)), "{rehearsed:?}");
+    // What was measured trained nothing and cost no budget.
+    let steps: i64 =
+        sqlx::query_scalar("select sum(branch_env_steps)::int8 from iterations where job_id = $1")
+            .bind(job)
+            .fetch_one(&mut *conn)
+            .await
+            .unwrap();
+    assert_eq!(steps, 0);
+    drop(conn);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_prompt_set_or_an_algorithm_cannot_do_is_refused_before_the_start() {
+    let service = Service::start().await;
+    let refused = async |change: &dyn Fn(&mut Value)| -> String {
+        let mut spec = small_job();
+        change(&mut spec);
+        let (status, problem) = service.post("/v1/jobs", &spec).await;
+        assert_eq!(status, 422, "{problem}");
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    let said = refused(&|spec| spec["algorithm"]["correct_reasoning"] = true.into()).await;
+    assert!(said.contains("no corrector.md"), "{said}");
+    let said = refused(&|spec| spec["rollout"]["episodes"] = 0.into()).await;
+    assert!(said.contains("no dataset"), "{said}");
+    let said = refused(&|spec| spec["guards"]["collapse"]["threshold"] = 2.into()).await;
+    assert!(said.contains("guards.collapse.threshold"), "{said}");
+    let said = refused(&|spec| spec["guards"]["collapse"]["action"] = "explode".into()).await;
+    assert!(said.contains("explode"), "{said}");
+    let said = refused(&|spec| {
+        spec["algorithm"] = json!({ "kind": "scalar_critic", "lowest": 1.0, "highest": 0.0 });
+    })
+    .await;
+    assert!(said.contains("highest"), "{said}");
+    let said = refused(&|spec| spec["pipeline"] = json!({ "max_staleness": 99 })).await;
+    assert!(said.contains("pipeline.max_staleness"), "{said}");
+    service.stop().await;
+}
+
+/// The other algorithms run on the same machinery.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_algorithm_and_ablation_runs_to_its_end() {
+    let service = Service::start().await;
+    let replay = json!({ "batch": 24 });
+    let mut ids = Vec::new();
+    for (algorithm, ablation) in [
+        (json!({ "kind": "react" }), Value::Null),
+        (
+            json!({ "kind": "scalar_critic", "warmup_iterations": 1, "values": 1, "replay": replay,
+                 "action": { "temperature": 1.0, "max_tokens": 8 } }),
+            Value::Null,
+        ),
+        (Value::Null, json!("raw_rollouts")),
+        (Value::Null, json!({ "best_of_actions": { "candidates": 2 } })),
+        (Value::Null, json!("terminal_targets")),
+    ] {
+        let mut spec = small_job();
+        spec["health"]["states"] = 0.into();
+        if algorithm.is_null() {
+            spec["algorithm"]["ablation"] = ablation;
+        } else {
+            spec["algorithm"] = algorithm;
+        }
+        let (status, job) = service.post("/v1/jobs", &spec).await;
+        assert_eq!(status, 201, "{job}");
+        ids.push(job["id"].as_str().unwrap().to_owned());
+    }
+    for id in &ids {
+        let job = service.finished(id).await;
+        assert_eq!(job["status"], "succeeded", "{job}");
+    }
+    let react = metrics(&service, &ids[0]).await;
+    assert!(react.iter().all(|m| m["iteration"] == 0), "nothing is trained");
+    let raw = metrics(&service, &ids[2]).await;
+    let steps = |name: &str| {
+        let found = raw.iter().filter(|m| m["name"] == name);
+        found.map(|m| m["value"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(steps("collect.env_steps") > 100.0, "rollouts of the annotation count: {raw:?}");
+    service.stop().await;
+}
