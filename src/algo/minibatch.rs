@@ -38,15 +38,12 @@ pub fn data(examples: &[&TrainingExample]) -> Vec<Datum> {
 }
 
 /// Adam's settings in an iteration: the peak rate for `hold_iterations`, then a cosine down to
-/// `final_share` of it where a budget ends. `spent` is the share of it that is spent, 0 to 1; of several
-/// budgets the one that ends first counts.
+/// `final_share` of it at the last iteration.
 #[must_use]
-pub fn adam(spec: &OptimizerSpec, iteration: u32, iterations: u32, spent: f32) -> Adam {
+pub fn adam(spec: &OptimizerSpec, iteration: u32, iterations: u32) -> Adam {
     let decaying = iterations.saturating_sub(spec.hold_iterations).max(1);
     let passed = iteration.saturating_sub(spec.hold_iterations).min(decaying);
-    let of_iterations = passed as f32 / decaying as f32;
-    let of_others = if passed == 0 { 0.0 } else { spent.min(1.0) };
-    let angle = std::f32::consts::PI * of_iterations.max(of_others);
+    let angle = std::f32::consts::PI * passed as f32 / decaying as f32;
     let share = spec.final_share + (1.0 - spec.final_share) * 0.5 * (1.0 + angle.cos());
     Adam {
         learning_rate: spec.learning_rate * share,
@@ -86,10 +83,8 @@ mod tests {
             hold_iterations: 4,
             ..OptimizerSpec::default()
         };
-        assert!((adam(&spec, 4, 30, 0.9).learning_rate - 1e-3).abs() < 1e-9);
-        assert!((adam(&spec, 30, 30, 0.0).learning_rate - 1e-4).abs() < 1e-9);
-        // Another budget that ends sooner decides.
-        assert!((adam(&spec, 17, 30, 1.0).learning_rate - 1e-4).abs() < 1e-9);
-        assert!(adam(&spec, 17, 30, 0.0).learning_rate < adam(&spec, 16, 30, 0.0).learning_rate);
+        assert!((adam(&spec, 4, 30).learning_rate - 1e-3).abs() < 1e-9);
+        assert!((adam(&spec, 30, 30).learning_rate - 1e-4).abs() < 1e-9);
+        assert!(adam(&spec, 17, 30).learning_rate < adam(&spec, 16, 30).learning_rate);
     }
 }

@@ -5,6 +5,7 @@
 //! engine, and the same code runs against vLLM.
 
 pub mod guard;
+mod lesson;
 pub mod minibatch;
 pub mod nlac;
 pub mod rehearsal;

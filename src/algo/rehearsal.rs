@@ -4,17 +4,16 @@
 use futures_util::future::try_join_all;
 use rand::Rng;
 
-use super::Annotations;
+use super::{Annotations, lesson::Lesson};
 use crate::{
     domain::{
         fault::Fault,
-        generation::{FinishReason, Generation, Role, Weights},
-        ids::ExampleId,
+        generation::{FinishReason, Generation, Weights},
         seed::SeedPath,
         spec::{RehearsalSpec, SamplingSpec},
-        training::{ExampleSource, Objective, TrainingExample},
+        training::{ExampleSource, Objective},
     },
-    rollout::{Cast, Line},
+    rollout::Cast,
 };
 
 /// `count` examples on general prompts drawn at random. An answer that was cut teaches nothing.
@@ -35,33 +34,25 @@ pub async fn examples(
     let mut rng = seed.rng();
     let drawn: Vec<_> = (0..count).map(|_| &general[rng.random_range(0..general.len())]).collect();
     let sampling = SamplingSpec { temperature: 1.0, max_tokens: spec.max_tokens };
-    let answered = try_join_all((0..).zip(&drawn).map(|(i, messages)| {
-        cast.speak(Line {
-            role: Role::Policy,
-            template: cast.prompts.policy(),
-            messages,
-            weights: Weights::Base,
-            sampling,
-            seed: seed.index(i),
-        })
-    }))
+    let answered = try_join_all(
+        (0..)
+            .zip(&drawn)
+            .map(|(i, messages)| cast.act(messages, Weights::Base, sampling, seed.index(i))),
+    )
     .await?;
     let mut made = Annotations::default();
     let whole = |answer: &&Generation| answer.finish_reason == FinishReason::Stop;
     for (messages, answer) in drawn.iter().zip(&answered).filter(|(_, answer)| whole(answer)) {
-        let prompt = cast.encoder.encode(messages).map_err(Fault::fail)?;
-        made.examples.push(TrainingExample {
-            id: ExampleId::new(),
-            ordinal: 0,
-            transition_id: None,
+        let lesson = Lesson {
             objective: Objective::Rehearsal,
             source: ExampleSource::Base,
-            prompt_hash: cast.prompts.general_hash().to_owned(),
-            prompt_tokens: prompt.into_iter().map(u32::cast_signed).collect(),
-            completion_tokens: answer.token_ids.clone(),
+            transition_id: None,
+            prompt_hash: cast.prompts.general_hash(),
+            prompt: messages,
+            completion: answer.token_ids.clone(),
             weight: spec.weight,
-            loss: None,
-        });
+        };
+        made.examples.push(lesson.encode(cast.encoder)?);
     }
     made.generations = answered;
     Ok(made)

@@ -3,13 +3,13 @@
 
 use rand::seq::SliceRandom;
 
-use super::Replayed;
+use super::{Replayed, lesson};
 use crate::domain::{
     fault::Fault,
-    ids::{ExampleId, TransitionId},
+    ids::TransitionId,
     seed::SeedPath,
     spec::RejectionSpec,
-    training::{ExampleSource, Objective, TrainingExample},
+    training::{ExampleSource, TrainingExample},
 };
 use crate::prompt::{Encoder, PromptSet};
 
@@ -35,26 +35,9 @@ pub fn examples(
     encoder: &Encoder,
     batch: &[Replayed],
 ) -> Result<Vec<TrainingExample>, Fault> {
-    batch
-        .iter()
-        .map(|replayed| {
-            let template = prompts.policy();
-            let prompt = template
-                .render(replayed.state(), None, &serde_json::json!({}))
-                .map_err(Fault::fail)?;
-            let prompt_tokens = encoder.encode(&prompt).map_err(Fault::fail)?;
-            Ok(TrainingExample {
-                id: ExampleId::new(),
-                ordinal: 0,
-                transition_id: Some(replayed.transition.id),
-                objective: Objective::Policy,
-                source: ExampleSource::Action,
-                prompt_hash: template.hash().to_owned(),
-                prompt_tokens: prompt_tokens.into_iter().map(u32::cast_signed).collect(),
-                completion_tokens: replayed.action_tokens.iter().map(|t| t.cast_signed()).collect(),
-                weight: 1.0,
-                loss: None,
-            })
-        })
-        .collect()
+    let example = |replayed: &Replayed| {
+        let action = lesson::signed(&replayed.action_tokens);
+        lesson::policy((prompts, encoder), replayed, ExampleSource::Action, action, 1.0)
+    };
+    batch.iter().map(example).collect()
 }

@@ -6,12 +6,15 @@
 use futures_util::future::try_join_all;
 use rand::Rng;
 
-use super::{Annotations, Replayed};
+use super::{
+    Annotations, Replayed,
+    lesson::{self, Lesson},
+};
 use crate::domain::{
     annotation::{Prediction, PredictionUse},
     fault::Fault,
     generation::{FinishReason, Generation, Role, Weights},
-    ids::{ExampleId, PredictionId},
+    ids::PredictionId,
     message::Message,
     seed::SeedPath,
     spec::{RolloutSpec, SamplingSpec, ScalarSpec},
@@ -76,8 +79,8 @@ async fn target(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotation
     if !transition.done {
         let next = replayed.next_state();
         let sampling = setting.spec.action;
-        let action =
-            act(setting, next, Weights::Target, sampling, seed.label("next_action")).await?;
+        let acting = setting.cast.act(next, Weights::Target, sampling, seed.label("next_action"));
+        let action = acting.await?;
         let judged =
             judge(setting, next, &action.text, Weights::Target, seed.label("next_value")).await?;
         let (text, q) = (action.text.clone(), judged.value);
@@ -92,20 +95,17 @@ async fn target(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotation
         .render(replayed.state(), Some(&transition.action), &serde_json::json!({}))
         .map_err(Fault::fail)?;
     let encoder = setting.cast.encoder;
-    made.examples.push(TrainingExample {
-        id: ExampleId::new(),
-        ordinal: 0,
-        transition_id: Some(transition.id),
+    let said = encoder.completion(&prompt, &bin.to_string()).map_err(Fault::fail)?;
+    let lesson = Lesson {
         objective: Objective::Critic,
         source: ExampleSource::Target,
-        prompt_hash: template.hash().to_owned(),
-        prompt_tokens: signed(encoder.encode(&prompt).map_err(Fault::fail)?),
-        completion_tokens: signed(
-            encoder.completion(&prompt, &bin.to_string()).map_err(Fault::fail)?,
-        ),
+        transition_id: Some(transition.id),
+        prompt_hash: template.hash(),
+        prompt: &prompt,
+        completion: lesson::signed(&said),
         weight: setting.spec.critic_weight * replayed.importance,
-        loss: None,
-    });
+    };
+    made.examples.push(lesson.encode(encoder)?);
     Ok(made)
 }
 
@@ -121,7 +121,7 @@ fn bin(spec: &ScalarSpec, value: f64, seed: &SeedPath) -> u32 {
 fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let mut made = Annotations::default();
     if setting.environment.parse_action(&replayed.transition.action).is_some() {
-        let tokens = replayed.action_tokens.iter().map(|t| t.cast_signed()).collect();
+        let tokens = lesson::signed(&replayed.action_tokens);
         made.examples.push(policy_example(setting, replayed, tokens, ExampleSource::Action, 1.0)?);
     }
     Ok(made)
@@ -137,7 +137,7 @@ async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotatio
     };
     let actions = try_join_all((0..spec.candidates).map(|i| {
         let seed = seed.label("candidate").index(u64::from(i));
-        act(setting, state, Weights::Online, sampling, seed)
+        setting.cast.act(state, Weights::Online, sampling, seed)
     }))
     .await?;
     let judged = try_join_all((0..).zip(&actions).map(|(i, action)| {
@@ -207,19 +207,6 @@ async fn judge(
     Ok(Judged { value, said })
 }
 
-async fn act(
-    setting: &Setting<'_>,
-    state: &[Message],
-    weights: Weights,
-    sampling: SamplingSpec,
-    seed: SeedPath,
-) -> Result<Generation, Fault> {
-    let template = setting.cast.prompts.policy();
-    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
-    let role = Role::Policy;
-    setting.cast.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
-}
-
 fn template<'a>(setting: &Setting<'a>) -> Result<&'a Template, Fault> {
     let prompts = setting.cast.prompts;
     let missing = || Fault::Fail(format!("prompt set {} has no value.md", prompts.name()));
@@ -251,29 +238,12 @@ fn record(
 fn policy_example(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    completion_tokens: Vec<i32>,
+    action: Vec<i32>,
     source: ExampleSource,
     share: f32,
 ) -> Result<TrainingExample, Fault> {
-    let template = setting.cast.prompts.policy();
-    let prompt =
-        template.render(replayed.state(), None, &serde_json::json!({})).map_err(Fault::fail)?;
-    Ok(TrainingExample {
-        id: ExampleId::new(),
-        ordinal: 0,
-        transition_id: Some(replayed.transition.id),
-        objective: Objective::Policy,
-        source,
-        prompt_hash: template.hash().to_owned(),
-        prompt_tokens: signed(setting.cast.encoder.encode(&prompt).map_err(Fault::fail)?),
-        completion_tokens,
-        weight: setting.spec.policy_weight * share,
-        loss: None,
-    })
-}
-
-fn signed(tokens: Vec<u32>) -> Vec<i32> {
-    tokens.into_iter().map(u32::cast_signed).collect()
+    let model = (setting.cast.prompts, setting.cast.encoder);
+    lesson::policy(model, replayed, source, action, setting.spec.policy_weight * share)
 }
 
 #[cfg(test)]

@@ -53,6 +53,23 @@ pub struct Line<'a> {
 }
 
 impl Cast<'_> {
+    /// a ~ policy(· | state).
+    ///
+    /// # Errors
+    /// See [`Cast::speak`].
+    pub async fn act(
+        &self,
+        state: &[Message],
+        weights: Weights,
+        sampling: SamplingSpec,
+        seed: SeedPath,
+    ) -> Result<Generation, Fault> {
+        let template = self.prompts.policy();
+        let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+        let role = Role::Policy;
+        self.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
+    }
+
     /// Has a line spoken.
     ///
     /// # Errors

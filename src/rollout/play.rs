@@ -7,13 +7,13 @@ use crate::{
     domain::{
         episode::{EndReason, RewardStatus},
         fault::Fault,
-        generation::{FinishReason, Generation, Role, Weights},
+        generation::{FinishReason, Generation, Weights},
         message::Message,
         seed::SeedPath,
-        spec::RolloutSpec,
+        spec::{RolloutSpec, SamplingSpec},
     },
     env::{EnvError, Environment, Outcome, Session, Split},
-    rollout::{Cast, Line},
+    rollout::Cast,
 };
 
 /// Where and how an episode is played.
@@ -155,7 +155,12 @@ impl<'a> Course<'a> {
         loop {
             let number = self.played.steps.len() as u64;
             let seed = seed.index(number);
-            let acting = act(self.stage, &self.played.messages, &seed);
+            let sampling = SamplingSpec {
+                temperature: self.stage.temperature,
+                max_tokens: self.stage.rollout.max_tokens,
+            };
+            let state = &self.played.messages;
+            let acting = self.stage.cast.act(state, Weights::Online, sampling, seed);
             let generation = acting.await.map_err(Failure::Engine)?;
             let reply = generation.text.clone();
             if self.take(&reply, Some(generation)).await? {
@@ -204,24 +209,4 @@ impl<'a> Course<'a> {
         }
         Ok(true)
     }
-}
-
-async fn act(stage: &Stage<'_>, state: &[Message], seed: &SeedPath) -> Result<Generation, Fault> {
-    let template = stage.cast.prompts.policy();
-    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
-    let sampling = crate::domain::spec::SamplingSpec {
-        temperature: stage.temperature,
-        max_tokens: stage.rollout.max_tokens,
-    };
-    stage
-        .cast
-        .speak(Line {
-            role: Role::Policy,
-            template,
-            messages: &messages,
-            weights: Weights::Online,
-            sampling,
-            seed: seed.clone(),
-        })
-        .await
 }

@@ -11,7 +11,7 @@ use crate::{
         episode::{RewardStatus, Transition},
         event::EventKind,
         fault::Fault,
-        generation::{Role, Weights},
+        generation::Weights,
         guard::{Guard, GuardAction},
         ids::{EpisodeId, TransitionId},
         job::JobStatus,
@@ -19,7 +19,6 @@ use crate::{
         spec::{AlgorithmSpec, NlacSpec, SamplingSpec},
         work::Lease,
     },
-    rollout::Line,
     store::{StoreError, assessment, events, iterations, jobs, metrics, transitions, work_items},
 };
 
@@ -134,16 +133,7 @@ impl Worker {
             SamplingSpec { temperature: 0.0, max_tokens: scene.job.spec.rehearsal.max_tokens };
         let cast = &cast;
         let kept = futures_util::future::try_join_all(general.iter().map(|messages| async move {
-            let answer = |weights| {
-                cast.speak(Line {
-                    role: Role::Policy,
-                    template: scene.prompts.policy(),
-                    messages,
-                    weights,
-                    sampling,
-                    seed: scene.seed("general"),
-                })
-            };
+            let answer = |weights| cast.act(messages, weights, sampling, scene.seed("general"));
             let (before, now) = (answer(Weights::Base).await?, answer(Weights::Online).await?);
             Ok::<_, Fault>(judge::kept_words(&before.text, &now.text))
         }))

@@ -17,7 +17,7 @@ use crate::{
         training::{Objective, StepState, TrainStep, TrainingExample},
         work::Lease,
     },
-    store::{StoreError, checkpoints, iterations, replay, training, work_items},
+    store::{StoreError, checkpoints, replay, training, work_items},
     trainer::{Run, adapter},
 };
 
@@ -55,8 +55,7 @@ impl Worker {
         steps_before: i32,
     ) -> Result<Learnt, Fault> {
         let spec = &scene.job.spec;
-        let spent = self.spent(scene, steps_before).await?;
-        let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations, spent);
+        let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
         let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
         let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
         for (number, batch) in (steps_before + 1..).zip(batches) {
@@ -87,23 +86,6 @@ impl Worker {
             learnt.steps.push(step);
         }
         Ok(learnt)
-    }
-
-    /// The share that is spent of the budget that will end first, iterations and time aside.
-    async fn spent(&self, scene: &Scene, steps: i32) -> Result<f32, Fault> {
-        let budget = &scene.job.spec.budget;
-        let mut conn = self.store.acquire().await?;
-        let mut used = vec![(budget.optimizer_steps, i64::from(steps))];
-        if budget.env_steps.is_some() {
-            let until = scene.iteration.index;
-            let taken = replay::env_steps(&mut conn, scene.job.id, until).await?;
-            used.push((budget.env_steps, taken));
-        }
-        if budget.tokens.is_some() {
-            used.push((budget.tokens, iterations::spent(&mut conn, scene.job.id).await?.tokens));
-        }
-        let share = |(limit, used): (Option<u64>, i64)| Some(used as f32 / limit? as f32);
-        Ok(used.into_iter().filter_map(share).fold(0.0, f32::max))
     }
 
     async fn record(&self, lease: &Lease, step: &TrainStep) -> Result<(), Fault> {

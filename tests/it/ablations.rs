@@ -5,21 +5,20 @@ use nlac::{
     domain::{
         annotation::Verdict,
         generation::{Role, Weights},
-        ids::CheckpointId,
-        message::Message,
         seed::SeedPath,
         spec::{Ablation, NlacSpec, RolloutSpec, SamplingSpec, ScalarSpec},
         training::{ExampleSource, Objective},
     },
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
     env::{Environment, HelpDesk, Split},
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Published},
 };
 
 use crate::{
     invariants::{by_role, replayed, run, run_on, spec},
-    support::model_dir,
+    support::{
+        model_dir,
+        stub::{Asked, Stub},
+    },
 };
 
 fn without(ablation: Ablation) -> NlacSpec {
@@ -123,71 +122,21 @@ fn opening(seed: i64) -> String {
     session.unwrap().unwrap().opening()[0].content.clone()
 }
 
-/// Says a number where it is asked for one, by the action that it is asked about.
-struct Numbers {
-    encoder: Encoder,
-}
-
-#[async_trait::async_trait]
-impl Engine for Numbers {
-    fn name(&self) -> &str {
-        "numbers"
-    }
-
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
-        let prompt = self.encoder.decode(&request.prompt).unwrap();
-        let text = match prompt.strip_suffix(" predict the reward") {
-            Some(asked) if asked.ends_with("please wait .") => "2",
-            Some(_) => "8",
-            None if request.sampling.seed % 2 == 0 => "please wait .",
-            None => "what is your card ?",
-        };
-        let mut token_ids = self.encoder.encode_text(text).unwrap();
-        token_ids.push(2);
-        Ok(Completion {
-            engine: "numbers".into(),
-            model: request.adapter.map_or_else(|| "base".into(), |a| a.name),
-            prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-            logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
-            token_ids,
-            text: text.into(),
-            finish_reason: nlac::domain::generation::FinishReason::Stop,
-        })
-    }
-
-    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
-        unreachable!("the algorithm loads nothing")
-    }
-
-    async fn unload(&self, _: &str) -> Result<(), EngineError> {
-        unreachable!("the algorithm unloads nothing")
-    }
-
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
-        unreachable!("the algorithm checks nothing")
-    }
-
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
-        unreachable!("the algorithm tokenises by itself")
-    }
-}
-
 #[tokio::test]
 async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
     let encoder = Encoder::load(&model_dir()).unwrap();
-    let engine = Numbers { encoder: encoder.clone() };
+    // Waiting is worth 2 of 8, anything else 8; the policy waits by chance.
+    let engine = Stub::new(|ask: Asked<'_>| {
+        let text = match ask.prompt.strip_suffix(" predict the reward") {
+            Some(state) if state.ends_with("please wait .") => "2",
+            Some(_) => "8",
+            None if ask.seed % 2 == 0 => "please wait .",
+            None => "what is your card ?",
+        };
+        text.to_owned()
+    });
     let prompts = PromptSet::load("desk").unwrap();
-    let published = |name: &str| Published {
-        checkpoint_id: CheckpointId::new(),
-        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
-    };
-    let cast = Cast {
-        engine: &engine,
-        prompts: &prompts,
-        encoder: &encoder,
-        online: published("online"),
-        target: published("target"),
-    };
+    let cast = engine.cast(&prompts);
     let spec = ScalarSpec {
         warmup_iterations: 0,
         candidates: 8,

@@ -2,9 +2,12 @@
 //! engine that counts. 7 and 14 are in `theory`; 10, 11 and 12 also beside `algo::replay`,
 //! `prompt::leak` and `algo::guard`.
 
-use std::{collections::BTreeMap, path::Path, sync::Mutex};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::Path,
+    sync::Mutex,
+};
 
-use async_trait::async_trait;
 use nlac::{
     algo::{
         Replayed,
@@ -13,17 +16,16 @@ use nlac::{
     domain::{
         annotation::{TargetStatus, Verdict},
         episode::{RewardStatus, Transition},
-        generation::{FinishReason, Role, Weights},
-        ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+        generation::{Role, Weights},
+        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
         message::Message,
         seed::SeedPath,
         spec::{NlacSpec, OnYes, RolloutSpec},
         training::{ExampleSource, Objective},
     },
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
     env::{HelpDesk, Split},
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Published, Stage, play},
+    rollout::{Cast, Stage, play},
     trainer::adapter,
 };
 use nlac_local::{
@@ -31,76 +33,27 @@ use nlac_local::{
     train::{AdamParams, Example, LoraTrainer},
 };
 
-use crate::support::model_dir;
+use crate::support::{
+    model_dir,
+    stub::{Asked, Stub},
+};
 
-/// Answers by what it is asked, and remembers who was asked what.
-pub struct Scripted {
-    encoder: Encoder,
-    says_yes: bool,
-    /// What the online adapter says, whatever it is asked.
-    online_says: Option<&'static str>,
-    asked: Mutex<Vec<(Option<String>, String)>>,
-}
-
-#[async_trait]
-impl Engine for Scripted {
-    fn name(&self) -> &str {
-        "scripted"
-    }
-
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
-        let prompt = self.encoder.decode(&request.prompt).unwrap();
-        let online = request.adapter.as_ref().is_some_and(|a| a.name == "online");
-        let text = if let Some(text) = self.online_says.filter(|_| online) {
-            text
-        } else if prompt.ends_with("predict the future") {
-            "next ok then ok end lost card is missing"
-        } else if prompt.ends_with("combine") && prompt.contains("predicted nothing") {
-            "next refused card is missing then nothing end lost card is missing"
-        } else if prompt.ends_with("combine") {
-            "next here it is then ok end lost card is missing"
-        } else if prompt.ends_with("is it optimal") {
-            if self.says_yes {
-                "yes because it ends solved"
-            } else {
-                "no because card is missing so ask the card"
-            }
-        } else if prompt.ends_with("improve") {
-            "what is your card ?"
-        } else {
-            "please wait ."
-        };
-        let model = request.adapter.as_ref().map_or_else(|| "base".into(), |a| a.name.clone());
-        let name = request.adapter.map(|a| a.name);
-        self.asked.lock().unwrap().push((name, prompt));
-        let mut token_ids = self.encoder.encode_text(text).unwrap();
-        token_ids.push(2);
-        let logprobs = request.logprobs.then(|| vec![-1.0; token_ids.len()]);
-        Ok(Completion {
-            engine: "scripted".into(),
-            model,
-            prompt_tokens: request.prompt.len() as u32,
-            token_ids,
-            logprobs,
-            text: text.into(),
-            finish_reason: FinishReason::Stop,
-        })
-    }
-
-    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
-        unreachable!("the algorithm loads nothing")
-    }
-
-    async fn unload(&self, _: &str) -> Result<(), EngineError> {
-        unreachable!("the algorithm unloads nothing")
-    }
-
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
-        unreachable!("the algorithm checks nothing")
-    }
-
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
-        unreachable!("the algorithm tokenises by itself")
+/// Answers by what it is asked.
+fn scripted(says_yes: bool, prompt: &str) -> &'static str {
+    if prompt.ends_with("predict the future") {
+        "next ok then ok end lost card is missing"
+    } else if prompt.ends_with("combine") && prompt.contains("predicted nothing") {
+        "next refused card is missing then nothing end lost card is missing"
+    } else if prompt.ends_with("combine") {
+        "next here it is then ok end lost card is missing"
+    } else if prompt.ends_with("is it optimal") && says_yes {
+        "yes because it ends solved"
+    } else if prompt.ends_with("is it optimal") {
+        "no because card is missing so ask the card"
+    } else if prompt.ends_with("improve") {
+        "what is your card ?"
+    } else {
+        "please wait ."
     }
 }
 
@@ -153,34 +106,29 @@ pub async fn run_on(
     online_says: Option<&'static str>,
     batch: &[Replayed],
 ) -> (Annotations, Vec<(Option<String>, String)>) {
-    let encoder = Encoder::load(&model_dir()).unwrap();
-    let asked = Mutex::default();
-    let engine = Scripted { encoder: encoder.clone(), says_yes, online_says, asked };
-    let prompts = PromptSet::load("desk").unwrap();
-    let published = |name: &str| Published {
-        checkpoint_id: CheckpointId::new(),
-        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
-    };
-    let cast = Cast {
-        engine: &engine,
-        prompts: &prompts,
-        encoder: &encoder,
-        online: published("online"),
-        target: published("target"),
-    };
-    let seed = SeedPath::root(0);
-    let rollout = RolloutSpec::default();
+    let asked = Mutex::new(Vec::new());
+    let engine = Stub::new(|ask: Asked<'_>| {
+        let who = ask.adapter.map(ToOwned::to_owned);
+        asked.lock().unwrap().push((who, ask.prompt.to_owned()));
+        let online = online_says.filter(|_| ask.adapter == Some("online"));
+        online.unwrap_or_else(|| scripted(says_yes, ask.prompt)).to_owned()
+    });
+    let annotations =
+        annotate_with(&engine.cast(&PromptSet::load("desk").unwrap()), spec, batch).await;
+    let asked = asked.lock().unwrap().clone();
+    (annotations, asked)
+}
+
+async fn annotate_with(cast: &Cast<'_>, spec: &NlacSpec, batch: &[Replayed]) -> Annotations {
     let setting = Setting {
-        cast: &cast,
+        cast,
         environment: &HelpDesk,
-        rollout: &rollout,
+        rollout: &RolloutSpec::default(),
         spec,
         iteration: 9,
-        seed,
+        seed: SeedPath::root(0),
     };
-    let annotations = annotate(&setting, batch).await.unwrap();
-    let asked = engine.asked.lock().unwrap().clone();
-    (annotations, asked)
+    annotate(&setting, batch).await.unwrap()
 }
 
 pub fn spec(futures: u32, rounds: u32) -> NlacSpec {
@@ -313,21 +261,9 @@ async fn invariant_03_the_online_weights_act_and_make_no_target() {
     };
     assert_eq!(completion(&plain), completion(&moved));
 
-    let encoder = Encoder::load(&model_dir()).unwrap();
-    let asked = Mutex::default();
-    let engine = Scripted { encoder: encoder.clone(), says_yes: false, online_says: None, asked };
+    let engine = Stub::new(|ask: Asked<'_>| scripted(false, ask.prompt).to_owned());
     let prompts = PromptSet::load("desk").unwrap();
-    let published = |name: &str| Published {
-        checkpoint_id: CheckpointId::new(),
-        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
-    };
-    let cast = Cast {
-        engine: &engine,
-        prompts: &prompts,
-        encoder: &encoder,
-        online: published("online"),
-        target: published("target"),
-    };
+    let cast = engine.cast(&prompts);
     let rollout = RolloutSpec::default();
     let stage = Stage {
         cast: &cast,
@@ -428,48 +364,6 @@ fn invariant_08_the_target_follows_by_its_rate() {
     }
 }
 
-/// Answers in a fixed order.
-struct InOrder {
-    encoder: Encoder,
-    texts: Mutex<std::collections::VecDeque<&'static str>>,
-}
-
-#[async_trait]
-impl Engine for InOrder {
-    fn name(&self) -> &str {
-        "in order"
-    }
-
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
-        let text = self.texts.lock().unwrap().pop_front().expect("nothing more is asked");
-        Ok(Completion {
-            engine: "in order".into(),
-            model: request.adapter.map_or_else(|| "base".into(), |a| a.name),
-            prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-            token_ids: self.encoder.encode_text(text).unwrap(),
-            logprobs: None,
-            text: text.into(),
-            finish_reason: FinishReason::Stop,
-        })
-    }
-
-    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
-        unreachable!("the algorithm loads nothing")
-    }
-
-    async fn unload(&self, _: &str) -> Result<(), EngineError> {
-        unreachable!("the algorithm unloads nothing")
-    }
-
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
-        unreachable!("the algorithm checks nothing")
-    }
-
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
-        unreachable!("the algorithm tokenises by itself")
-    }
-}
-
 /// A reasoning that cites the outcome is rewritten, checked, rewritten once more, then given up.
 #[tokio::test]
 async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropped() {
@@ -484,31 +378,14 @@ async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropp
         (vec![leaking, leaking], TargetStatus::Leaked),
     ] {
         let calls = 1 + corrected.len() + rest.len();
-        let encoder = Encoder::load(&model_dir()).unwrap();
-        let texts = [leaking].into_iter().chain(corrected.clone()).chain(rest).collect();
-        let engine = InOrder { encoder: encoder.clone(), texts: Mutex::new(texts) };
-        let prompts = PromptSet::load("standard").unwrap();
-        let published = |name: &str| Published {
-            checkpoint_id: CheckpointId::new(),
-            adapter: Adapter { name: name.into(), path: "/nowhere".into() },
-        };
-        let cast = Cast {
-            engine: &engine,
-            prompts: &prompts,
-            encoder: &encoder,
-            online: published("online"),
-            target: published("target"),
-        };
+        let texts: VecDeque<_> =
+            [leaking].into_iter().chain(corrected.clone()).chain(rest).collect();
+        let texts = Mutex::new(texts);
+        let engine = Stub::new(|_: Asked<'_>| {
+            let next = texts.lock().unwrap().pop_front();
+            next.expect("nothing more is asked").to_owned()
+        });
         let spec = NlacSpec { correct_reasoning: true, ..spec(1, 1) };
-        let rollout = RolloutSpec::default();
-        let setting = Setting {
-            cast: &cast,
-            environment: &HelpDesk,
-            rollout: &rollout,
-            spec: &spec,
-            iteration: 9,
-            seed: SeedPath::root(0),
-        };
         let mut question = replayed(true);
         question.messages = vec![
             Message::user("I am thinking of an object."),
@@ -517,8 +394,9 @@ async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropp
         ];
         question.transition.action = "Is it alive?".into();
         question.transition.observation = "Yes. Questions left: 7.".into();
-        let made = annotate(&setting, &[question]).await.unwrap();
-        assert!(engine.texts.lock().unwrap().is_empty());
+        let cast_of = PromptSet::load("standard").unwrap();
+        let made = annotate_with(&engine.cast(&cast_of), &spec, &[question]).await;
+        assert!(texts.lock().unwrap().is_empty());
         assert_eq!(made.generations.len(), calls);
         assert_eq!(made.targets[0].status, expected);
         let taught = made.examples.iter().filter(|e| e.objective == Objective::Critic).count();

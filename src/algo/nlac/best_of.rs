@@ -3,7 +3,7 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Annotations, Candidate, Fate, Setting, act, critique};
+use super::{Annotations, Candidate, Fate, Setting, critique};
 use crate::domain::{
     annotation::Verdict,
     fault::Fault,
@@ -58,7 +58,7 @@ async fn sample(
         SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
     try_join_all((0..count).map(|i| {
         let seed = seed.index(u64::from(i));
-        act(setting, candidate.replayed.state(), Weights::Online, sampling, seed)
+        setting.cast.act(candidate.replayed.state(), Weights::Online, sampling, seed)
     }))
     .await
 }

@@ -21,21 +21,18 @@ use rand::seq::SliceRandom;
 
 pub use self::health::{Foreseen, foresee, gains};
 pub use super::Annotations;
-use super::Replayed;
+use super::{
+    Replayed,
+    lesson::{self, Lesson},
+};
 use crate::domain::{
     annotation::{TargetStatus, Verdict},
     fault::Fault,
-    generation::{Generation, Role, Weights},
-    ids::ExampleId,
-    message::Message,
     seed::SeedPath,
-    spec::{Ablation, NlacSpec, OnYes, RolloutSpec, SamplingSpec},
+    spec::{Ablation, NlacSpec, OnYes, RolloutSpec},
     training::{ExampleSource, Objective, TrainingExample},
 };
-use crate::{
-    env::Environment,
-    rollout::{Cast, Line},
-};
+use crate::{env::Environment, rollout::Cast};
 
 /// What the algorithm is handed beside the transitions.
 pub struct Setting<'a> {
@@ -202,21 +199,17 @@ fn critic_example(
     replayed: &Replayed,
     made: &target::Made,
 ) -> Result<TrainingExample, Fault> {
-    let template = setting.cast.prompts.successor();
     let prompt = successor::prompt(setting, replayed.state(), &replayed.transition.action)?;
-    let d_star = made.d_star();
-    Ok(TrainingExample {
-        id: ExampleId::new(),
-        ordinal: 0,
-        transition_id: Some(replayed.transition.id),
+    let lesson = Lesson {
         objective: Objective::Critic,
         source: ExampleSource::Target,
-        prompt_hash: template.hash().to_owned(),
-        prompt_tokens: tokens(setting, &prompt)?,
-        completion_tokens: d_star.token_ids.clone(),
+        transition_id: Some(replayed.transition.id),
+        prompt_hash: setting.cast.prompts.successor().hash(),
+        prompt: &prompt,
+        completion: made.d_star().token_ids.clone(),
         weight: setting.spec.critic_weight * replayed.importance,
-        loss: None,
-    })
+    };
+    lesson.encode(setting.cast.encoder)
 }
 
 /// L2: the policy prompt of s alone, and the action that came out of the rounds.
@@ -230,39 +223,7 @@ fn policy_example(
     if candidate.fate == Fate::Dropped || unreadable || (unchanged && !rehearses) {
         return Ok(None);
     }
-    let template = setting.cast.prompts.policy();
-    let prompt = template
-        .render(candidate.replayed.state(), None, &serde_json::json!({}))
-        .map_err(Fault::fail)?;
-    Ok(Some(TrainingExample {
-        id: ExampleId::new(),
-        ordinal: 0,
-        transition_id: Some(candidate.replayed.transition.id),
-        objective: Objective::Policy,
-        source: candidate.source,
-        prompt_hash: template.hash().to_owned(),
-        prompt_tokens: tokens(setting, &prompt)?,
-        completion_tokens: candidate.tokens.iter().map(|t| t.cast_signed()).collect(),
-        weight: setting.spec.policy_weight,
-        loss: None,
-    }))
-}
-
-/// a ~ policy(· | state).
-async fn act(
-    setting: &Setting<'_>,
-    state: &[Message],
-    weights: Weights,
-    sampling: SamplingSpec,
-    seed: SeedPath,
-) -> Result<Generation, Fault> {
-    let template = setting.cast.prompts.policy();
-    let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
-    let role = Role::Policy;
-    setting.cast.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
-}
-
-fn tokens(setting: &Setting<'_>, prompt: &[Message]) -> Result<Vec<i32>, Fault> {
-    let ids = setting.cast.encoder.encode(prompt).map_err(Fault::fail)?;
-    Ok(ids.into_iter().map(u32::cast_signed).collect())
+    let model = (setting.cast.prompts, setting.cast.encoder);
+    let (source, action) = (candidate.source, lesson::signed(&candidate.tokens));
+    lesson::policy(model, candidate.replayed, source, action, setting.spec.policy_weight).map(Some)
 }

@@ -2,7 +2,7 @@
 //! prediction from there on. At a terminal transition the ending is all there is: nothing is
 //! bootstrapped.
 
-use super::{Setting, act, corrector, successor};
+use super::{Setting, corrector, successor};
 use crate::{
     algo::Replayed,
     domain::{
@@ -41,14 +41,10 @@ pub(super) async fn bellman_target(
     let mut prediction = None;
     if !replayed.transition.done {
         // a' is sampled anew, because the stored next action belongs to an older policy.
-        let action = act(
-            setting,
-            replayed.next_state(),
-            setting.spec.weights.next_action,
-            setting.spec.sampling.next_action,
-            setting.seed_of(replayed, "next_action"),
-        )
-        .await?;
+        let (weights, sampling) =
+            (setting.spec.weights.next_action, setting.spec.sampling.next_action);
+        let seed = setting.seed_of(replayed, "next_action");
+        let action = setting.cast.act(replayed.next_state(), weights, sampling, seed).await?;
         let future = successor::predict(
             setting,
             replayed.next_state(),

@@ -1,5 +1,7 @@
 //! What tests start from.
 
+pub mod stub;
+
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},

@@ -12,23 +12,23 @@ use nlac::{
     },
     domain::{
         episode::{RewardStatus, Transition},
-        generation::FinishReason,
-        ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
         message::Message,
         seed::SeedPath,
         spec::{NlacSpec, RolloutSpec},
         training::{Objective, TrainingExample},
     },
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
     env::{EnvError, Environment, Session, Split},
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Published},
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::mdp::{ACTIONS, Chances, HERE, LEFT, Policy, STATES, Values, is_end, reward};
-use crate::support::model_dir;
+use crate::support::{
+    model_dir,
+    stub::{Asked, Stub},
+};
 
 /// What the table answers before it has learnt anything.
 pub const IGNORANCE: &str = "next unknown then nothing end lost card is missing";
@@ -231,45 +231,6 @@ impl Tabular {
     }
 }
 
-#[async_trait]
-impl Engine for Tabular {
-    fn name(&self) -> &str {
-        "table"
-    }
-
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
-        let prompt = self.encoder.decode(&request.prompt).unwrap();
-        let text = self.say(&prompt.split_whitespace().collect::<Vec<_>>(), request.sampling.seed);
-        let mut token_ids = self.encoder.encode_text(&text).unwrap();
-        token_ids.push(2);
-        Ok(Completion {
-            engine: "table".into(),
-            model: request.adapter.map_or_else(|| "base".into(), |a| a.name),
-            prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-            logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
-            token_ids,
-            text,
-            finish_reason: FinishReason::Stop,
-        })
-    }
-
-    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
-        unreachable!("the algorithm loads nothing")
-    }
-
-    async fn unload(&self, _: &str) -> Result<(), EngineError> {
-        unreachable!("the algorithm unloads nothing")
-    }
-
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
-        unreachable!("the algorithm checks nothing")
-    }
-
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
-        unreachable!("the algorithm tokenises by itself")
-    }
-}
-
 /// Parses the two actions.
 struct TwoActions;
 
@@ -335,17 +296,10 @@ pub async fn sweep(
     number: u64,
 ) -> Annotations {
     let prompts = PromptSet::load("desk").unwrap();
-    let published = |name: &str| Published {
-        checkpoint_id: CheckpointId::new(),
-        adapter: Adapter { name: name.into(), path: "/nowhere".into() },
-    };
-    let cast = Cast {
-        engine: table,
-        prompts: &prompts,
-        encoder: &table.encoder,
-        online: published("online"),
-        target: published("target"),
-    };
+    let engine = Stub::new(|ask: Asked<'_>| {
+        table.say(&ask.prompt.split_whitespace().collect::<Vec<_>>(), ask.seed)
+    });
+    let cast = engine.cast(&prompts);
     let setting = Setting {
         cast: &cast,
         environment: &TwoActions,

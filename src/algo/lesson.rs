@@ -1,0 +1,74 @@
+//! From a prompt and what should be said after it to a training example.
+
+use super::Replayed;
+use crate::{
+    domain::{
+        fault::Fault,
+        ids::{ExampleId, TransitionId},
+        message::Message,
+        training::{ExampleSource, Objective, TrainingExample},
+    },
+    prompt::{Encoder, PromptSet},
+};
+
+/// What is to be said, and after what.
+pub(super) struct Lesson<'a> {
+    pub(super) objective: Objective,
+    pub(super) source: ExampleSource,
+    /// The transition that it was made from.
+    pub(super) transition_id: Option<TransitionId>,
+    /// Content hash of the prompt's template.
+    pub(super) prompt_hash: &'a str,
+    pub(super) prompt: &'a [Message],
+    /// Tokens, end of text included.
+    pub(super) completion: Vec<i32>,
+    /// Weight in the loss.
+    pub(super) weight: f32,
+}
+
+impl Lesson<'_> {
+    /// As the trainer learns it.
+    pub(super) fn encode(self, encoder: &Encoder) -> Result<TrainingExample, Fault> {
+        let prompt = encoder.encode(self.prompt).map_err(Fault::fail)?;
+        Ok(TrainingExample {
+            id: ExampleId::new(),
+            ordinal: 0,
+            transition_id: self.transition_id,
+            objective: self.objective,
+            source: self.source,
+            prompt_hash: self.prompt_hash.to_owned(),
+            prompt_tokens: prompt.into_iter().map(u32::cast_signed).collect(),
+            completion_tokens: self.completion,
+            weight: self.weight,
+            loss: None,
+        })
+    }
+}
+
+/// L2: the policy's prompt of s alone, and an action.
+pub(super) fn policy(
+    (prompts, encoder): (&PromptSet, &Encoder),
+    replayed: &Replayed,
+    source: ExampleSource,
+    action: Vec<i32>,
+    weight: f32,
+) -> Result<TrainingExample, Fault> {
+    let template = prompts.policy();
+    let prompt =
+        template.render(replayed.state(), None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let lesson = Lesson {
+        objective: Objective::Policy,
+        source,
+        transition_id: Some(replayed.transition.id),
+        prompt_hash: template.hash(),
+        prompt: &prompt,
+        completion: action,
+        weight,
+    };
+    lesson.encode(encoder)
+}
+
+/// Tokens as rows keep them.
+pub(super) fn signed(tokens: &[u32]) -> Vec<i32> {
+    tokens.iter().map(|token| token.cast_signed()).collect()
+}
