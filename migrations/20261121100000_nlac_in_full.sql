@@ -70,3 +70,12 @@ alter table episodes add constraint episodes_purpose_check
 alter table episodes alter column checkpoint_id drop not null;
 alter table episodes add constraint episodes_checkpoint_check
     check ((checkpoint_id is null) = (purpose = 'import'));
+
+-- What earlier versions wrote, as this one reads it.
+update jobs set spec = jsonb_set(spec #- '{algorithm,target_rate}', '{algorithm,target}',
+        jsonb_build_object('kind', 'moving_average', 'rate', spec #> '{algorithm,target_rate}'))
+    where spec #> '{algorithm,target_rate}' is not null;
+update iterations set base = index - 1;
+update work_items w set payload = w.payload || jsonb_build_object('version', i.index - 1)
+    from iterations i
+    where i.id = w.iteration_id and w.payload ->> 'kind' in ('collect', 'annotate', 'learn');

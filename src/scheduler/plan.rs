@@ -153,9 +153,11 @@ async fn next_phase(
         && let Some(reason) = budget::spent(conn, job, index).await?
     {
         // With a pipeline others are under way already: the newest of them is the last.
-        last = iterations::set_last(conn, job.id).await? == iteration.id;
-        let data = json!({ "iteration": index });
-        events::append(conn, job.id, EventKind::BudgetSpent, &reason, data).await?;
+        if let Some(newest) = iterations::set_last(conn, job.id).await? {
+            last = newest == iteration.id;
+            let data = json!({ "iteration": index });
+            events::append(conn, job.id, EventKind::BudgetSpent, &reason, data).await?;
+        }
     }
     let next = phases::next(&job.spec, index.cast_unsigned(), last, iteration.phase);
     let version = match next {

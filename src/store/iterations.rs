@@ -93,19 +93,23 @@ pub async fn get(
     Ok(row.map(Into::into))
 }
 
-/// No iteration follows the newest one; tells which that is.
+/// No iteration follows the newest one; tells which that is, unless it was known.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn set_last(conn: &mut PgConnection, job: JobId) -> Result<IterationId, StoreError> {
+pub async fn set_last(
+    conn: &mut PgConnection,
+    job: JobId,
+) -> Result<Option<IterationId>, StoreError> {
     Ok(sqlx::query_scalar(
         "-- iterations::set_last
          update iterations set last = true
-         where job_id = $1 and index = (select max(index) from iterations where job_id = $1)
+         where job_id = $1 and not last
+             and index = (select max(index) from iterations where job_id = $1)
          returning id",
     )
     .bind(job)
-    .fetch_one(conn)
+    .fetch_optional(conn)
     .await?)
 }
 
