@@ -13,12 +13,18 @@ pub mod rejection;
 pub mod replay;
 pub mod scalar;
 
-use crate::domain::{
-    annotation::{Critique, Prediction, Refinement, Target},
-    episode::Transition,
-    generation::Generation,
-    message::Message,
-    training::TrainingExample,
+use crate::{
+    domain::{
+        annotation::{Critique, Prediction, Refinement, Target},
+        episode::Transition,
+        generation::Generation,
+        message::Message,
+        seed::SeedPath,
+        spec::RolloutSpec,
+        training::TrainingExample,
+    },
+    env::Environment,
+    rollout::Cast,
 };
 
 /// Everything derived from a batch; rows to be written together.
@@ -38,6 +44,22 @@ pub struct Annotations {
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
     pub env_steps: u64,
+}
+
+/// What an algorithm is handed beside the transitions; S are its settings.
+pub struct Setting<'a, S> {
+    /// Who speaks.
+    pub cast: &'a Cast<'a>,
+    /// Parses actions; stepped only where real rollouts stand in for predictions.
+    pub environment: &'a dyn Environment,
+    /// How the policy acts.
+    pub rollout: &'a RolloutSpec,
+    /// The algorithm's settings.
+    pub spec: &'a S,
+    /// Number of the iteration, from 1.
+    pub iteration: u32,
+    /// Root of the iteration's choices.
+    pub seed: SeedPath,
 }
 
 /// A stored transition with the conversation that it is a step of.

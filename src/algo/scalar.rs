@@ -17,30 +17,13 @@ use crate::domain::{
     ids::PredictionId,
     message::Message,
     seed::SeedPath,
-    spec::{RolloutSpec, SamplingSpec, ScalarSpec},
+    spec::{SamplingSpec, ScalarSpec},
     training::{ExampleSource, Objective, TrainingExample},
 };
-use crate::{
-    env::Environment,
-    prompt::Template,
-    rollout::{Cast, Line},
-};
+use crate::{prompt::Template, rollout::Line};
 
 /// What the algorithm is handed beside the transitions.
-pub struct Setting<'a> {
-    /// Who speaks.
-    pub cast: &'a Cast<'a>,
-    /// Parses actions; is never stepped.
-    pub environment: &'a dyn Environment,
-    /// How the policy acts.
-    pub rollout: &'a RolloutSpec,
-    /// The job's settings.
-    pub spec: &'a ScalarSpec,
-    /// Number of the iteration, from 1.
-    pub iteration: u32,
-    /// Root of the iteration's choices.
-    pub seed: SeedPath,
-}
+pub type Setting<'a> = super::Setting<'a, ScalarSpec>;
 
 /// A value is one token or two.
 const VALUE_TOKENS: u32 = 4;

@@ -7,7 +7,7 @@ use crate::{
         annotation::Verdict,
         fault::Fault,
         seed::SeedPath,
-        spec::{AlgorithmSpec, NlacSpec, RejectionSpec, ReplaySpec, ScalarSpec},
+        spec::{AlgorithmSpec, RejectionSpec, ReplaySpec},
         work::Lease,
     },
     store::{
@@ -44,8 +44,16 @@ impl Worker {
     ) -> Result<(), Fault> {
         let scene = self.scene(lease, |_| version).await?;
         let mut made = match &scene.job.spec.algorithm {
-            AlgorithmSpec::Nlac(spec) => self.annotate_nlac(&scene, spec, slice).await?,
-            AlgorithmSpec::ScalarCritic(spec) => self.annotate_scalar(&scene, spec, slice).await?,
+            AlgorithmSpec::Nlac(spec) => {
+                let batch = self.draw(&scene, &spec.replay, slice).await?;
+                let cast = scene.cast()?;
+                nlac::annotate(&scene.setting(&cast, spec, slice.seed(&scene)), &batch).await?
+            }
+            AlgorithmSpec::ScalarCritic(spec) => {
+                let batch = self.draw(&scene, &spec.replay, slice).await?;
+                let cast = scene.cast()?;
+                scalar::annotate(&scene.setting(&cast, spec, slice.seed(&scene)), &batch).await?
+            }
             AlgorithmSpec::RejectionFineTuning(spec) => self.select_successes(&scene, spec).await?,
             AlgorithmSpec::React(_) => Annotations::default(),
         };
@@ -70,44 +78,6 @@ impl Worker {
         iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
-    }
-
-    async fn annotate_nlac(
-        &self,
-        scene: &Scene,
-        spec: &NlacSpec,
-        slice: Slice,
-    ) -> Result<Annotations, Fault> {
-        let batch = self.draw(scene, &spec.replay, slice).await?;
-        let cast = scene.cast()?;
-        let setting = nlac::Setting {
-            cast: &cast,
-            environment: &*scene.environment,
-            rollout: &scene.job.spec.rollout,
-            spec,
-            iteration: scene.index(),
-            seed: slice.seed(scene),
-        };
-        nlac::annotate(&setting, &batch).await
-    }
-
-    async fn annotate_scalar(
-        &self,
-        scene: &Scene,
-        spec: &ScalarSpec,
-        slice: Slice,
-    ) -> Result<Annotations, Fault> {
-        let batch = self.draw(scene, &spec.replay, slice).await?;
-        let cast = scene.cast()?;
-        let setting = scalar::Setting {
-            cast: &cast,
-            environment: &*scene.environment,
-            rollout: &scene.job.spec.rollout,
-            spec,
-            iteration: scene.index(),
-            seed: slice.seed(scene),
-        };
-        scalar::annotate(&setting, &batch).await
     }
 
     /// A slice of what the iteration replays. The first slice to ask draws for all of them: priorities

@@ -74,13 +74,10 @@ impl Worker {
         out.put(names::DISTINCT_PAIRS, now.distinct_pairs);
         out.put(names::DUPLICATES, now.duplicates);
         out.put(names::PREDICTION_WORDS, now.length);
-        let endless = match scene.prompts.names_ends() {
-            true => {
-                let without = texts.iter().filter(|t| scene.prompts.outcome(t).is_none()).count();
-                Some(without as f64 / texts.len() as f64)
-            }
-            false => None,
-        };
+        let endless = scene.prompts.names_ends().then(|| {
+            let without = texts.iter().filter(|t| scene.prompts.outcome(t).is_none()).count();
+            without as f64 / texts.len() as f64
+        });
         out.put(names::PREDICTIONS_ENDLESS, endless);
         let malformed = share(counts.malformed, counts.targets);
         out.read(Guard::LazyCritic, endless.into_iter().chain(malformed).reduce(f64::max));
@@ -153,14 +150,7 @@ impl Worker {
         steps.shuffle(&mut seed.label("held_out").rng());
         steps.truncate(most);
         let cast = scene.cast()?;
-        let setting = nlac::Setting {
-            cast: &cast,
-            environment: &*scene.environment,
-            rollout: &scene.job.spec.rollout,
-            spec,
-            iteration: scene.index(),
-            seed: seed.clone(),
-        };
+        let setting = scene.setting(&cast, spec, seed);
         let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
         let scored: Vec<_> = foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
         out.put(names::OUTCOME_AUC, judge::auc(&scored));

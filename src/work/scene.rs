@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::Worker;
 use crate::{
+    algo::Setting,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
@@ -40,6 +41,17 @@ impl Scene {
     /// Root of the iteration's choices for a purpose.
     pub fn seed(&self, purpose: &str) -> SeedPath {
         SeedPath::root(self.job.spec.seed).label(purpose).index(u64::from(self.index()))
+    }
+
+    /// What an algorithm is handed.
+    pub fn setting<'a, S>(
+        &'a self,
+        cast: &'a Cast<'a>,
+        spec: &'a S,
+        seed: SeedPath,
+    ) -> Setting<'a, S> {
+        let (environment, rollout) = (&*self.environment, &self.job.spec.rollout);
+        Setting { cast, environment, rollout, spec, iteration: self.index(), seed }
     }
 
     /// Everybody who may speak.

@@ -29,26 +29,12 @@ use crate::domain::{
     annotation::{TargetStatus, Verdict},
     fault::Fault,
     seed::SeedPath,
-    spec::{Ablation, NlacSpec, OnYes, RolloutSpec},
+    spec::{Ablation, NlacSpec, OnYes},
     training::{ExampleSource, Objective, TrainingExample},
 };
-use crate::{env::Environment, rollout::Cast};
 
-/// What the algorithm is handed beside the transitions.
-pub struct Setting<'a> {
-    /// Who speaks.
-    pub cast: &'a Cast<'a>,
-    /// Parses actions; stepped only where real rollouts stand in for predictions.
-    pub environment: &'a dyn Environment,
-    /// How the policy acts.
-    pub rollout: &'a RolloutSpec,
-    /// The job's settings.
-    pub spec: &'a NlacSpec,
-    /// Number of the iteration, from 1.
-    pub iteration: u32,
-    /// Root of the iteration's choices.
-    pub seed: SeedPath,
-}
+/// What NLAC is handed beside the transitions.
+pub type Setting<'a> = super::Setting<'a, NlacSpec>;
 
 impl Setting<'_> {
     /// Only the critic learns; the policy rehearses what it did.
