@@ -35,7 +35,7 @@ impl Slice {
 }
 
 impl Worker {
-    /// Annotates a slice with the adapters of the iteration before.
+    /// Annotates a slice with the adapters of a version.
     pub(super) async fn annotate(
         &self,
         lease: &Lease,
