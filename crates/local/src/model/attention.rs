@@ -104,8 +104,9 @@ pub(crate) fn attend(
     kept
 }
 
-/// Gradients of [`attend`] for a whole sequence (start 0): adds to `dq` (`[n, query_width]`), `dk` and
-/// `dv` (`[n, key_width]`).
+/// Gradients of [`attend`] over a whole sequence of n positions, from the queries at `start..n`: adds to
+/// `dq` (`[n - start, query_width]`), `dk` and `dv` (`[n, key_width]`). The probabilities are those of
+/// all n queries.
 #[expect(
     clippy::too_many_arguments,
     reason = "inputs, saved values and three outputs of one formula"
@@ -113,6 +114,7 @@ pub(crate) fn attend(
 pub(crate) fn attend_backward(
     config: &Config,
     queries: &[f32],
+    start: usize,
     cache: &LayerCache,
     probabilities: &[f32],
     dout: &[f32],
@@ -122,17 +124,23 @@ pub(crate) fn attend_backward(
 ) {
     let (width, capacity) = (config.head_dim, cache.capacity);
     let (stride, key_stride) = (config.query_width(), config.key_width());
-    let n = queries.len() / stride;
+    let rows = queries.len() / stride;
+    if rows == 0 {
+        return;
+    }
+    let n = start + rows;
     let visible = n.next_multiple_of(32).min(capacity);
     let group = config.num_attention_heads / config.num_key_value_heads;
     let scale = 1.0 / (width as f32).sqrt();
-    let mut ds = vec![0.0; n * visible];
-    let mut head_in = vec![0.0; n * width];
-    let mut head_out = vec![0.0; n * width];
+    let mut ds = vec![0.0; rows * visible];
+    let mut keys_in = vec![0.0; n * width];
+    let mut rows_in = vec![0.0; rows * width];
+    let mut rows_out = vec![0.0; rows * width];
+    let mut keys_out = vec![0.0; n * width];
     let mut transposed = vec![0.0; width * visible];
     for head in 0..config.num_attention_heads {
         let source = head / group;
-        let p = &probabilities[head * n * visible..][..n * visible];
+        let p = &probabilities[(head * n + start) * visible..][..rows * visible];
         let values = &cache.values[source * width * capacity..][..width * capacity];
         let keys = &cache.keys[source * width * capacity..][..width * capacity];
 
@@ -145,8 +153,8 @@ pub(crate) fn attend_backward(
         }
         ds.fill(0.0);
         let d_out = Strided::rows(&dout[head * width..], stride);
-        matmul(d_out, &transposed, &mut ds, n, width, visible);
-        for row in 0..n {
+        matmul(d_out, &transposed, &mut ds, rows, width, visible);
+        for row in 0..rows {
             let at = row * visible..(row + 1) * visible;
             softmax_backward(&p[at.clone()], &mut ds[at], scale);
         }
@@ -154,24 +162,24 @@ pub(crate) fn attend_backward(
         // dQ = dS · K
         for position in 0..n {
             for d in 0..width {
-                head_in[position * width + d] = keys[d * capacity + position];
+                keys_in[position * width + d] = keys[d * capacity + position];
             }
         }
-        head_out.fill(0.0);
-        matmul(Strided::rows(&ds, visible), &head_in, &mut head_out, n, n, width);
-        scatter(&head_out, dq, stride, head * width, width);
+        rows_out.fill(0.0);
+        matmul(Strided::rows(&ds, visible), &keys_in, &mut rows_out, rows, n, width);
+        scatter(&rows_out, dq, stride, head * width, width);
 
         // dK = dSᵀ · Q
-        gather(queries, &mut head_in, stride, head * width, width);
-        head_out.fill(0.0);
-        matmul(Strided::transposed(&ds, visible), &head_in, &mut head_out, n, n, width);
-        scatter(&head_out, dk, key_stride, source * width, width);
+        gather(queries, &mut rows_in, stride, head * width, width);
+        keys_out.fill(0.0);
+        matmul(Strided::transposed(&ds, visible), &rows_in, &mut keys_out, n, rows, width);
+        scatter(&keys_out, dk, key_stride, source * width, width);
 
         // dV = Pᵀ · dO
-        gather(dout, &mut head_in, stride, head * width, width);
-        head_out.fill(0.0);
-        matmul(Strided::transposed(p, visible), &head_in, &mut head_out, n, n, width);
-        scatter(&head_out, dv, key_stride, source * width, width);
+        gather(dout, &mut rows_in, stride, head * width, width);
+        keys_out.fill(0.0);
+        matmul(Strided::transposed(p, visible), &rows_in, &mut keys_out, n, rows, width);
+        scatter(&keys_out, dv, key_stride, source * width, width);
     }
 }
 

@@ -210,8 +210,9 @@ fn shard_backward(
     let logits = apply(&weights.head, &hidden, rows);
     let logprobs = split_logprobs(config, shard, &logits);
 
-    // Through the output layer, only where the loss is.
+    // Through the output layer, only where the loss is; through the top layer, only from there on.
     let v = config.vocab_size;
+    let live = LiveRows::of_loss(shard);
     let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
     let positions = shard.iter().flat_map(|e| e.targets.iter().zip(&e.weights));
     for (row, ((target, weight), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
@@ -236,7 +237,11 @@ fn shard_backward(
         matmul(Strided::transposed(&dlogits, v), &read, to, v, at.len(), d);
     }
 
-    let mut dx = vec![0.0; rows * d];
+    for (values, width) in [(&mut dhidden, d), (&mut tape.x_final, d), (&mut tape.inverse_final, 1)]
+    {
+        live.keep(values, width);
+    }
+    let mut dx = vec![0.0; dhidden.len()];
     rms_norm_backward(
         &tape.x_final,
         &weights.final_norm,
@@ -245,10 +250,12 @@ fn shard_backward(
         &mut dx,
         gradients.rest.as_mut().map(|rest| rest.final_norm.as_mut_slice()),
     );
+    let all = LiveRows::all(shard);
     for index in (0..weights.layers.len()).rev() {
-        let Some(layer_tape) = tape.layers.pop() else { break };
-        let pass = LayerPass { config, weights, index, tape: layer_tape, shard, caches: &caches };
-        dx = pass.backward(dx, gradients);
+        let Some(tape) = tape.layers.pop() else { break };
+        let live = if index + 1 == weights.layers.len() { &live } else { &all };
+        dx = LayerPass { config, weights, index, tape, live, caches: &caches }
+            .backward(dx, gradients);
     }
     if let Some(rest) = &mut gradients.rest {
         for (token, dx) in shard.iter().flat_map(|e| &e.input).zip(dx.chunks_exact(d)) {
@@ -261,23 +268,96 @@ fn shard_backward(
     logprobs
 }
 
+/// The rows of a shard whose output carries gradient: of each sequence, all from a position on. The
+/// rest would only add zeros.
+struct LiveRows {
+    /// Per sequence, the first live position and the length.
+    spans: Vec<(usize, usize)>,
+}
+
+impl LiveRows {
+    fn all(shard: &[Example]) -> Self {
+        Self { spans: shard.iter().map(|e| (0, e.input.len())).collect() }
+    }
+
+    /// From the first position that has a weight in the loss.
+    fn of_loss(shard: &[Example]) -> Self {
+        let spans = shard.iter().map(|e| {
+            let length = e.input.len();
+            (e.weights.iter().position(|w| *w != 0.0).unwrap_or(length), length)
+        });
+        Self { spans: spans.collect() }
+    }
+
+    /// Where each sequence's live rows lie among all rows.
+    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.spans.iter().scan(0, |row, (first, length)| {
+            let start = *row;
+            *row += length;
+            Some((start + first, start + length))
+        })
+    }
+
+    /// Drops the other rows, where there are any.
+    fn keep(&self, rows: &mut Vec<f32>, width: usize) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut kept = 0;
+        for (from, to) in self.ranges() {
+            rows.copy_within(from * width..to * width, kept);
+            kept += (to - from) * width;
+        }
+        rows.truncate(kept);
+    }
+
+    /// Adds zeros for the other rows.
+    fn spread(&self, kept: &[f32], width: usize) -> Vec<f32> {
+        let mut rows = Vec::with_capacity(self.ranges().last().map_or(0, |(_, to)| to * width));
+        let mut at = 0;
+        for (from, to) in self.ranges() {
+            rows.resize(from * width, 0.0);
+            rows.extend_from_slice(&kept[at..at + (to - from) * width]);
+            at += (to - from) * width;
+        }
+        rows
+    }
+}
+
 /// One layer's backward pass over a shard.
 struct LayerPass<'a> {
     config: &'a Config,
     weights: &'a Weights,
     index: usize,
     tape: LayerTape,
-    shard: &'a [Example],
+    live: &'a LiveRows,
     caches: &'a [KvCache],
 }
 
 impl LayerPass<'_> {
-    /// From the gradient of the layer's output to that of its input. In the lowest layer the input's
-    /// gradient is wanted for the embedding only.
+    /// From the gradient of the live rows' output to that of all rows' input. In the lowest layer the
+    /// input's gradient is wanted for the embedding only.
     fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
-        let Self { config, weights, index, mut tape, shard, caches } = self;
+        let Self { config, weights, index, mut tape, live, caches } = self;
         let layer: &Layer = &weights.layers[index];
-        let rows = dout.len() / config.hidden_size;
+        let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
+        let rows = dout.len() / d;
+        let mut live_h = tape.h.clone();
+        for (values, width) in [
+            (&mut live_h, d),
+            (&mut tape.q_raw, qw),
+            (&mut tape.inverse_q, config.num_attention_heads),
+            (&mut tape.q, qw),
+            (&mut tape.mixed, qw),
+            (&mut tape.x_mid, d),
+            (&mut tape.inverse_post, 1),
+            (&mut tape.h_post, d),
+            (&mut tape.gate, config.intermediate_size),
+            (&mut tape.up, config.intermediate_size),
+            (&mut tape.act, config.intermediate_size),
+        ] {
+            live.keep(values, width);
+        }
         let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
         let [gq, gk, gv, go, ggate, gup, gdown] = &mut gradients.linears[index];
         let mut norms = gradients.rest.as_mut().map(|rest| &mut rest.norms[index]);
@@ -303,36 +383,38 @@ impl LayerPass<'_> {
         );
 
         // Attention.
-        let (qw, kw) = (config.query_width(), config.key_width());
         let mut dmixed = vec![0.0; tape.mixed.len()];
         through(o_proj, &dx_mid, rows, &mut dmixed);
         outer(o_proj, &dx_mid, &tape.mixed, rows, go);
+        let all_rows = tape.h.len() / d;
         let mut dq = vec![0.0; rows * qw];
-        let mut dk = vec![0.0; rows * kw];
-        let mut dv = vec![0.0; rows * kw];
-        let mut row = 0;
-        for (number, example) in shard.iter().enumerate() {
-            let end = row + example.input.len();
+        let mut dk = vec![0.0; all_rows * kw];
+        let mut dv = vec![0.0; all_rows * kw];
+        let (mut live_row, mut row) = (0, 0);
+        for (number, &(first, length)) in live.spans.iter().enumerate() {
+            let queries = live_row * qw..(live_row + length - first) * qw;
+            let keys = row * kw..(row + length) * kw;
             attend_backward(
                 config,
-                &tape.q[row * qw..end * qw],
+                &tape.q[queries.clone()],
+                first,
                 caches[number].layer(index),
                 &tape.probabilities[number],
-                &dmixed[row * qw..end * qw],
-                &mut dq[row * qw..end * qw],
-                &mut dk[row * kw..end * kw],
-                &mut dv[row * kw..end * kw],
+                &dmixed[queries.clone()],
+                &mut dq[queries.clone()],
+                &mut dk[keys.clone()],
+                &mut dv[keys.clone()],
             );
-            for position in 0..end - row {
-                let (cosines, sines) = weights.angles(config, position);
-                let q_row = &mut dq[(row + position) * qw..(row + position + 1) * qw];
-                let k_row = &mut dk[(row + position) * kw..(row + position + 1) * kw];
-                let heads = q_row.chunks_exact_mut(config.head_dim);
-                for head in heads.chain(k_row.chunks_exact_mut(config.head_dim)) {
-                    rope_backward(head, cosines, sines);
+            for (heads, width, start) in [(&mut dq[queries], qw, first), (&mut dk[keys], kw, 0)] {
+                for (offset, heads) in heads.chunks_exact_mut(width).enumerate() {
+                    let (cosines, sines) = weights.angles(config, start + offset);
+                    for head in heads.chunks_exact_mut(config.head_dim) {
+                        rope_backward(head, cosines, sines);
+                    }
                 }
             }
-            row = end;
+            live_row += length - first;
+            row += length;
         }
         if config.qk_norm {
             let [_, _, nq, nk] = match norms.as_mut() {
@@ -342,25 +424,27 @@ impl LayerPass<'_> {
             dq = head_norm_backward(&tape.q_raw, &layer.q_norm, &tape.inverse_q, &dq, nq);
             dk = head_norm_backward(&tape.k_raw, &layer.k_norm, &tape.inverse_k, &dk, nk);
         }
-        outer(q_proj, &dq, &tape.h, rows, gq);
-        outer(k_proj, &dk, &tape.h, rows, gk);
-        outer(v_proj, &dv, &tape.h, rows, gv);
+        outer(q_proj, &dq, &live_h, rows, gq);
+        outer(k_proj, &dk, &tape.h, all_rows, gk);
+        outer(v_proj, &dv, &tape.h, all_rows, gv);
+        let mut dx = live.spread(&dx_mid, d);
         if index == 0 && norms.is_none() {
-            return dx_mid;
+            return dx;
         }
-        let mut dh = vec![0.0; tape.h.len()];
+        let mut dh = vec![0.0; live_h.len()];
         through(q_proj, &dq, rows, &mut dh);
-        through(k_proj, &dk, rows, &mut dh);
-        through(v_proj, &dv, rows, &mut dh);
+        let mut dh = live.spread(&dh, d);
+        through(k_proj, &dk, all_rows, &mut dh);
+        through(v_proj, &dv, all_rows, &mut dh);
         rms_norm_backward(
             &tape.x,
             &layer.input_norm,
             &tape.inverse_input,
             &dh,
-            &mut dx_mid,
+            &mut dx,
             norms.as_mut().map(|n| n[0].as_mut_slice()),
         );
-        dx_mid
+        dx
     }
 }
 
