@@ -16,7 +16,7 @@ use crate::{
         ids::{EpisodeId, TransitionId},
         job::JobStatus,
         metric::{Metric, names},
-        spec::{AlgorithmSpec, NlacSpec, SamplingSpec},
+        spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
         work::Lease,
     },
     store::{StoreError, assessment, events, iterations, jobs, metrics, transitions, work_items},
@@ -151,17 +151,21 @@ impl Worker {
         steps.truncate(most);
         let cast = scene.cast()?;
         let setting = scene.setting(&cast, spec, seed);
-        let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
-        let scored: Vec<_> = foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
-        out.put(names::OUTCOME_AUC, judge::auc(&scored));
-        out.put(names::OUTCOME_STATES, scored.len() as f64);
-        let yes = |success: bool| {
-            let of: Vec<_> = foreseen.iter().filter(|f| f.success == success).collect();
-            let yes = of.iter().filter(|f| f.verdict == Verdict::Yes).count();
-            (!of.is_empty()).then(|| yes as f64 / of.len() as f64)
-        };
-        out.put(names::HELD_OUT_YES_ON_SUCCESS, yes(true));
-        out.put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
+        // Without a successor there is nothing that foresees.
+        if spec.ablation != Ablation::RawRollouts {
+            let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
+            let scored: Vec<_> =
+                foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
+            out.put(names::OUTCOME_AUC, judge::auc(&scored));
+            out.put(names::OUTCOME_STATES, scored.len() as f64);
+            let yes = |success: bool| {
+                let of: Vec<_> = foreseen.iter().filter(|f| f.success == success).collect();
+                let yes = of.iter().filter(|f| f.verdict == Verdict::Yes).count();
+                (!of.is_empty()).then(|| yes as f64 / of.len() as f64)
+            };
+            out.put(names::HELD_OUT_YES_ON_SUCCESS, yes(true));
+            out.put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
+        }
 
         let pairs = self.pairs(scene, most).await?;
         let gains = nlac::gains(&setting, &pairs).await?;

@@ -121,7 +121,7 @@ async fn every_algorithm_and_ablation_runs_to_its_end() {
         (Value::Null, json!("terminal_targets")),
     ] {
         let mut spec = small_job();
-        spec["health"]["states"] = 0.into();
+        spec["health"]["states"] = 4.into();
         if algorithm.is_null() {
             spec["algorithm"]["ablation"] = ablation;
         } else {

@@ -1,6 +1,6 @@
 //! `nlac experiment run`: algorithms × seeds under equal budgets, and what came of them as a table and
 //! as curves. Every run is an ordinary job under an idempotency key, so a second start goes on where
-//! the first was stopped.
+//! the first was stopped, and tries again what failed.
 
 mod curves;
 mod outcome;
@@ -67,8 +67,8 @@ async fn conduct(
     while !(waiting.is_empty() && open.is_empty()) {
         while open.len() < args.parallel.max(1) {
             let Some(planned) = waiting.pop() else { break };
-            let job = api.submit(&planned.spec, &planned.key).await?;
-            open.push((planned, job["id"].as_str().unwrap_or_default().to_owned()));
+            let id = submit(&api, &planned).await?;
+            open.push((planned, id));
         }
         let mut still = Vec::new();
         for (planned, id) in open {
@@ -92,6 +92,19 @@ async fn conduct(
     report::line(&format!("\nwritten to {}", args.out.display()));
     let failed = runs.iter().any(|run| run.status != JobStatus::Succeeded);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The job of a run: that of an earlier start, unless it failed or was cancelled, or a new one.
+async fn submit(api: &Api, planned: &Planned) -> Result<String, Failure> {
+    let mut key = planned.key.clone();
+    loop {
+        let job = api.submit(&planned.spec, &key).await?;
+        let status: JobStatus = serde_json::from_value(job["status"].clone())?;
+        if !status.is_final() || status == JobStatus::Succeeded {
+            return Ok(job["id"].as_str().unwrap_or_default().to_owned());
+        }
+        key.push_str("-again");
+    }
 }
 
 /// Writes what is known so far.
