@@ -1,0 +1,197 @@
+"""LoRA adapters on one base, each with its gradients, its optimizer and, for critics, a value head."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model_state_dict
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from . import wire
+from .base import Base
+
+ALPHA = 32
+"""Fixed, as in the Tinker API: the scale is alpha / rank."""
+
+
+class Refused(Exception):
+    """An operation that cannot be done; every rank refuses it alike, and nothing has changed."""
+
+
+class Adapter:
+    """One adapter under training."""
+
+    def __init__(self, name: str, asked: wire.LoraConfig, role: str, parameters: dict[str, nn.Parameter]) -> None:
+        self.name = name
+        self.rank = asked.rank
+        self.role = role
+        self.parameters = parameters
+        self.optimizer = torch.optim.AdamW(parameters.values(), lr=0.0)
+        self.steps = 0
+
+    def step(self, adam: wire.AdamParams, total: Callable[[torch.Tensor], None]) -> float:
+        """Steps by the accumulated gradients and clears them; `total` sums a gradient over the ranks. Returns
+        the norm before clipping."""
+        for parameter in self.parameters.values():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            total(parameter.grad)
+        limit = adam.grad_clip_norm or float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit)
+        group = self.optimizer.param_groups[0]
+        group.update(
+            lr=adam.learning_rate, betas=(adam.beta1, adam.beta2), eps=adam.eps, weight_decay=adam.weight_decay
+        )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.steps += 1
+        return float(norm)
+
+
+class Adapters:
+    """All adapters of a base."""
+
+    def __init__(self, base: Base, base_model_name: str) -> None:
+        self.base = base
+        self.base_model_name = base_model_name
+        self.peft: PeftModel | None = None
+        self.heads: dict[str, nn.Linear] = {}
+        self.all: dict[str, Adapter] = {}
+
+    def get(self, name: str) -> Adapter:
+        try:
+            return self.all[name]
+        except KeyError:
+            raise Refused(f"Model {name} not loaded (likely stale request from previous server)") from None
+
+    def create(self, name: str, asked: wire.LoraConfig, role: str, seed: int) -> Adapter:
+        """A fresh adapter: A random by the seed, B zero; a critic's value head is zero."""
+        config = LoraConfig(
+            r=asked.rank,
+            lora_alpha=ALPHA,
+            lora_dropout=0.0,
+            target_modules=self.base.linear_names(asked.train_attn, asked.train_mlp),
+            task_type="CAUSAL_LM",
+            base_model_name_or_path=self.base_model_name,
+        )
+        torch.manual_seed(seed)
+        if self.peft is None:
+            self.peft = PeftModel(self.base.model, config, adapter_name=name)
+        else:
+            self.peft.add_adapter(name, config)
+        parameters = {
+            path.replace(f".{name}.", "."): parameter
+            for path, parameter in self.peft.named_parameters()
+            if f".{name}." in path
+        }
+        if role == "critic":
+            head = nn.Linear(self.base.hidden_size, 1, device=self.base.device)
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
+            self.heads[name] = head
+            parameters |= {"value_head.weight": head.weight, "value_head.bias": head.bias}
+        self.all[name] = Adapter(name, asked, role, parameters)
+        return self.all[name]
+
+    def use(self, name: str) -> Adapter:
+        """Makes an adapter the active one."""
+        adapter = self.get(name)
+        assert self.peft is not None
+        if self.peft.active_adapter != name:
+            self.peft.set_adapter(name)
+        return adapter
+
+    def remove(self, name: str) -> None:
+        """Frees an adapter's memory; one that is not there is fine."""
+        if self.all.pop(name, None) is None:
+            return
+        self.heads.pop(name, None)
+        assert self.peft is not None
+        if self.all:
+            self.peft.set_adapter(next(iter(self.all)))
+            self.peft.delete_adapter(name)
+        else:
+            self.base.model = self.peft.unload()
+            self.peft = None
+
+    def save_state(self, name: str, into: Path) -> None:
+        """Writes what is needed to go on: weights, moments, step count."""
+        adapter = self.get(name)
+        tensors = {}
+        for path, parameter in adapter.parameters.items():
+            tensors[f"{path}.value"] = parameter.detach()
+            for key, value in adapter.optimizer.state.get(parameter, {}).items():
+                tensors[f"{path}.{key}"] = value
+        about = {"rank": adapter.rank, "role": adapter.role, "alpha": ALPHA, "steps": adapter.steps}
+
+        def write(folder: Path) -> None:
+            (folder / "state.json").write_text(json.dumps(about) + "\n")
+            save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
+
+        publish(into, write)
+
+    def load_state(self, name: str, source: Path, optimizer: bool) -> None:
+        """Takes over a saved state, with or without the optimizer's moments; gradients are dropped."""
+        adapter = self.get(name)
+        about = json.loads((source / "state.json").read_text())
+        if (about["rank"], about["role"]) != (adapter.rank, adapter.role):
+            raise Refused(
+                f"the saved state is a {about['role']} of rank {about['rank']}, "
+                f"the model a {adapter.role} of rank {adapter.rank}"
+            )
+        tensors = load_file(source / "state.safetensors")
+        wanted = {f"{path}.value" for path in adapter.parameters}
+        if not wanted <= tensors.keys():
+            raise Refused("the saved state has other tensors than the model")
+        adapter.optimizer.zero_grad(set_to_none=True)
+        adapter.optimizer.state.clear()
+        for path, parameter in adapter.parameters.items():
+            with torch.no_grad():
+                parameter.copy_(tensors[f"{path}.value"])
+            if optimizer and f"{path}.step" in tensors:
+                # AdamW counts on the CPU; its moments lie beside the weights.
+                adapter.optimizer.state[parameter] = {
+                    "step": tensors[f"{path}.step"],
+                    "exp_avg": tensors[f"{path}.exp_avg"].to(parameter.device),
+                    "exp_avg_sq": tensors[f"{path}.exp_avg_sq"].to(parameter.device),
+                }
+        adapter.steps = about["steps"] if optimizer else 0
+
+    def save_peft(self, name: str, into: Path) -> None:
+        """Writes PEFT files, as engines load them. A critic's value head is not part of them."""
+        self.get(name)
+        assert self.peft is not None
+        config = self.peft.peft_config[name]
+        tensors = get_peft_model_state_dict(self.peft, adapter_name=name, save_embedding_layers=False)
+
+        def write(folder: Path) -> None:
+            inference, config.inference_mode = config.inference_mode, True
+            config.save_pretrained(str(folder))
+            config.inference_mode = inference
+            save_file(
+                {k: v.detach().float().cpu().contiguous() for k, v in tensors.items()},
+                folder / "adapter_model.safetensors",
+            )
+
+        publish(into, write)
+
+
+def publish(into: Path, write: Callable[[Path], None]) -> None:
+    """A directory that is there with all its files, or not at all."""
+    partial = into.with_name(f".{into.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    write(partial)
+    for path in [*partial.iterdir(), partial]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    partial.rename(into)

@@ -1,0 +1,288 @@
+"""The Tinker routes. Submitting answers at once with a request id; results are polled for."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
+
+from . import wire
+from .checkpoints import NAME, STATE, Checkpoints
+from .losses import LOSSES, check
+from .operations import Create, LoadState, Operation, Pass, SaveAdapter, SaveState, Step, Unload
+from .registry import Conflict, Model, Registry
+from .worker import Job, Worker
+
+PATIENCE = 45.0
+"""Seconds that a poll is held."""
+
+
+class Service:
+    """What the routes share."""
+
+    def __init__(self, worker: Worker, checkpoints: Checkpoints, base_model: str, session_timeout: float) -> None:
+        self.worker = worker
+        self.checkpoints = checkpoints
+        self.base_model = base_model
+        self.session_timeout = session_timeout
+        self.registry = Registry()
+
+    def submit(self, model_id: str, operation: Operation, done: Callable[[], None] = lambda: None) -> str:
+        future = self.worker.futures.open()
+        self.worker.jobs.put(Job(future, model_id, operation, done))
+        return future
+
+    def known(self, model_id: str) -> None:
+        """Refuses a model that neither this process nor an earlier one has had. What an earlier one had
+        passes, and fails as stale when it is executed."""
+        if model_id not in self.registry.models and not self.checkpoints.knows(model_id):
+            raise HTTPException(404, "Model not found")
+
+    def numbered(self, body: Any, operation: Operation) -> dict[str, Any]:
+        self.known(body.model_id)
+        try:
+            future = self.registry.numbered(
+                body.model_id, body.seq_id, body, lambda: self.submit(body.model_id, operation)
+            )
+        except Conflict as error:
+            raise HTTPException(409, str(error)) from None
+        return queued(future, body.model_id)
+
+    def unload(self, model_id: str) -> str:
+        if model_id in self.registry.models:
+            self.registry.models[model_id].unloading = True
+            self.registry.models[model_id].submitted.clear()
+        return self.submit(model_id, Unload())
+
+    def ready(self, model_id: str, kind: str, name: str) -> Path:
+        path = self.checkpoints.path(model_id, kind, name)
+        if path in self.checkpoints.pending:
+            raise HTTPException(425, "Checkpoint is still being created")
+        if not path.is_dir():
+            raise HTTPException(404, f"Checkpoint '{name}' of model '{model_id}' not found")
+        return path
+
+    def save(self, body: wire.Save, kind: str, make: Callable[[Path], Operation]) -> dict[str, Any]:
+        self.known(body.model_id)
+        path = self.checkpoints.path(body.model_id, kind, body.path)
+        if not self.checkpoints.reserve(path):
+            raise HTTPException(409, f"Checkpoint '{body.path}' already exists for model '{body.model_id}'")
+        if body.model_id in self.registry.models:
+            self.registry.models[body.model_id].touched = True
+        future = self.submit(body.model_id, make(path), lambda: self.checkpoints.settle(path))
+        return queued(future, body.model_id)
+
+    async def expire(self) -> None:
+        """Unloads the models of sessions whose client is gone."""
+        while True:
+            await asyncio.sleep(min(60.0, self.session_timeout / 4))
+            for model_id in self.registry.expire(self.session_timeout):
+                self.unload(model_id)
+
+
+def queued(future: str, model_id: str) -> dict[str, Any]:
+    return {"request_id": future, "future_id": future, "status": "pending", "model_id": model_id}
+
+
+def guard(key: str | None) -> Callable[..., Awaitable[None]]:
+    """Asks for the key in X-API-Key, where there is one."""
+
+    async def allowed(x_api_key: Annotated[str | None, Header()] = None) -> None:
+        if key is not None and not secrets.compare_digest(x_api_key or "", key):
+            raise HTTPException(401, "X-API-Key is missing or wrong")
+
+    return allowed
+
+
+def build(service: Service, key: str | None = None) -> FastAPI:
+    """All routes."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI):
+        expiring = asyncio.create_task(service.expire())
+        yield
+        expiring.cancel()
+
+    app = FastAPI(title="nlac-trainer", lifespan=lifespan, openapi_url=None)
+
+    @app.get("/api/v1/healthz")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    api = FastAPI(openapi_url=None, dependencies=[Depends(guard(key))])
+    app.mount("/api/v1", api)
+
+    @api.get("/get_server_capabilities")
+    async def capabilities() -> dict[str, Any]:
+        model = {"model_name": service.base_model}
+        return {
+            "supported_models": [model], "supported_loss_fns": list(LOSSES), "loss_reduction": "sum",
+            "ranks": service.worker.executor.ranks.count,
+        }  # fmt: skip
+
+    @api.post("/client/config")
+    async def client_config() -> dict[str, bool]:
+        return {"pjwt_auth_enabled": False}
+
+    @api.post("/telemetry")
+    async def telemetry() -> dict[str, str]:
+        return {"status": "accepted"}
+
+    @api.post("/create_session")
+    async def create_session() -> dict[str, Any]:
+        return {"type": "create_session", "session_id": service.registry.open_session()}
+
+    @api.post("/session_heartbeat")
+    async def heartbeat(body: wire.Session) -> dict[str, str]:
+        if not service.registry.beat(body.session_id):
+            raise HTTPException(404, "Session not found")
+        return {"type": "session_heartbeat"}
+
+    @api.post("/create_model")
+    async def create_model(body: wire.CreateModel) -> dict[str, Any]:
+        if not service.registry.beat(body.session_id):
+            raise HTTPException(404, "Session not found")
+        if body.base_model != service.base_model:
+            raise HTTPException(422, f"base_model {body.base_model!r} is not served here; use {service.base_model!r}")
+        asked = body.lora_config
+        seed = asked.seed if asked.seed is not None else secrets.randbits(32)
+        model_id = Registry.fresh("model")
+        service.registry.models[model_id] = Model(body.session_id, asked.rank, body.model_role, seed)
+        future = service.submit(model_id, Create(asked, body.model_role, seed))
+        lora_config = {"rank": asked.rank, "seed": seed}
+        return {
+            "model_id": model_id, "base_model": body.base_model, "lora_config": lora_config,
+            "status": "created", "request_id": future,
+        }  # fmt: skip
+
+    @api.post("/unload_model")
+    async def unload_model(body: wire.ModelOnly) -> dict[str, Any]:
+        service.known(body.model_id)
+        return {"request_id": service.unload(body.model_id), "model_id": body.model_id}
+
+    @api.post("/get_info")
+    async def get_info(body: wire.ModelOnly) -> dict[str, Any]:
+        model = service.registry.models.get(body.model_id)
+        if model is None:
+            raise HTTPException(404, "Model not found")
+        lora_config = {"rank": model.rank, "seed": model.seed}
+        data = {"base_model": service.base_model, "model_name": service.base_model, "lora_config": lora_config}
+        status = "unloading" if model.unloading else "created"
+        return {"type": "get_info", "model_id": body.model_id, "status": status, "model_data": data}
+
+    def checked(model_id: str, given: wire.ForwardInput) -> None:
+        model = service.registry.models.get(model_id)
+        try:
+            check(given.loss_fn, given.loss_fn_config, model.role if model else "policy")
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+
+    @api.post("/forward")
+    async def forward(body: wire.Forward) -> dict[str, Any]:
+        checked(body.model_id, body.forward_input)
+        return service.numbered(body, Pass(body.forward_input, learn=False))
+
+    @api.post("/forward_backward")
+    async def forward_backward(body: wire.ForwardBackward) -> dict[str, Any]:
+        checked(body.model_id, body.forward_backward_input)
+        return service.numbered(body, Pass(body.forward_backward_input, learn=True))
+
+    @api.post("/optim_step")
+    async def optim_step(body: wire.OptimStep) -> dict[str, Any]:
+        return service.numbered(body, Step(body.adam_params))
+
+    @api.post("/retrieve_future")
+    async def retrieve_future(body: wire.Retrieve) -> Response:
+        try:
+            outcome = await service.worker.futures.poll(body.request_id, PATIENCE)
+        except KeyError:
+            raise HTTPException(404, "Future not found") from None
+        if outcome is None:
+            raise HTTPException(408, "Timeout waiting for result")
+        if outcome.failure is not None:
+            raise HTTPException(400, outcome.failure)
+        return Response(outcome.body, media_type="application/json")
+
+    @api.post("/save_weights")
+    async def save_weights(body: wire.Save) -> dict[str, Any]:
+        uri = f"tinker://{body.model_id}/weights/{body.path}"
+        return service.save(body, "weights", lambda path: SaveState(path, uri))
+
+    @api.post("/save_weights_for_sampler")
+    async def save_weights_for_sampler(body: wire.Save) -> dict[str, Any]:
+        uri = f"tinker://{body.model_id}/{body.path}"
+        return service.save(body, "sampler_weights", lambda path: SaveAdapter(path, uri))
+
+    def saved(uri: str) -> Path:
+        parts = STATE.match(uri)
+        if parts is None:
+            raise HTTPException(400, f"{uri!r} is not of the form tinker://MODEL/weights/NAME")
+        return service.ready(parts[1], "weights", parts[2])
+
+    @api.post("/load_weights")
+    async def load_weights(body: wire.Load) -> dict[str, Any]:
+        service.known(body.model_id)
+        path = saved(body.path)
+        model = service.registry.models.get(body.model_id)
+        if model is not None:
+            if model.touched:
+                raise HTTPException(400, "load_weights must be the first request of a model")
+            model.touched = True
+        future = service.submit(body.model_id, LoadState(path, body.path, body.optimizer))
+        return queued(future, body.model_id)
+
+    @api.post("/weights_info")
+    async def weights_info(body: wire.WeightsQuery) -> dict[str, Any]:
+        rank = Checkpoints.about(saved(body.tinker_path))["rank"]
+        return {"base_model": service.base_model, "is_lora": True, "lora_rank": rank}
+
+    def run_of(model_id: str) -> dict[str, Any]:
+        model = service.registry.models.get(model_id)
+        return {
+            "training_run_id": model_id, "base_model": service.base_model, "model_owner": "default",
+            "is_lora": True, "corrupted": False, "lora_rank": model.rank if model else None,
+        }  # fmt: skip
+
+    @api.get("/training_runs")
+    async def training_runs(
+        limit: Annotated[int, Query(ge=1, le=1000)] = 20, offset: Annotated[int, Query(ge=0)] = 0
+    ) -> dict[str, Any]:
+        names = list(service.registry.models)
+        cursor = {"offset": offset, "limit": limit, "total_count": len(names)}
+        return {"training_runs": [run_of(name) for name in names[offset : offset + limit]], "cursor": cursor}
+
+    @api.get("/training_runs/{model_id}")
+    async def training_run(model_id: str) -> dict[str, Any]:
+        service.known(model_id)
+        return run_of(model_id)
+
+    @api.get("/training_runs/{model_id}/checkpoints")
+    async def checkpoints(model_id: str) -> dict[str, Any]:
+        service.known(model_id)
+        kinds = {"weights": "training", "sampler_weights": "sampler"}
+        return {
+            "checkpoints": [
+                {
+                    "checkpoint_id": name,
+                    "checkpoint_type": kinds[kind],
+                    "tinker_path": f"tinker://{model_id}/{kind}/{name}",
+                }
+                for kind, name in service.checkpoints.list(model_id)
+            ]
+        }
+
+    @api.get("/training_runs/{model_id}/checkpoints/{name}/archive")
+    async def archive(model_id: str, name: str) -> Response:
+        if not (NAME.match(model_id) and NAME.match(name)):
+            raise HTTPException(422, "a model or checkpoint is named in letters, digits, - and _")
+        path = service.ready(model_id, "sampler_weights", name)
+        packed = await asyncio.to_thread(Checkpoints.pack, path)
+        named = {"Content-Disposition": f'attachment; filename="{model_id}_{name}.tar.gz"'}
+        return Response(packed, media_type="application/octet-stream", headers=named)
+
+    return app

@@ -1,0 +1,62 @@
+"""Saved states and adapters on disk: DIR/MODEL/weights/NAME and DIR/MODEL/sampler_weights/NAME. They
+outlive the server; a name that is being written is reserved, so that none is written twice."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+from pathlib import Path
+
+STATE = re.compile(r"^tinker://([A-Za-z0-9_-]{1,255})/weights/([A-Za-z0-9_-]{1,255})$")
+NAME = re.compile(r"^[A-Za-z0-9_-]{1,255}$")
+
+
+class Checkpoints:
+    """The directory with everything that was saved."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.pending: set[Path] = set()
+
+    def path(self, model_id: str, kind: str, name: str) -> Path:
+        return self.root / model_id / kind / name
+
+    def reserve(self, path: Path) -> bool:
+        """Takes a name; false when it is taken."""
+        if path.exists() or path in self.pending:
+            return False
+        self.pending.add(path)
+        return True
+
+    def settle(self, path: Path) -> None:
+        """The name is written, or free again."""
+        self.pending.discard(path)
+
+    def knows(self, model_id: str) -> bool:
+        """Whether a model of this or an earlier process has saved anything."""
+        return bool(NAME.match(model_id)) and (self.root / model_id).is_dir()
+
+    def list(self, model_id: str) -> list[tuple[str, str]]:
+        """What a model has saved: kind and name."""
+        found = []
+        for kind in ("weights", "sampler_weights"):
+            folder = self.root / model_id / kind
+            names = sorted(p.name for p in folder.iterdir() if NAME.match(p.name)) if folder.is_dir() else []
+            found += [(kind, name) for name in names]
+        return found
+
+    @staticmethod
+    def about(path: Path) -> dict[str, int | str]:
+        """Rank, role, alpha and steps of a saved state."""
+        return json.loads((path / "state.json").read_text())
+
+    @staticmethod
+    def pack(path: Path) -> bytes:
+        """An adapter's files as a gzipped tar, its files at the root."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
+            for name in ("adapter_config.json", "adapter_model.safetensors"):
+                tar.add(path / name, arcname=name)
+        return packed.getvalue()

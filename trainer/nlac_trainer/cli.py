@@ -1,0 +1,83 @@
+"""`nlac-trainer`: one process, or one per GPU under `accelerate launch -m nlac_trainer`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import threading
+from pathlib import Path
+
+import torch
+import uvicorn
+from accelerate import PartialState
+
+from .adapters import Adapters
+from .api import Service, build
+from .base import DTYPES, Base, BaseSettings, Unsuitable
+from .checkpoints import Checkpoints
+from .futures import Futures
+from .operations import Executor, Limits
+from .ranks import Ranks
+from .worker import Worker, follow
+
+log = logging.getLogger("nlac_trainer")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="nlac-trainer",
+        description="Trains LoRA adapters of a causal language model, driven over HTTP by the Tinker operations.",
+        epilog="Many GPUs: accelerate launch --num_processes 8 -m nlac_trainer --model ... (the base is sharded "
+        "by layer). The environment variable NLAC_TRAINER_KEY, when set, is asked for in X-API-Key.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--model", required=True, help="directory or Hugging Face id of the base model")
+    add("--base-model-name", help="the name that clients send; default: --model as it is")
+    add("--host", default="127.0.0.1")
+    add("--port", type=int, default=8001)
+    add("--checkpoints", type=Path, default=Path("checkpoints"), help="where states and adapters are saved")
+    add("--dtype", choices=list(DTYPES), help="of the base; default: bfloat16 on a GPU, float32 on a CPU")
+    add("--attention", help="attention kernel, as transformers names it (sdpa, flash_attention_2, ...)")
+    add("--no-gradient-checkpointing", action="store_true", help="faster, for more memory")
+    add("--tokens-per-batch", type=int, default=16384, help="padded tokens of one pass through the model")
+    add("--max-models", type=int, default=8, help="adapters in memory at a time")
+    add("--max-lora-rank", type=int, default=128)
+    add("--session-timeout", type=float, default=300.0, help="seconds of silence after which models are unloaded")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Starts the trainer; returns when it is told to stop."""
+    told = arguments()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    key = os.environ.get("NLAC_TRAINER_KEY")
+    if key is None and told.host not in {"127.0.0.1", "::1", "localhost"}:
+        raise SystemExit("nlac-trainer: set NLAC_TRAINER_KEY to listen beyond this machine")
+    # Without a GPU, ranks find each other only when told that they are on a CPU.
+    state = PartialState(cpu=not torch.cuda.is_available())
+    dtype = told.dtype or ("bfloat16" if state.device.type == "cuda" else "float32")
+    torch.set_float32_matmul_precision("high")
+    ranks = Ranks(state)
+    settings = BaseSettings(told.model, dtype, not told.no_gradient_checkpointing, told.attention)
+    try:
+        base = Base(settings, state)
+    except (Unsuitable, OSError, ValueError) as error:
+        raise SystemExit(f"nlac-trainer: {told.model}: {error}") from None
+    name = told.base_model_name or told.model
+    limits = Limits(told.max_models, told.max_lora_rank, told.tokens_per_batch)
+    executor = Executor(Adapters(base, name), ranks, limits)
+    if not ranks.leads:
+        follow(executor)
+        return
+    worker = Worker(executor, Futures())
+    computing = threading.Thread(target=worker.run, name="compute", daemon=True)
+    computing.start()
+    service = Service(worker, Checkpoints(told.checkpoints.resolve()), name, told.session_timeout)
+    log.info("%s in %s on %s x %d", name, dtype, state.device, ranks.count)
+    try:
+        uvicorn.run(build(service, key), host=told.host, port=told.port, log_level="warning")
+    finally:
+        worker.jobs.put(None)
+        computing.join(timeout=60)

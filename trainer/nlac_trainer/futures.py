@@ -1,0 +1,67 @@
+"""Results that are not there yet: submitted, polled for, kept until they are old."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+KEPT = 2_000
+KEPT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result as JSON, or the text of a failure."""
+
+    body: bytes | None = None
+    failure: str | None = None
+
+    def size(self) -> int:
+        return len(self.body or b"") + len(self.failure or "")
+
+
+class Futures:
+    """All futures of a server. Opened and polled on the event loop, resolved from anywhere."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+        self._open: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Event]] = {}
+        self._done: OrderedDict[str, Outcome] = OrderedDict()
+        self._bytes = 0
+
+    def open(self) -> str:
+        with self._lock:
+            self._last += 1
+            name = str(self._last)
+            self._open[name] = (asyncio.get_running_loop(), asyncio.Event())
+        return name
+
+    def resolve(self, name: str, outcome: Outcome) -> None:
+        with self._lock:
+            loop, event = self._open.pop(name)
+            self._done[name] = outcome
+            self._bytes += outcome.size()
+            while len(self._done) > KEPT or (self._bytes > KEPT_BYTES and len(self._done) > 1):
+                _, oldest = self._done.popitem(last=False)
+                self._bytes -= oldest.size()
+        loop.call_soon_threadsafe(event.set)
+
+    async def poll(self, name: str, patience: float) -> Outcome | None:
+        """The outcome; none within `patience` seconds.
+
+        Raises:
+            KeyError: nothing of that name was submitted, or it is too long ago.
+        """
+        with self._lock:
+            if name in self._done:
+                return self._done[name]
+            _, event = self._open[name]
+        try:
+            await asyncio.wait_for(event.wait(), patience)
+        except TimeoutError:
+            return None
+        with self._lock:
+            return self._done[name]

@@ -1,0 +1,174 @@
+"""What can be asked of a model. Every rank executes every operation, in the order of arrival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import passes, wire
+from .adapters import ALPHA, Adapters, Refused
+from .batches import Example, plan
+from .losses import LOSSES
+from .ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Create:
+    asked: wire.LoraConfig
+    role: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Unload:
+    pass
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Forward, or forward and backward."""
+
+    given: wire.ForwardInput
+    learn: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    adam: wire.AdamParams
+
+
+@dataclass(frozen=True)
+class SaveState:
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True)
+class SaveAdapter:
+    path: Path
+    uri: str
+
+
+@dataclass(frozen=True)
+class LoadState:
+    path: Path
+    uri: str
+    optimizer: bool
+
+
+Operation = Create | Unload | Pass | Step | SaveState | SaveAdapter | LoadState
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one process takes on."""
+
+    models: int
+    rank: int
+    tokens_per_batch: int
+
+
+class Executor:
+    """Executes operations on this rank."""
+
+    def __init__(self, adapters: Adapters, ranks: Ranks, limits: Limits) -> None:
+        self.adapters = adapters
+        self.ranks = ranks
+        self.limits = limits
+
+    def execute(self, model_id: str, operation: Operation) -> dict[str, Any]:
+        """Returns the operation's result; on other ranks than the first it may be incomplete.
+
+        Raises:
+            Refused: nothing has changed, on any rank.
+        """
+        match operation:
+            case Create():
+                return self._create(model_id, operation)
+            case Unload():
+                self.adapters.remove(model_id)
+                return {"model_id": model_id, "type": "unload_model"}
+            case Pass():
+                return self._pass(model_id, operation)
+            case Step():
+                return self._step(model_id, operation.adam)
+            case SaveState(path, uri):
+                self._on_first(lambda: self.adapters.save_state(model_id, path))
+                return {"path": uri, "type": "save_weights"}
+            case SaveAdapter(path, uri):
+                self._on_first(lambda: self.adapters.save_peft(model_id, path))
+                return {"path": uri, "type": "save_weights_for_sampler", "sampling_session_id": None}
+            case LoadState(path, uri, optimizer):
+                self.adapters.load_state(model_id, path, optimizer)
+                return {"path": uri, "type": "load_weights"}
+
+    def _create(self, model_id: str, operation: Create) -> dict[str, Any]:
+        rank = operation.asked.rank
+        if len(self.adapters.all) >= self.limits.models:
+            raise Refused(f"Maximum number of LoRA adapters ({self.limits.models}) reached; unload a model first")
+        if rank > self.limits.rank:
+            raise Refused(f"LoRA rank {rank} is not between 1 and {self.limits.rank}")
+        self.adapters.create(model_id, operation.asked, operation.role, operation.seed)
+        lora_config = {"rank": rank, "alpha": ALPHA, "seed": operation.seed}
+        return {"model_id": model_id, "base_model": self.adapters.base_model_name, "lora_config": lora_config}
+
+    def _pass(self, model_id: str, operation: Pass) -> dict[str, Any]:
+        adapter = self.adapters.use(model_id)
+        given = operation.given
+        base = self.adapters.base
+        examples = [
+            example(datum, i, given.loss_fn, base.vocab_size, base.longest) for i, datum in enumerate(given.data)
+        ]
+        lengths = [len(e.tokens) for e in examples]
+        shares = plan(lengths, self.limits.tokens_per_batch, self.ranks.count)
+        loss = (given.loss_fn, given.loss_fn_config)
+        mine = passes.run(self.adapters, adapter, examples, shares[self.ranks.rank], loss, operation.learn)
+        outputs = sorted((o for part in self.ranks.gather(mine) for o in part), key=lambda o: o.row)
+        named = "values" if adapter.role == "critic" else "logprobs"
+        return {
+            "loss_fn_output_type": "scalar",
+            "loss_fn_outputs": [
+                {named: wire.tensor(o.predicted), "elementwise_loss": wire.tensor(o.losses)} for o in outputs
+            ],
+            "metrics": {"loss:sum": sum(sum(o.losses) for o in outputs)},
+        }
+
+    def _step(self, model_id: str, adam: wire.AdamParams) -> dict[str, Any]:
+        adapter = self.adapters.get(model_id)
+        norm = adapter.step(adam, self.ranks.total)
+        metrics = {"grad_norm": norm, "learning_rate": adam.learning_rate, "steps": adapter.steps}
+        return {"metrics": metrics}
+
+    def _on_first(self, write) -> None:
+        if self.ranks.leads:
+            write()
+        self.ranks.wait()
+
+
+def example(datum: wire.Datum, index: int, loss_fn: str, vocab_size: int, longest: int) -> Example:
+    """A datum, checked against what the loss needs and the model can read."""
+    tokens = datum.tokens()
+    inputs = datum.loss_fn_inputs
+    arrays: dict[str, Any] = {}
+    for name in (*LOSSES[loss_fn].needs, "values"):
+        array = getattr(inputs, name)
+        if array is not None:
+            arrays[name] = array.data
+        elif name != "values":
+            raise Refused(f"datum {index}: loss_fn {loss_fn!r} needs loss_fn_inputs.{name}")
+    weights = inputs.weights.data if inputs.weights else [1.0] * len(tokens)
+    for name, values in [*arrays.items(), ("weights", weights)]:
+        if not tokens or len(values) != len(tokens):
+            raise Refused(
+                f"datum {index}: model_input and {name} must be of one length and not empty, "
+                f"but have {len(tokens)} and {len(values)}"
+            )
+    if len(tokens) > longest:
+        raise Refused(f"datum {index}: {len(tokens)} tokens are more than {longest}")
+    for token in [*tokens, *arrays.get("target_tokens", ())]:
+        if not 0 <= token < vocab_size or token != int(token):
+            raise Refused(f"datum {index}: token {token} is out of vocabulary")
+    if any(w != w or abs(w) == float("inf") for w in weights):
+        raise Refused(f"datum {index}: a weight is not finite")
+    return Example(tokens, [float(w) for w in weights], arrays)

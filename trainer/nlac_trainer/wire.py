@@ -1,0 +1,150 @@
+"""Bodies of the Tinker operations, as SkyRL 0.3.0 and its clients send them.
+
+What changes how training is done is refused when it is unknown; what is only for the record
+(`type`, tags, SDK version) is read over.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}$")]
+Role = Literal["policy", "critic"]
+
+
+class Strict(BaseModel):
+    """Refuses fields that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class Loose(BaseModel):
+    """Reads over fields that it does not know."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+
+class Session(Loose):
+    session_id: str
+
+
+class LoraConfig(Strict):
+    rank: int = Field(ge=1)
+    seed: int | None = None
+    train_attn: bool = True
+    train_mlp: bool = True
+    train_unembed: bool = False
+
+    @model_validator(mode="after")
+    def check(self) -> LoraConfig:
+        if self.train_unembed:
+            raise ValueError("train_unembed is not supported: no engine serves it; send false")
+        if not (self.train_attn or self.train_mlp):
+            raise ValueError("nothing is to be trained: set train_attn or train_mlp")
+        return self
+
+
+class CreateModel(Loose):
+    session_id: str
+    base_model: str
+    lora_config: LoraConfig
+    model_role: Role = "policy"
+
+
+class ModelOnly(Loose):
+    model_id: str
+
+
+class Tensor(Strict):
+    """A flat array; dtype and shape are for the record."""
+
+    data: list[float] | list[int]
+    dtype: str | None = None
+    shape: list[int] | None = None
+
+
+class Chunk(Strict):
+    type: Literal["encoded_text"] = "encoded_text"
+    tokens: list[int]
+
+
+class ModelInput(Strict):
+    chunks: list[Chunk]
+
+
+class LossInputs(Strict):
+    """Arrays of the sequence's length: position i reads `model_input[..=i]` and is to say target i."""
+
+    target_tokens: Tensor | None = None
+    weights: Tensor | None = None
+    logprobs: Tensor | None = None
+    advantages: Tensor | None = None
+    returns: Tensor | None = None
+    values: Tensor | None = None
+
+
+class Datum(Strict):
+    model_input: ModelInput
+    loss_fn_inputs: LossInputs
+
+    def tokens(self) -> list[int]:
+        return [token for chunk in self.model_input.chunks for token in chunk.tokens]
+
+
+class ForwardInput(Strict):
+    data: list[Datum] = Field(min_length=1)
+    loss_fn: str
+    loss_fn_config: dict[str, float] | None = None
+
+
+class ForwardBackward(Loose):
+    model_id: str
+    seq_id: int | None = None
+    forward_backward_input: ForwardInput
+
+
+class Forward(Loose):
+    model_id: str
+    seq_id: int | None = None
+    forward_input: ForwardInput
+
+
+class AdamParams(Strict):
+    learning_rate: float = Field(default=1e-4, ge=0)
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.95, ge=0, lt=1)
+    eps: float = Field(default=1e-12, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    grad_clip_norm: float = Field(default=0.0, ge=0)
+
+
+class OptimStep(Loose):
+    model_id: str
+    seq_id: int | None = None
+    adam_params: AdamParams
+
+
+class Save(Loose):
+    model_id: str
+    path: Name
+
+
+class Load(Loose):
+    model_id: str
+    path: str
+    optimizer: bool = True
+
+
+class WeightsQuery(Loose):
+    tinker_path: str
+
+
+class Retrieve(Loose):
+    request_id: str
+
+
+def tensor(values: list[float]) -> dict[str, Any]:
+    """A float32 array as the protocol writes it."""
+    return {"data": values, "dtype": "float32", "shape": [len(values)]}

@@ -1,0 +1,83 @@
+"""The compute thread of rank 0, and the loop of the others."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .adapters import Refused
+from .futures import Futures, Outcome
+from .operations import Executor, Operation, Unload
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An operation whose result resolves a future."""
+
+    future: str
+    model_id: str
+    operation: Operation
+    done: Callable[[], None]
+
+
+class Worker:
+    """Works through the jobs, one at a time, in the order in which they came."""
+
+    def __init__(self, executor: Executor, futures: Futures) -> None:
+        self.executor = executor
+        self.futures = futures
+        self.jobs: queue.Queue[Job | None] = queue.Queue()
+
+    def run(self) -> None:
+        """Until it is told to stop; what waits then fails, so that nobody polls for it in vain."""
+        while (job := self.jobs.get()) is not None:
+            outcome = self._outcome(job)
+            # Before anyone can know of it: who is told that a checkpoint is saved may ask for it at once.
+            job.done()
+            self.futures.resolve(job.future, outcome)
+        self.executor.ranks.tell(None)
+        while not self.jobs.empty():
+            if (job := self.jobs.get()) is not None:
+                job.done()
+                self.futures.resolve(job.future, Outcome(failure="The trainer is stopping"))
+
+    def _outcome(self, job: Job) -> Outcome:
+        self.executor.ranks.tell((job.model_id, job.operation))
+        try:
+            result = self.executor.execute(job.model_id, job.operation)
+            return Outcome(body=json.dumps(result, allow_nan=False).encode())
+        except Refused as error:
+            return Outcome(failure=str(error))
+        except Exception as error:
+            log.exception("%s of %s failed", type(job.operation).__name__, job.model_id)
+            if self.executor.ranks.count > 1:
+                # The other ranks may wait in a collective that this one will never join.
+                os._exit(70)
+            # Half an operation may have happened to it.
+            self.executor.execute(job.model_id, Unload())
+            return Outcome(failure=f"Model {job.model_id} was lost: {_brief(error)}")
+
+
+def follow(executor: Executor) -> None:
+    """What ranks other than the first do."""
+    while (told := executor.ranks.tell(None)) is not None:
+        model_id, operation = told
+        try:
+            executor.execute(model_id, operation)
+        except Refused:
+            pass  # Rank 0 has refused it as well, and says so.
+        except Exception:
+            log.exception("%s of %s failed", type(operation).__name__, model_id)
+            os._exit(70)
+
+
+def _brief(error: BaseException) -> str:
+    text: Any = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}"[:500]

@@ -1,0 +1,100 @@
+"""Two processes with a sharded base do what one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from .support import Files, datum, sequences, wait_until
+
+DATA = [datum(s, [1.0] * (len(s) - 1)) for s in sequences(3, [20, 4, 11, 7, 30])]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class TwoRanks(unittest.TestCase):
+    def post(self, route: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/v1/{route}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return {"status": error.code} | json.load(error)
+
+    def done(self, route: str, body: dict[str, Any]) -> Any:
+        return self.post("retrieve_future", {"request_id": self.post(route, body)["request_id"]})
+
+    def alive(self) -> bool:
+        self.assertIsNone(self.process.poll(), "the trainer ended")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/healthz", timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def test_they_train_as_one(self) -> None:
+        files = Files()
+        self.port = free_port()
+        command = [
+            sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2",
+            "--master_port", str(free_port()), "-m", "nlac_trainer", "--model", files.model,
+            "--base-model-name", "tiny", "--port", str(self.port),
+            "--checkpoints", str(files.path / "ranks"), "--tokens-per-batch", "40",
+        ]  # fmt: skip
+        root = str(Path(__file__).parent.parent)
+        environment = os.environ | {"PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(command, env=environment, start_new_session=True)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(os.killpg, self.process.pid, signal.SIGKILL)
+        wait_until(self.alive, 90)
+
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/get_server_capabilities") as answer:
+            self.assertEqual(json.load(answer)["ranks"], 2)
+        one = files.trainer()
+        one_model = one.create(seed=4)
+        session = self.post("create_session", {})["session_id"]
+        asked = {"session_id": session, "base_model": "tiny", "lora_config": {"rank": 4, "seed": 4}}
+        created = self.post("create_model", asked)
+        model = created["model_id"]
+        self.assertEqual(self.post("retrieve_future", {"request_id": created["request_id"]})["model_id"], model)
+        for _ in range(3):
+            given = {"data": DATA, "loss_fn": "cross_entropy"}
+            ours = self.done("forward_backward", {"model_id": model, "forward_backward_input": given})
+            theirs = one.backward(one_model, DATA)
+            for a, b in zip(ours["loss_fn_outputs"], theirs["loss_fn_outputs"], strict=True):
+                for x, y in zip(a["logprobs"]["data"], b["logprobs"]["data"], strict=True):
+                    self.assertAlmostEqual(x, y, places=4)
+            adam = {"learning_rate": 0.05, "eps": 1e-8}
+            stepped = self.done("optim_step", {"model_id": model, "adam_params": adam})["metrics"]
+            norm = one.step(one_model, 0.05)["grad_norm"]
+            self.assertAlmostEqual(stepped["grad_norm"] / norm, 1.0, places=4)
+        saved = self.done("save_weights_for_sampler", {"model_id": model, "path": "a"})
+        self.assertEqual(saved["path"], f"tinker://{model}/a")
+        self.assertTrue((files.path / "ranks" / model / "sampler_weights/a/adapter_model.safetensors").is_file())
+        # A refusal is told by the first rank, and all go on together.
+        bad = {"data": [datum([1, 2, 99])], "loss_fn": "cross_entropy"}
+        answer = self.done("forward_backward", {"model_id": model, "forward_backward_input": bad})
+        self.assertEqual(answer["status"], 400)
+        self.assertEqual(self.done("optim_step", {"model_id": model, "adam_params": {}})["metrics"]["steps"], 4)
+        one.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
