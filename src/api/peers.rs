@@ -37,8 +37,21 @@ pub enum EngineKind {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrainerKind {
-    /// The Tinker API.
+    /// The Tinker API, as hosted, as nlac's own trainers and as SkyRL's FSDP and Megatron backends speak it:
+    /// losses are summed over tokens.
     Tinker,
+    /// SkyRL's JAX backend: the same operations, but losses are averaged per sequence, and gradients are
+    /// not clipped.
+    SkyrlJax,
+}
+
+impl TrainerKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tinker => "tinker",
+            Self::SkyrlJax => "skyrl_jax",
+        }
+    }
 }
 
 /// An engine's registration.
@@ -61,6 +74,15 @@ pub struct PutEngine {
     #[garde(length(min = 1, max = 4096))]
     #[schema(min_length = 1, max_length = 4096)]
     model_dir: String,
+    /// Whether requests may carry a seed, so that the same request writes the same text. Set it to false for
+    /// engines that fail on seeds (vLLM 0.32's build for CPUs dies of one); seeds are then not recorded either.
+    #[garde(skip)]
+    #[serde(default = "yes")]
+    seeds: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A trainer's registration.
@@ -69,8 +91,7 @@ pub struct PutEngine {
 pub struct PutTrainer {
     /// Its protocol.
     #[garde(skip)]
-    #[serde(rename = "kind")]
-    _kind: TrainerKind,
+    kind: TrainerKind,
     /// `http://host:port`.
     #[garde(pattern("^https?://"))]
     #[schema(pattern = "^https?://", example = "http://127.0.0.1:8001")]
@@ -123,6 +144,7 @@ pub(super) async fn put_engine(
         url: body.url,
         base_model: body.base_model,
         model_dir: body.model_dir,
+        seeds: body.seeds,
     };
     peers::put_engine(&mut *state.store.acquire().await?, &record).await?;
     Ok(Json(record))
@@ -146,7 +168,7 @@ pub(super) async fn put_trainer(
 ) -> Result<Json<TrainerRecord>, Problem> {
     let record = TrainerRecord {
         name: named(name)?,
-        kind: "tinker".into(),
+        kind: body.kind.name().into(),
         url: body.url,
         base_model: body.base_model,
     };

@@ -180,6 +180,7 @@ async fn register(
         url: local.engine_url(),
         base_model: base_model.clone(),
         model_dir: model_dir.display().to_string(),
+        seeds: true,
     };
     peers::put_engine(conn, &engine).await?;
     let trainer = peers::TrainerRecord {

@@ -56,8 +56,8 @@ pub struct Sampling {
     pub temperature: f32,
     /// Most tokens to write.
     pub max_tokens: u32,
-    /// The request's own seed.
-    pub seed: i64,
+    /// The request's own seed; none where the engine draws one itself, and then does not tell it.
+    pub seed: Option<i64>,
 }
 
 /// One text that a model wrote, with everything needed to say what made it.

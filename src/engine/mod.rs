@@ -140,6 +140,9 @@ pub trait Engine: Send + Sync {
     /// Its registered name.
     fn name(&self) -> &str;
 
+    /// Whether requests may carry a seed, so that the same request writes the same text.
+    fn takes_seeds(&self) -> bool;
+
     /// Generates a text. An adapter that this process has not seen on the engine is loaded first.
     async fn generate(&self, request: Request) -> Result<Completion, EngineError>;
 

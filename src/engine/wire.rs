@@ -10,7 +10,8 @@ pub(super) struct CompletionBody<'a> {
     pub prompt: &'a [u32],
     pub max_tokens: u32,
     pub temperature: f32,
-    pub seed: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
     pub return_token_ids: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<u32>,

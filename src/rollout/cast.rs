@@ -83,7 +83,7 @@ impl Cast<'_> {
         let sampling = Sampling {
             temperature: line.sampling.temperature,
             max_tokens: line.sampling.max_tokens,
-            seed: line.seed.sampling_seed(),
+            seed: self.engine.takes_seeds().then(|| line.seed.sampling_seed()),
         };
         let request = Request {
             adapter: published.map(|p| p.adapter.clone()),

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use super::StoreError;
 
 /// A registered engine.
-#[derive(Debug, Clone, PartialEq, Serialize, sqlx::FromRow, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, sqlx::FromRow, utoipa::ToSchema)]
 pub struct EngineRecord {
     /// The name that specs use.
     pub name: String,
@@ -18,6 +18,8 @@ pub struct EngineRecord {
     pub base_model: String,
     /// Directory with the base model's tokenizer and chat template, as this service sees it.
     pub model_dir: String,
+    /// Whether requests carry a seed.
+    pub seeds: bool,
 }
 
 /// A registered trainer.
@@ -25,7 +27,7 @@ pub struct EngineRecord {
 pub struct TrainerRecord {
     /// The name that specs use.
     pub name: String,
-    /// Its protocol: `tinker`.
+    /// Its protocol: `tinker` or `skyrl_jax`.
     pub kind: String,
     /// `http://host:port`.
     pub url: String,
@@ -40,15 +42,18 @@ pub struct TrainerRecord {
 pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_engine
-         insert into engines (name, kind, url, base_model, model_dir) values ($1, $2, $3, $4, $5)
+         insert into engines (name, kind, url, base_model, model_dir, seeds)
+         values ($1, $2, $3, $4, $5, $6)
          on conflict (name) do update set kind = excluded.kind, url = excluded.url,
-             base_model = excluded.base_model, model_dir = excluded.model_dir, updated_at = now()",
+             base_model = excluded.base_model, model_dir = excluded.model_dir,
+             seeds = excluded.seeds, updated_at = now()",
     )
     .bind(&engine.name)
     .bind(&engine.kind)
     .bind(&engine.url)
     .bind(&engine.base_model)
     .bind(&engine.model_dir)
+    .bind(engine.seeds)
     .execute(conn)
     .await?;
     Ok(())
@@ -84,7 +89,7 @@ pub async fn put_trainer(
 pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRecord>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::engines
-         select name, kind, url, base_model, model_dir from engines order by name",
+         select name, kind, url, base_model, model_dir, seeds from engines order by name",
     )
     .fetch_all(conn)
     .await?)

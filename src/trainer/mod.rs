@@ -27,6 +27,17 @@ pub struct Datum {
     pub weight: f32,
 }
 
+/// How a trainer makes one loss of its tokens' losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduction {
+    /// The sum over tokens of weight times loss, over all data until the step: the Tinker API, hosted, ours
+    /// and SkyRL's FSDP and Megatron backends.
+    TokenSum,
+    /// Of each sequence the weighted mean over its tokens, of these the mean over all sequences until the
+    /// step: SkyRL's JAX backend. A sequence's weights cancel there, so weights are sent as advantages.
+    SequenceMean,
+}
+
 /// Adam's settings for a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {

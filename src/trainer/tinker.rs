@@ -9,9 +9,10 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Adam, Datum, Run, StepReport, Trainer, TrainerError, adapter,
+    Adam, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
     wire::{
-        Capabilities, Forward, ForwardResult, Input, Optim, OptimResult, Saved, Session, Submitted,
+        Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Saved,
+        Session, Submitted, WireDatum,
     },
 };
 use crate::net::{Client, NetError};
@@ -30,6 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 pub struct Tinker {
     name: Arc<str>,
     base_model: Arc<str>,
+    reduction: Reduction,
     http: Client,
 }
 
@@ -38,10 +40,15 @@ impl Tinker {
     ///
     /// # Errors
     /// An HTTP client that cannot be built.
-    pub fn new(name: &str, url: &str, base_model: &str) -> Result<Self, TrainerError> {
+    pub fn new(
+        name: &str,
+        url: &str,
+        base_model: &str,
+        reduction: Reduction,
+    ) -> Result<Self, TrainerError> {
         let http = Client::new(url)
             .map_err(|source| TrainerError::Net { trainer: name.to_owned(), source })?;
-        Ok(Self { name: name.into(), base_model: base_model.into(), http })
+        Ok(Self { name: name.into(), base_model: base_model.into(), reduction, http })
     }
 
     fn net(&self, source: NetError) -> TrainerError {
@@ -187,20 +194,68 @@ impl TinkerRun {
         self.sequence += 1;
         self.sequence
     }
+
+    /// Log-probability of every position of the data, as the weights are.
+    async fn logprobs(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let input =
+            Input { data: data.iter().map(WireDatum::weighed).collect(), loss_fn: "cross_entropy" };
+        let seq_id = self.next_sequence();
+        let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
+        let forward = self.tinker.call("forward", &body).await?;
+        self.checked("forward", data, forward)
+    }
+
+    /// The log-probabilities of a result, one per position of each datum and finite.
+    fn checked(
+        &self,
+        operation: &'static str,
+        data: &[Datum],
+        result: ForwardResult,
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let failed = |reason: &str| TrainerError::Failed {
+            trainer: self.tinker.name.to_string(),
+            operation,
+            reason: reason.into(),
+        };
+        if result.loss_fn_outputs.len() != data.len() {
+            return Err(failed("it returns another number of outputs than of data"));
+        }
+        let logprobs = result.loss_fn_outputs.into_iter().map(|output| output.logprobs.data);
+        let all: Vec<Vec<f32>> = logprobs.collect();
+        for (logprobs, datum) in all.iter().zip(data) {
+            if logprobs.len() + 1 != datum.prompt.len() + datum.completion.len() {
+                return Err(failed("log-probabilities are missing"));
+            }
+            if logprobs.iter().any(|l| !l.is_finite()) {
+                return Err(failed("a log-probability is not finite; lower the learning rate"));
+            }
+        }
+        Ok(all)
+    }
 }
 
 #[async_trait]
 impl Run for TinkerRun {
     async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError> {
-        let seq_id = self.next_sequence();
-        let forward = Forward {
-            model_id: &self.model_id,
-            seq_id,
-            forward_backward_input: Input {
-                data: data.iter().map(Into::into).collect(),
+        let input = match self.tinker.reduction {
+            Reduction::TokenSum => Input {
+                data: data.iter().map(WireDatum::weighed).collect(),
                 loss_fn: "cross_entropy",
             },
+            Reduction::SequenceMean => Input {
+                data: self
+                    .logprobs(data)
+                    .await?
+                    .into_iter()
+                    .zip(data)
+                    .map(|(logprobs, datum)| WireDatum::advantaged(datum, logprobs, data.len()))
+                    .collect(),
+                loss_fn: "importance_sampling",
+            },
         };
+        let seq_id = self.next_sequence();
+        let forward =
+            ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
         let forward = self.tinker.submit("forward_backward", &forward).await?;
         let seq_id = self.next_sequence();
         let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
@@ -208,25 +263,15 @@ impl Run for TinkerRun {
 
         let forward: ForwardResult =
             self.tinker.result("forward_backward", &forward.request_id).await?;
-        let failed = |reason: &str| TrainerError::Failed {
-            trainer: self.tinker.name.to_string(),
-            operation: "forward_backward",
-            reason: reason.into(),
-        };
-        if forward.loss_fn_outputs.len() != data.len() {
-            return Err(failed("it returns another number of outputs than of data"));
-        }
-        let mut losses = Vec::with_capacity(data.len());
-        for (datum, output) in data.iter().zip(&forward.loss_fn_outputs) {
-            let learnt = datum.completion.len();
-            let logprobs = &output.logprobs.data;
-            let tail = logprobs.len().checked_sub(learnt).map(|from| &logprobs[from..]);
-            let tail = tail.ok_or_else(|| failed("log-probabilities are missing"))?;
-            if tail.iter().any(|l| !l.is_finite()) {
-                return Err(failed("a log-probability is not finite; lower the learning rate"));
-            }
-            losses.push(-tail.iter().sum::<f32>() / learnt.max(1) as f32);
-        }
+        let losses = self
+            .checked("forward_backward", data, forward)?
+            .iter()
+            .zip(data)
+            .map(|(logprobs, datum)| {
+                let learnt = datum.completion.len();
+                -logprobs[logprobs.len() - learnt..].iter().sum::<f32>() / learnt.max(1) as f32
+            })
+            .collect();
         let optim: OptimResult = self.tinker.result("optim_step", &optim.request_id).await?;
         let grad_norm = optim.metrics.and_then(|metrics| {
             let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;

@@ -5,10 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::{Adam, Datum};
 
 #[derive(Serialize)]
-pub(super) struct Forward<'a> {
+pub(super) struct ForwardBackward<'a> {
     pub model_id: &'a str,
     pub seq_id: u64,
     pub forward_backward_input: Input,
+}
+
+#[derive(Serialize)]
+pub(super) struct Forward<'a> {
+    pub model_id: &'a str,
+    pub seq_id: u64,
+    pub forward_input: Input,
 }
 
 #[derive(Serialize)]
@@ -39,6 +46,10 @@ pub(super) struct Chunk {
 pub(super) struct LossInputs {
     pub target_tokens: Tensor<u32>,
     pub weights: Tensor<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<Tensor<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advantages: Option<Tensor<f32>>,
 }
 
 #[derive(Serialize)]
@@ -54,14 +65,32 @@ impl<T> Tensor<T> {
     }
 }
 
-impl From<&Datum> for WireDatum {
+impl WireDatum {
+    /// Cross entropy by the datum's weight.
+    pub fn weighed(datum: &Datum) -> Self {
+        Self::new(datum, datum.weight)
+    }
+
+    /// The same gradient on a trainer that averages: importance sampling from the policy as it is, so that
+    /// every ratio is 1, with the weight as advantage. `logprobs` are all positions' own; `sequences`
+    /// is how many share the step.
+    pub fn advantaged(datum: &Datum, logprobs: Vec<f32>, sequences: usize) -> Self {
+        let mut wire = Self::new(datum, 1.0);
+        let length = wire.loss_fn_inputs.weights.data.len();
+        let undone = datum.weight * datum.completion.len() as f32 * sequences as f32;
+        let inputs = &mut wire.loss_fn_inputs;
+        inputs.advantages = Some(Tensor::new(vec![undone; length], "float32", length));
+        inputs.logprobs = Some(Tensor::new(logprobs, "float32", length));
+        wire
+    }
+
     /// Position i of the input predicts target i: the input is all but the last token, the targets all
     /// but the first.
-    fn from(datum: &Datum) -> Self {
+    fn new(datum: &Datum, weight: f32) -> Self {
         let tokens: Vec<u32> = datum.prompt.iter().chain(&datum.completion).copied().collect();
         let length = tokens.len().saturating_sub(1);
         let masked = datum.prompt.len().saturating_sub(1);
-        let weights = (0..length).map(|i| if i < masked { 0.0 } else { datum.weight }).collect();
+        let weights = (0..length).map(|i| if i < masked { 0.0 } else { weight }).collect();
         Self {
             model_input: ModelInput {
                 chunks: [Chunk { kind: "encoded_text", tokens: tokens[..length].to_vec() }],
@@ -69,6 +98,8 @@ impl From<&Datum> for WireDatum {
             loss_fn_inputs: LossInputs {
                 target_tokens: Tensor::new(tokens[1..].to_vec(), "int64", length),
                 weights: Tensor::new(weights, "float32", length),
+                logprobs: None,
+                advantages: None,
             },
         }
     }

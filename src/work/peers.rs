@@ -10,14 +10,17 @@ use crate::{
     domain::{fault::Fault, spec::ModelSpec},
     engine::{Engine, Limits, Vllm},
     prompt::Encoder,
-    store::{Store, peers},
-    trainer::{Tinker, Trainer},
+    store::{
+        Store,
+        peers::{self, EngineRecord},
+    },
+    trainer::{Reduction, Tinker, Trainer},
 };
 
 /// Clients by what they were made from, so that a new registration gets a new client.
 #[derive(Default)]
 pub struct Peers {
-    engines: Mutex<HashMap<(String, String), Arc<Vllm>>>,
+    engines: Mutex<HashMap<EngineRecord, Arc<Vllm>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
 }
 
@@ -35,14 +38,14 @@ impl Peers {
             .find(|e| e.name == model.engine)
             .ok_or_else(|| Fault::Fail(format!("engine {} is not registered", model.engine)))?;
         drop(conn);
-        let key = (record.name.clone(), record.url.clone());
-        let known = lock(&self.engines).get(&key).cloned();
+        let known = lock(&self.engines).get(&record).cloned();
         let engine = match known {
             Some(engine) => engine,
             None => {
-                let (name, url, base) = (&record.name, &record.url, &record.base_model);
-                let made = Vllm::new(name, url, base, Limits::default()).map_err(|e| e.fault())?;
-                lock(&self.engines).entry(key).or_insert(Arc::new(made)).clone()
+                let EngineRecord { name, url, base_model, seeds, .. } = &record;
+                let made = Vllm::new(name, url, base_model, *seeds, Limits::default());
+                let made = Arc::new(made.map_err(|e| e.fault())?);
+                lock(&self.engines).entry(record.clone()).or_insert(made).clone()
             }
         };
         let known = lock(&self.encoders).get(&record.model_dir).cloned();
@@ -68,7 +71,11 @@ impl Peers {
             .into_iter()
             .find(|t| t.name == model.trainer)
             .ok_or_else(|| Fault::Fail(format!("trainer {} is not registered", model.trainer)))?;
-        let made = Tinker::new(&record.name, &record.url, &record.base_model);
+        let reduction = match record.kind.as_str() {
+            "skyrl_jax" => Reduction::SequenceMean,
+            _ => Reduction::TokenSum,
+        };
+        let made = Tinker::new(&record.name, &record.url, &record.base_model, reduction);
         Ok(Arc::new(made.map_err(|e| e.fault())?))
     }
 }

@@ -108,7 +108,7 @@ impl Worker {
         let adapter =
             Adapter { name: checkpoint.name.clone(), path: PathBuf::from(&checkpoint.path) };
         let prompt = scene.encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
-        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: 0 };
+        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
         let request = Request { adapter: Some(adapter), prompt, sampling, logprobs: false };
         scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
     }

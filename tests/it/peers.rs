@@ -5,10 +5,10 @@ use nlac::{
     dev::{base_model, local::LocalPeers},
     domain::generation::{FinishReason, Sampling},
     engine::{Adapter, Engine, EngineError, Limits, Request, Vllm},
-    trainer::{Adam, Datum, Tinker, Trainer, adapter},
+    trainer::{Adam, Datum, Reduction, Tinker, Trainer, adapter},
 };
 
-use crate::support::{Place, model_dir};
+use crate::support::{Place, Service, model_dir, small_job};
 
 const ADAM: Adam = Adam {
     learning_rate: 5e-3,
@@ -20,7 +20,7 @@ const ADAM: Adam = Adam {
 };
 
 fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64) -> Request {
-    let sampling = Sampling { temperature, max_tokens: 12, seed };
+    let sampling = Sampling { temperature, max_tokens: 12, seed: Some(seed) };
     Request { adapter, prompt: prompt.to_vec(), sampling, logprobs: true }
 }
 
@@ -29,8 +29,8 @@ async fn what_is_trained_is_what_is_served() {
     let place = Place::new();
     let name = base_model::NAME;
     let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
-    let trainer = Tinker::new("t", &local.trainer_url(), name).unwrap();
-    let engine = Vllm::new("e", &local.engine_url(), name, Limits::default()).unwrap();
+    let trainer = Tinker::new("t", &local.trainer_url(), name, Reduction::TokenSum).unwrap();
+    let engine = Vllm::new("e", &local.engine_url(), name, true, Limits::default()).unwrap();
     assert_eq!(trainer.check().await.unwrap(), [name]);
 
     let prompt = vec![1, 4, 15, 16, 17];
@@ -91,7 +91,7 @@ async fn what_is_trained_is_what_is_served() {
     adapter::interpolate(&online, &online, 1.0, &copy).unwrap();
     let other = Adapter { name: served.name.clone(), path: copy.clone() };
     assert!(matches!(engine.load(&other).await, Err(EngineError::Load { .. })));
-    let another = Vllm::new("e", &local.engine_url(), name, Limits::default()).unwrap();
+    let another = Vllm::new("e", &local.engine_url(), name, true, Limits::default()).unwrap();
     another.unload(&served.name).await.unwrap();
     let back = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
     assert_eq!(
@@ -120,9 +120,43 @@ async fn what_is_trained_is_what_is_served() {
 
 #[tokio::test]
 async fn an_engine_that_is_not_there_is_named_with_the_remedy() {
-    let engine = Vllm::new("gone", "http://127.0.0.1:9", "m", Limits::default()).unwrap();
+    let engine = Vllm::new("gone", "http://127.0.0.1:9", "m", true, Limits::default()).unwrap();
     let error = engine.check().await.unwrap_err();
     assert!(error.is_transient());
     let text = error.to_string();
     assert!(text.contains("gone") && text.contains("check that it is running"), "{text}");
+}
+
+/// Some builds of engines die of a seed; what was not sent is not recorded as if it had been.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_without_seeds_is_sent_none() {
+    let service = Service::start().await;
+    let mut engine = service.get("/v1/engines").await.1["data"][0].take();
+    assert_eq!(engine["seeds"], true);
+    engine["seeds"] = false.into();
+    engine.as_object_mut().unwrap().remove("name");
+    let put = service.http.put(format!("{}/v1/engines/seedless", service.url)).json(&engine);
+    assert_eq!(put.send().await.unwrap().status(), 200);
+
+    let ended = async |engine: &str| -> Vec<serde_json::Value> {
+        let mut spec = small_job();
+        spec["model"]["engine"] = engine.into();
+        let (status, job) = service.post("/v1/jobs", &spec).await;
+        assert_eq!(status, 201, "{job}");
+        let id = job["id"].as_str().unwrap();
+        assert_eq!(service.finished(id).await["status"], "succeeded");
+        let (_, page) = service.get(&format!("/v1/jobs/{id}/transitions?limit=100")).await;
+        let mut seeds = Vec::new();
+        for transition in page["data"].as_array().unwrap() {
+            let path = format!("/v1/transitions/{}/critiques", transition["id"].as_str().unwrap());
+            let (_, made) = service.get(&path).await;
+            let predictions = made["predictions"].as_array().unwrap();
+            seeds.extend(predictions.iter().map(|p| p["provenance"]["seed"].clone()));
+        }
+        assert!(!seeds.is_empty());
+        seeds
+    };
+    assert!(ended("seedless").await.iter().all(serde_json::Value::is_null));
+    assert!(ended("local").await.iter().all(serde_json::Value::is_i64));
+    service.stop().await;
 }

@@ -34,8 +34,8 @@ pub struct Provenance {
     pub engine: String,
     /// Content hash of the prompt template.
     pub prompt_hash: String,
-    /// The request's seed.
-    pub seed: i64,
+    /// The request's seed; null where the engine drew one itself.
+    pub seed: Option<i64>,
     /// Sampling temperature.
     pub temperature: f32,
     /// Tokens of the prompt.

@@ -58,10 +58,15 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         "stub"
     }
 
+    fn takes_seeds(&self) -> bool {
+        true
+    }
+
     async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
         let prompt = self.encoder.decode(&request.prompt).unwrap();
         let adapter = request.adapter.as_ref().map(|a| a.name.as_str());
-        let text = (self.say)(Asked { adapter, prompt: &prompt, seed: request.sampling.seed });
+        let seed = request.sampling.seed.unwrap();
+        let text = (self.say)(Asked { adapter, prompt: &prompt, seed });
         let mut token_ids = self.encoder.encode_text(&text).unwrap();
         token_ids.push(2);
         Ok(Completion {
