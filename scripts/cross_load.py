@@ -1,5 +1,6 @@
-"""Trains one adapter on our trainer and one on SkyRL, loads each into our engine and into vLLM, and
-demands the same greedy tokens. Called by scripts/real-stack."""
+"""Trains one adapter on each trainer (ours, the PyTorch one, SkyRL), loads it into our engine and into
+vLLM, and demands the same greedy tokens of both and, on 100 sampled sequences, the same log-probability
+per token of the trainer and both engines. Called by scripts/real-stack."""
 
 import json
 import random
@@ -11,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 MODEL, PLACE = sys.argv[1], Path(sys.argv[2])
+TOLERANCE = 1e-3
 VLLM, OURS = "http://127.0.0.1:18601", "http://127.0.0.1:18603"
 
 
@@ -62,6 +64,37 @@ def train(base, model_name):
     return made["model_id"]
 
 
+def sampled(engine, model, prompts):
+    """Sequences that an engine wrote, with its log-probabilities of what it wrote."""
+    for number, prompt in enumerate(prompts):
+        choice = post(f"{engine}/v1/completions", {
+            "model": model, "prompt": prompt, "max_tokens": 24, "temperature": 1, "seed": number,
+            "ignore_eos": True, "return_token_ids": True, "logprobs": 0})["choices"][0]
+        yield prompt, choice["token_ids"], choice["logprobs"]["token_logprobs"]
+
+
+def by_vllm(model, prompt, written):
+    answer = post(f"{VLLM}/v1/completions", {
+        "model": model, "prompt": prompt + written, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0})
+    told = answer["choices"][0]["prompt_logprobs"][len(prompt):]
+    return [position[str(token)]["logprob"] for position, token in zip(told, written)]
+
+
+def by_trainer(base, model_id, texts):
+    data = [{
+        "model_input": {"chunks": [{"type": "encoded_text", "tokens": (prompt + written)[:-1]}]},
+        "loss_fn_inputs": {"target_tokens": {"data": (prompt + written)[1:], "dtype": "int64"}}}
+        for prompt, written, _ in texts]
+    body = {"model_id": model_id, "forward_input": {"data": data, "loss_fn": "cross_entropy"}}
+    made = result(base, post(f"{base}/api/v1/forward", body)["request_id"])
+    for (_, written, _), output in zip(texts, made["loss_fn_outputs"]):
+        yield output["logprobs"]["data"][-len(written):]
+
+
+def furthest(one, other):
+    return max(abs(a - b) for x, y in zip(one, other, strict=True) for a, b in zip(x, y, strict=True))
+
+
 def fetch(base, model_id, into):
     url = f"{base}/api/v1/training_runs/{model_id}/checkpoints/x1/archive"
     packed = into.with_suffix(".tar.gz")
@@ -83,13 +116,17 @@ def greedy(base, model, prompts):
 
 chance = random.Random(9)
 prompts = [[1] + [chance.randrange(6, 72) for _ in range(20)] for _ in range(20)]
+more = [[1] + [chance.randrange(6, 72) for _ in range(chance.randrange(4, 60))] for _ in range(100)]
 failed = 0
-for name, base, model_name in [
+trainers = [
     ("ours", "http://127.0.0.1:18604", "help-desk-base"),
+    ("torch", "http://127.0.0.1:18605", "help-desk-base"),
     ("skyrl", "http://127.0.0.1:18602", MODEL),
-]:
+]
+for name, base, model_name in trainers:
     started = time.time()
-    directory = fetch(base, train(base, model_name), PLACE / f"adapter-{name}")
+    model_id = train(base, model_name)
+    directory = fetch(base, model_id, PLACE / f"adapter-{name}")
     tokens = {}
     for engine in (OURS, VLLM):
         post(f"{engine}/v1/load_lora_adapter", {"lora_name": f"from-{name}", "lora_path": str(directory)}, raw=True)
@@ -97,9 +134,18 @@ for name, base, model_name in [
     plain = greedy(OURS, "help-desk-base", prompts)
     same = sum(a == b for a, b in zip(tokens[OURS], tokens[VLLM]))
     changed = sum(a != b for a, b in zip(tokens[OURS], plain))
-    ok = same == len(prompts) and changed > 0
+    texts = list(sampled(OURS, f"from-{name}", more))
+    engine = [logprobs for _, _, logprobs in texts]
+    vllm = [by_vllm(f"from-{name}", prompt, written) for prompt, written, _ in texts]
+    trainer = list(by_trainer(base, model_id, texts))
+    gaps = {"our engine and vLLM": furthest(engine, vllm), "our engine and the trainer": furthest(engine, trainer),
+            "vLLM and the trainer": furthest(vllm, trainer)}
+    ok = same == len(prompts) and changed > 0 and max(gaps.values()) < TOLERANCE
     failed += not ok
     print(f"{'ok' if ok else 'FAILED'}: adapter of {name}: {same} of {len(prompts)} greedy answers equal in both "
           f"engines, {changed} differ from the base ({time.time() - started:.0f} s)")
-print(f"{2 - failed} passed, {failed} failed")
+    tokens = sum(len(written) for _, written, _ in texts)
+    for pair, gap in gaps.items():
+        print(f"    log-probabilities of {tokens} tokens, {pair}: {gap:.1e} apart at most")
+print(f"{len(trainers) - failed} passed, {failed} failed")
 sys.exit(failed)

@@ -62,10 +62,10 @@ pub struct PutEngine {
     #[garde(skip)]
     #[serde(rename = "kind")]
     _kind: EngineKind,
-    /// `http://host:port`.
-    #[garde(pattern("^https?://"))]
-    #[schema(pattern = "^https?://", example = "http://127.0.0.1:8000")]
-    url: String,
+    /// `http://host:port` of every replica; all serve the same base model and see the same adapter files.
+    #[garde(length(min = 1, max = 64), inner(pattern("^https?://")))]
+    #[schema(min_items = 1, max_items = 64, example = json!(["http://10.0.0.1:8000", "http://10.0.0.2:8000"]))]
+    urls: Vec<String>,
     /// The base model's name on the wire.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200)]
@@ -141,7 +141,7 @@ pub(super) async fn put_engine(
     let record = EngineRecord {
         name: named(name)?,
         kind: "vllm".into(),
-        url: body.url,
+        urls: body.urls,
         base_model: body.base_model,
         model_dir: body.model_dir,
         seeds: body.seeds,

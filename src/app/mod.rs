@@ -177,7 +177,7 @@ async fn register(
     let engine = peers::EngineRecord {
         name: "local".into(),
         kind: "vllm".into(),
-        url: local.engine_url(),
+        urls: vec![local.engine_url()],
         base_model: base_model.clone(),
         model_dir: model_dir.display().to_string(),
         seeds: true,

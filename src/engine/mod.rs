@@ -3,6 +3,7 @@
 //! What comes back is what was asked for, or an error: an answer in another model's name, for another
 //! prompt, cut by an abort or without its token ids is never data.
 
+mod pool;
 mod vllm;
 mod wire;
 
@@ -19,7 +20,9 @@ use crate::{
     net::NetError,
 };
 
-pub use vllm::{Limits, Vllm};
+pub use pool::Pool;
+pub use vllm::Limits;
+use vllm::Vllm;
 
 /// A published adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct Request {
     pub sampling: Sampling,
     /// Log-probabilities of the written tokens are wanted.
     pub logprobs: bool,
+    /// Requests of one session share a prefix: an episode's turns, the samples of one prompt.
+    pub session: u64,
 }
 
 /// A generated text.
@@ -125,6 +130,18 @@ impl EngineError {
             Self::Aborted { .. } => true,
             Self::Wrong { .. } | Self::Load { .. } => false,
         }
+    }
+
+    /// Whether the request itself is wrong, whoever is asked.
+    #[must_use]
+    const fn is_of_request(&self) -> bool {
+        matches!(self, Self::Net { source: NetError::Status { status: 400 | 413 | 422, .. }, .. })
+    }
+
+    /// Whether it took a whole deadline to find out.
+    #[must_use]
+    const fn is_silence(&self) -> bool {
+        matches!(self, Self::Net { source: NetError::Timeout { .. }, .. })
     }
 
     /// What it asks of the queue.

@@ -1,4 +1,4 @@
-//! The vLLM protocol: token-id prompts, returned ids, run-time LoRA.
+//! One replica that speaks vLLM's protocol: token-id prompts, returned ids, run-time LoRA.
 
 use std::{
     collections::HashMap,
@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::{
-    Adapter, Completion, Engine, EngineError, EngineInfo, Request,
+    Adapter, Completion, EngineError, EngineInfo, Request,
     wire::{CompletionAnswer, CompletionBody, LoadBody, Models, TokenizeBody, Tokenized, Version},
 };
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     net::{Client, NetError, retry},
 };
 
-/// Bounds on what is asked of an engine.
+/// Bounds on what is asked of a replica.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Requests in flight; the engine's own queue has no bound.
@@ -42,11 +41,10 @@ impl Default for Limits {
     }
 }
 
-/// A client of one engine.
+/// A client of one replica.
 pub struct Vllm {
     name: String,
     base_model: String,
-    seeds: bool,
     http: Client,
     limits: Limits,
     slots: Semaphore,
@@ -55,8 +53,7 @@ pub struct Vllm {
 }
 
 impl Vllm {
-    /// A client of the engine at `url`. With `seeds`, requests carry one: vLLM 0.32's build for CPUs dies
-    /// of it.
+    /// A client of the replica at `url`.
     ///
     /// # Errors
     /// An HTTP client that cannot be built.
@@ -64,7 +61,6 @@ impl Vllm {
         name: &str,
         url: &str,
         base_model: &str,
-        seeds: bool,
         limits: Limits,
     ) -> Result<Self, EngineError> {
         let http = Client::new(url)
@@ -72,12 +68,16 @@ impl Vllm {
         Ok(Self {
             name: name.to_owned(),
             base_model: base_model.to_owned(),
-            seeds,
             http,
             limits,
             slots: Semaphore::new(limits.in_flight),
             verified: Mutex::default(),
         })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        self.http.base()
     }
 
     fn net(&self, source: NetError) -> EngineError {
@@ -185,42 +185,31 @@ impl Vllm {
     }
 }
 
-#[async_trait]
-impl Engine for Vllm {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn takes_seeds(&self) -> bool {
-        self.seeds
-    }
-
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+impl Vllm {
+    /// Generates a text. An adapter that this process has not seen on the replica is loaded first.
+    pub async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
         let Ok(_slot) = self.slots.acquire().await else {
             return Err(self.wrong("the client was shut down".into()));
         };
-        let model = request.adapter.as_ref().map_or(&self.base_model, |a| &a.name).clone();
-        // Generation has no effect but its answer, so it may be asked for again.
-        retry(3, Duration::from_millis(200), EngineError::is_transient, || async {
-            if let Some(adapter) = &request.adapter {
+        let model = request.adapter.as_ref().map_or(&self.base_model, |a| &a.name);
+        if let Some(adapter) = &request.adapter {
+            self.ensure(adapter).await?;
+        }
+        match (self.complete(model, request).await, &request.adapter) {
+            // The replica has restarted and forgotten its adapters.
+            (Err(EngineError::Net { source, .. }), Some(adapter))
+                if source.status() == Some(404) =>
+            {
+                self.forget(&adapter.name);
                 self.ensure(adapter).await?;
+                self.complete(model, request).await
             }
-            match (self.complete(&model, &request).await, &request.adapter) {
-                // The engine has restarted and forgotten its adapters.
-                (Err(EngineError::Net { source, .. }), Some(adapter))
-                    if source.status() == Some(404) =>
-                {
-                    self.forget(&adapter.name);
-                    self.ensure(adapter).await?;
-                    self.complete(&model, &request).await
-                }
-                (outcome, _) => outcome,
-            }
-        })
-        .await
+            (outcome, _) => outcome,
+        }
     }
 
-    async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
+    /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
+    pub async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
         let path = adapter.path.display().to_string();
         let body = LoadBody { lora_name: &adapter.name, lora_path: Some(path.clone()) };
         let refused = |reason: String| EngineError::Load {
@@ -251,7 +240,8 @@ impl Engine for Vllm {
         }
     }
 
-    async fn unload(&self, name: &str) -> Result<(), EngineError> {
+    /// Unloads an adapter; one that is not there is fine.
+    pub async fn unload(&self, name: &str) -> Result<(), EngineError> {
         self.forget(name);
         let body = LoadBody { lora_name: name, lora_path: None };
         match self.http.post_bytes("/v1/unload_lora_adapter", &body, self.limits.control).await {
@@ -260,7 +250,8 @@ impl Engine for Vllm {
         }
     }
 
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
+    /// Asks who it is.
+    pub async fn check(&self) -> Result<EngineInfo, EngineError> {
         let version: Version =
             self.http.get("/version", self.limits.control).await.map_err(|e| self.net(e))?;
         let models: Models =
@@ -273,7 +264,8 @@ impl Engine for Vllm {
         })
     }
 
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, EngineError> {
+    /// The tokens of a conversation by the replica's own tokenizer and template.
+    pub async fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, EngineError> {
         let model = self.base_model.as_str();
         let body = TokenizeBody { model, messages, add_generation_prompt: true };
         let answer: Tokenized = self

@@ -251,14 +251,17 @@ pub async fn retry<T, E, F: Future<Output = Result<T, E>>>(
     loop {
         match call().await {
             Err(error) if attempt < attempts && transient(&error) => {
-                let jitter = rand::rng().random_range(0.5..1.5);
-                tokio::time::sleep(
-                    pause.mul_f64(jitter * f64::from(1_u32 << (attempt - 1).min(10))),
-                )
-                .await;
+                pause_after(attempt, pause).await;
                 attempt += 1;
             }
             outcome => return outcome,
         }
     }
+}
+
+/// The pause after the `failures`-th failure in a row: `pause`, twice as long each time, jittered.
+pub async fn pause_after(failures: u32, pause: Duration) {
+    let jitter = rand::rng().random_range(0.5..1.5);
+    let doubled = f64::from(1_u32 << failures.saturating_sub(1).min(10));
+    tokio::time::sleep(pause.mul_f64(jitter * doubled)).await;
 }

@@ -90,6 +90,7 @@ impl Cast<'_> {
             prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
             sampling,
             logprobs: line.role == Role::Policy,
+            session: line.seed.siblings(),
         };
         let completion = self.engine.generate(request).await.map_err(|e| e.fault())?;
         Ok(Generation {

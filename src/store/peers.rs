@@ -12,8 +12,8 @@ pub struct EngineRecord {
     pub name: String,
     /// Its dialect: `vllm`.
     pub kind: String,
-    /// `http://host:port`.
-    pub url: String,
+    /// `http://host:port` of every replica.
+    pub urls: Vec<String>,
     /// The base model's name on the wire.
     pub base_model: String,
     /// Directory with the base model's tokenizer and chat template, as this service sees it.
@@ -42,15 +42,15 @@ pub struct TrainerRecord {
 pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_engine
-         insert into engines (name, kind, url, base_model, model_dir, seeds)
+         insert into engines (name, kind, urls, base_model, model_dir, seeds)
          values ($1, $2, $3, $4, $5, $6)
-         on conflict (name) do update set kind = excluded.kind, url = excluded.url,
+         on conflict (name) do update set kind = excluded.kind, urls = excluded.urls,
              base_model = excluded.base_model, model_dir = excluded.model_dir,
              seeds = excluded.seeds, updated_at = now()",
     )
     .bind(&engine.name)
     .bind(&engine.kind)
-    .bind(&engine.url)
+    .bind(&engine.urls)
     .bind(&engine.base_model)
     .bind(&engine.model_dir)
     .bind(engine.seeds)
@@ -89,7 +89,7 @@ pub async fn put_trainer(
 pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRecord>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::engines
-         select name, kind, url, base_model, model_dir, seeds from engines order by name",
+         select name, kind, urls, base_model, model_dir, seeds from engines order by name",
     )
     .fetch_all(conn)
     .await?)

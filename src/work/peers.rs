@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     domain::{fault::Fault, spec::ModelSpec},
-    engine::{Engine, Limits, Vllm},
+    engine::{Engine, Limits, Pool},
     prompt::Encoder,
     store::{
         Store,
@@ -20,7 +20,7 @@ use crate::{
 /// Clients by what they were made from, so that a new registration gets a new client.
 #[derive(Default)]
 pub struct Peers {
-    engines: Mutex<HashMap<EngineRecord, Arc<Vllm>>>,
+    engines: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
 }
 
@@ -42,8 +42,8 @@ impl Peers {
         let engine = match known {
             Some(engine) => engine,
             None => {
-                let EngineRecord { name, url, base_model, seeds, .. } = &record;
-                let made = Vllm::new(name, url, base_model, *seeds, Limits::default());
+                let EngineRecord { name, urls, base_model, seeds, .. } = &record;
+                let made = Pool::new(name, urls, base_model, *seeds, Limits::default());
                 let made = Arc::new(made.map_err(|e| e.fault())?);
                 lock(&self.engines).entry(record.clone()).or_insert(made).clone()
             }

@@ -107,9 +107,11 @@ impl Worker {
     async fn load_and_probe(&self, scene: &Scene, checkpoint: &Checkpoint) -> Result<(), Fault> {
         let adapter =
             Adapter { name: checkpoint.name.clone(), path: PathBuf::from(&checkpoint.path) };
+        scene.engine.load(&adapter).await.map_err(|e| e.fault())?;
         let prompt = scene.encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
         let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
-        let request = Request { adapter: Some(adapter), prompt, sampling, logprobs: false };
+        let request =
+            Request { adapter: Some(adapter), prompt, sampling, logprobs: false, session: 0 };
         scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
     }
 

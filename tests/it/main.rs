@@ -16,5 +16,6 @@ mod pipeline;
 mod postgres;
 mod queue;
 mod readme;
+mod replicas;
 mod support;
 mod theory;

@@ -4,7 +4,7 @@
 use nlac::{
     dev::{base_model, local::LocalPeers},
     domain::generation::{FinishReason, Sampling},
-    engine::{Adapter, Engine, EngineError, Limits, Request, Vllm},
+    engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
     trainer::{Adam, Datum, Reduction, Tinker, Trainer, adapter},
 };
 
@@ -21,7 +21,13 @@ const ADAM: Adam = Adam {
 
 fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64) -> Request {
     let sampling = Sampling { temperature, max_tokens: 12, seed: Some(seed) };
-    Request { adapter, prompt: prompt.to_vec(), sampling, logprobs: true }
+    Request {
+        adapter,
+        prompt: prompt.to_vec(),
+        sampling,
+        logprobs: true,
+        session: seed.cast_unsigned(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,7 +36,7 @@ async fn what_is_trained_is_what_is_served() {
     let name = base_model::NAME;
     let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
     let trainer = Tinker::new("t", &local.trainer_url(), name, Reduction::TokenSum).unwrap();
-    let engine = Vllm::new("e", &local.engine_url(), name, true, Limits::default()).unwrap();
+    let engine = Pool::new("e", &[local.engine_url()], name, true, Limits::default()).unwrap();
     assert_eq!(trainer.check().await.unwrap(), [name]);
 
     let prompt = vec![1, 4, 15, 16, 17];
@@ -91,7 +97,7 @@ async fn what_is_trained_is_what_is_served() {
     adapter::interpolate(&online, &online, 1.0, &copy).unwrap();
     let other = Adapter { name: served.name.clone(), path: copy.clone() };
     assert!(matches!(engine.load(&other).await, Err(EngineError::Load { .. })));
-    let another = Vllm::new("e", &local.engine_url(), name, true, Limits::default()).unwrap();
+    let another = Pool::new("e", &[local.engine_url()], name, true, Limits::default()).unwrap();
     another.unload(&served.name).await.unwrap();
     let back = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
     assert_eq!(
@@ -120,7 +126,8 @@ async fn what_is_trained_is_what_is_served() {
 
 #[tokio::test]
 async fn an_engine_that_is_not_there_is_named_with_the_remedy() {
-    let engine = Vllm::new("gone", "http://127.0.0.1:9", "m", true, Limits::default()).unwrap();
+    let engine =
+        Pool::new("gone", &["http://127.0.0.1:9".into()], "m", true, Limits::default()).unwrap();
     let error = engine.check().await.unwrap_err();
     assert!(error.is_transient());
     let text = error.to_string();

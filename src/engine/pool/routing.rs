@@ -1,0 +1,90 @@
+//! Which replica a request goes to. Requests of one session (an episode's turns, the samples of one
+//! prompt) go to the same replica, where their prefix is cached, as long as it has not much more to do
+//! than the others: rendezvous hashing with bounded loads (arXiv 1608.01350).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How far above the average a replica's load may go before a session leaves it.
+const BOUND: f64 = 1.1;
+
+/// A replica as routing sees it.
+pub(super) struct Candidate<'a> {
+    /// What it is hashed by.
+    pub name: &'a str,
+    /// Tokens of its requests under way.
+    pub outstanding: u64,
+    /// It is well, and was not tried for this request.
+    pub preferred: bool,
+}
+
+/// Index of the replica for a request of `tokens`.
+pub(super) fn choose(replicas: &[Candidate<'_>], session: u64, tokens: u64) -> usize {
+    let some = replicas.iter().any(|r| r.preferred);
+    let open: Vec<usize> =
+        (0..replicas.len()).filter(|&i| replicas[i].preferred || !some).collect();
+    let total: u64 = open.iter().map(|&i| replicas[i].outstanding).sum::<u64>() + tokens;
+    let most = BOUND * total as f64 / open.len().max(1) as f64;
+    let fits = |i: &usize| replicas[*i].outstanding as f64 <= most;
+    let rank = |i: &usize| {
+        let mut hasher = DefaultHasher::new();
+        (replicas[*i].name, session).hash(&mut hasher);
+        hasher.finish()
+    };
+    let home = open.iter().copied().filter(fits).max_by_key(rank);
+    home.or_else(|| open.into_iter().min_by_key(|&i| replicas[i].outstanding)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::Rng;
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+    use super::{BOUND, Candidate, choose};
+
+    fn candidates(loads: &[u64], well: &[bool]) -> Vec<Candidate<'static>> {
+        let names = ["a", "b", "c", "d"];
+        let each = loads.iter().zip(well).zip(names);
+        each.map(|((&outstanding, &preferred), name)| Candidate { name, outstanding, preferred })
+            .collect()
+    }
+
+    #[test]
+    fn load_is_bounded_and_the_sick_are_spared() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for _ in 0..10_000 {
+            let loads: [u64; 4] = std::array::from_fn(|_| rng.random_range(0..10_000));
+            let well: [bool; 4] = std::array::from_fn(|_| rng.random());
+            let tokens = rng.random_range(1..2_000);
+            let chosen = choose(&candidates(&loads, &well), rng.random(), tokens);
+            let some = well.contains(&true);
+            assert!(well[chosen] || !some);
+            let open: Vec<u64> =
+                loads.iter().zip(well).filter(|(_, w)| *w || !some).map(|(l, _)| *l).collect();
+            let mean = (open.iter().sum::<u64>() + tokens) as f64 / open.len() as f64;
+            assert!(loads[chosen] as f64 <= BOUND * mean, "{loads:?} {well:?} {chosen}");
+        }
+    }
+
+    #[test]
+    fn a_session_stays_and_sessions_spread() {
+        let busy = |i: usize| {
+            let mut all = candidates(&[50_000; 4], &[true; 4]);
+            all[i].outstanding += 100;
+            all
+        };
+        for session in 0..50 {
+            let home = choose(&busy(0), session, 100);
+            assert!((1..4).all(|i| choose(&busy(i), session, 100) == home));
+        }
+        let homes: std::collections::BTreeSet<usize> =
+            (0..50).map(|session| choose(&busy(0), session, 100)).collect();
+        assert_eq!(homes.len(), 4);
+        assert_eq!(choose(&candidates(&[0; 4], &[true; 4]), 7, 100), choose(&busy(0), 7, 100));
+        // Where the home is gone the others take over, and it gets its sessions back.
+        let home = choose(&busy(0), 7, 100);
+        let mut without = busy(0);
+        without[home].preferred = false;
+        assert_ne!(choose(&without, 7, 100), home);
+        assert_eq!(choose(&busy(0), 7, 100), home);
+    }
+}

@@ -1,0 +1,128 @@
+//! Several engine processes as one engine: they share the work, and a killed one costs nothing but what it
+//! was doing.
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use nlac::{
+    dev::{base_model, local::LocalPeers},
+    domain::generation::Sampling,
+    engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
+    trainer::{Reduction, Tinker, Trainer},
+};
+
+use crate::support::{Place, http, model_dir};
+
+/// An engine in a process of its own, killed at the end.
+struct Replica {
+    url: String,
+    process: Child,
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Replica {
+    async fn start() -> Self {
+        // Between asking for a free port and using it somebody else could take it; the test would say so.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
+        let process = Command::new(env!("CARGO_BIN_EXE_nlac"))
+            .args(["local", "engine", "--listen", &format!("127.0.0.1:{port}"), "--model"])
+            .arg(model_dir())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let replica = Self { url, process };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while http().get(format!("{}/health", replica.url)).send().await.is_err() {
+            assert!(Instant::now() < deadline, "the engine does not come up");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        replica
+    }
+
+    /// Tokens that it has written.
+    async fn written(&self) -> f64 {
+        let metrics = http().get(format!("{}/metrics", self.url)).send().await.unwrap();
+        let text = metrics.text().await.unwrap();
+        let line = text.lines().find(|l| l.starts_with("vllm:generation_tokens_total")).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    async fn serves(&self, name: &str) -> bool {
+        let models = http().get(format!("{}/v1/models", self.url)).send().await.unwrap();
+        models.text().await.unwrap().contains(name)
+    }
+}
+
+fn request(number: u64, adapter: Option<&Adapter>) -> Request {
+    let prompt = (0..30 + number as u32 % 20).map(|i| 6 + (i * 7 + number as u32) % 60).collect();
+    let seed = Some(number.cast_signed());
+    let sampling = Sampling { temperature: 1.0, max_tokens: 20, seed };
+    Request { adapter: adapter.cloned(), prompt, sampling, logprobs: false, session: number / 4 }
+}
+
+/// Asks for many texts at a time; how many came.
+async fn ask(pool: &Pool, numbers: std::ops::Range<u64>, adapter: Option<&Adapter>) -> usize {
+    use futures_util::{StreamExt, stream};
+    stream::iter(numbers)
+        .map(|number| pool.generate(request(number, adapter)))
+        .buffer_unordered(48)
+        .map(|outcome| outcome.unwrap())
+        .count()
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_share_the_work_and_one_may_die() {
+    let place = Place::new();
+    let (one, mut two) = (Replica::start().await, Replica::start().await);
+    let urls = [one.url.clone(), two.url.clone()];
+    let pool = Pool::new("e", &urls, base_model::NAME, true, Limits::default()).unwrap();
+    let path = place.path().join("adapter");
+    let local = LocalPeers::start(&model_dir(), base_model::NAME, place.path(), 1).unwrap();
+    let trainer = Tinker::new("t", &local.trainer_url(), base_model::NAME, Reduction::TokenSum);
+    let mut run = trainer.unwrap().open(8, 1, None).await.unwrap();
+    run.export_adapter("a", &path).await.unwrap();
+    local.stop().await;
+    let served = Adapter { name: "job-online-v1".into(), path };
+    pool.load(&served).await.unwrap();
+    assert!(one.serves(&served.name).await && two.serves(&served.name).await);
+
+    assert_eq!(ask(&pool, 0..3000, None).await, 3000);
+    let (a, b) = (one.written().await, two.written().await);
+    assert!((a - b).abs() < 0.1 * a.max(b), "{a} and {b} tokens");
+
+    // Killed in the middle: what it was doing is done by the other.
+    let asking = ask(&pool, 1000..1600, Some(&served));
+    let killing = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        two.process.kill().unwrap();
+    };
+    let (came, ()) = tokio::join!(asking, killing);
+    assert_eq!(came, 600);
+    let before = one.written().await;
+    assert_eq!(ask(&pool, 2000..2100, Some(&served)).await, 100);
+    assert!(one.written().await > before);
+    // It is left alone: no request waits for it.
+    let start = Instant::now();
+    ask(&pool, 3000..3001, None).await;
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+
+    // What is wrong with the request is told at once, and what no replica can load is an error.
+    let missing = Adapter { name: "x".into(), path: place.path().join("nowhere") };
+    assert!(matches!(
+        pool.load(&missing).await,
+        Err(EngineError::Load { .. } | EngineError::Net { .. })
+    ));
+    let refused = pool.generate(Request { prompt: vec![1; 5000], ..request(1, None) }).await;
+    assert!(!refused.unwrap_err().is_transient());
+}
