@@ -9,6 +9,7 @@ pub mod api;
 pub mod app;
 pub mod cli;
 pub mod dev;
+pub mod doctor;
 pub mod domain;
 pub mod engine;
 pub mod env;

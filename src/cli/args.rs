@@ -29,6 +29,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Set everything up, train the example job, and show what it learnt.
     Demo(DemoArgs),
+    /// Try every registered engine and trainer end to end, and say what works, how fast, and what to change.
+    Doctor(DoctorArgs),
     /// Take logged episodes into a dataset of a running service, to learn from.
     Import(ImportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
@@ -75,6 +77,18 @@ impl From<ServeArgs> for ServiceSettings {
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }
+}
+
+/// What is examined.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The service whose engines and trainers are examined.
+    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
+    pub server: String,
+    /// A directory that this machine and the engines see under the same path; an adapter lies there for
+    /// the length of the examination.
+    #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
+    pub shared: PathBuf,
 }
 
 /// What the demo runs.

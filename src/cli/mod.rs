@@ -3,6 +3,7 @@
 mod args;
 mod client;
 mod demo;
+mod doctor;
 mod experiment;
 mod import;
 mod jobs;
@@ -48,6 +49,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Doctor(args) => doctor::run(args).await,
         Command::Experiment(args) => experiment::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,

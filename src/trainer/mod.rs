@@ -38,6 +38,14 @@ pub enum Reduction {
     SequenceMean,
 }
 
+impl Reduction {
+    /// Of a trainer registered under a kind.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Self {
+        if kind == "skyrl_jax" { Self::SequenceMean } else { Self::TokenSum }
+    }
+}
+
 /// Adam's settings for a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {

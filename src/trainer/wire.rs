@@ -182,3 +182,44 @@ pub(super) struct OptimResult {
 pub(super) struct Saved {
     pub path: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Datum, WireDatum};
+
+    fn data() -> Vec<Datum> {
+        [(4, 3, 0.05), (9, 12, 0.02), (1, 1, 0.3)]
+            .map(|(prompt, completion, weight)| Datum {
+                prompt: (0..prompt).collect(),
+                completion: (0..completion).collect(),
+                weight,
+            })
+            .to_vec()
+    }
+
+    /// What stands before the gradient of each position's log-probability.
+    #[test]
+    fn a_mean_over_sequences_gives_every_token_the_weight_that_a_sum_gives_it() {
+        let data = data();
+        for datum in &data {
+            let summed = WireDatum::weighed(datum).loss_fn_inputs;
+            let positions = summed.weights.data.len();
+            assert_eq!(positions, datum.prompt.len() + datum.completion.len() - 1);
+            let learnt = summed.weights.data.iter().filter(|w| **w > 0.0).count();
+            assert_eq!(learnt, datum.completion.len());
+
+            // SkyRL's JAX backend: mean over sequences of sum(w · A · ratio) / sum(w), here with ratio 1.
+            let sent = WireDatum::advantaged(datum, vec![-1.5; positions], data.len());
+            let inputs = sent.loss_fn_inputs;
+            assert_eq!(inputs.logprobs.map(|l| l.data), Some(vec![-1.5; positions]));
+            let total: f32 = inputs.weights.data.iter().sum();
+            let advantages = inputs.advantages.map(|a| a.data).unwrap_or_default();
+            assert_eq!(advantages.len(), positions);
+            let averaged = inputs.weights.data.iter().zip(advantages);
+            let averaged = averaged.map(|(w, a)| w * a / total / data.len() as f32);
+            for (sum, mean) in summed.weights.data.iter().zip(averaged) {
+                assert!((sum - mean).abs() < 1e-6, "{sum} and {mean}");
+            }
+        }
+    }
+}

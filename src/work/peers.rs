@@ -71,10 +71,7 @@ impl Peers {
             .into_iter()
             .find(|t| t.name == model.trainer)
             .ok_or_else(|| Fault::Fail(format!("trainer {} is not registered", model.trainer)))?;
-        let reduction = match record.kind.as_str() {
-            "skyrl_jax" => Reduction::SequenceMean,
-            _ => Reduction::TokenSum,
-        };
+        let reduction = Reduction::of_kind(&record.kind);
         let made = Tinker::new(&record.name, &record.url, &record.base_model, reduction);
         Ok(Arc::new(made.map_err(|e| e.fault())?))
     }

@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // The base model's curriculum is the built-in world seen through its own prompts.
     ("dev", &["domain", "net", "store", "env", "prompt"]),
+    ("doctor", &["domain", "prompt", "trainer", "engine"]),
     ("scheduler", &["domain", "store", "queue"]),
     ("api", &["domain", "store", "queue", "telemetry"]),
     (
@@ -78,6 +79,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "scheduler",
             "api",
             "app",
+            "doctor",
         ],
     ),
 ];

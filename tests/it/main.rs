@@ -8,6 +8,7 @@ mod base_model;
 mod contract;
 mod crash;
 mod datasets;
+mod doctor;
 mod experiment;
 mod invariants;
 mod layering;

@@ -1,0 +1,100 @@
+//! `nlac doctor`: every registered engine and trainer, end to end.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Failure, args::DoctorArgs, client::Api, report};
+use crate::{
+    doctor::{EngineUnderTest, Finding, TrainerUnderTest, examine_engine, examine_trainer},
+    engine::Adapter,
+    telemetry,
+    trainer::Reduction,
+};
+
+#[derive(Deserialize)]
+struct EngineView {
+    name: String,
+    urls: Vec<String>,
+    base_model: String,
+    model_dir: PathBuf,
+    seeds: bool,
+}
+
+#[derive(Deserialize)]
+struct TrainerView {
+    name: String,
+    kind: String,
+    url: String,
+    base_model: String,
+}
+
+/// Runs the command.
+pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
+    telemetry::init_logs("error");
+    let api = Api::new(&args.server)?;
+    let engines: Vec<EngineView> = listed(api.get("/v1/engines").await?)?;
+    let trainers: Vec<TrainerView> = listed(api.get("/v1/trainers").await?)?;
+    if engines.is_empty() || trainers.is_empty() {
+        report::line(
+            "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
+        );
+    }
+    // A directory of its own: names of adapters are used once.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let place = std::path::absolute(&args.shared)?.join(format!("nlac-doctor-{now}"));
+    std::fs::create_dir_all(&place)
+        .map_err(|e| format!("cannot make {}: {e}; choose another --shared", place.display()))?;
+    let outcome = examine(engines, trainers, &place, now).await;
+    std::fs::remove_dir_all(&place)?;
+    let failed = outcome.iter().filter(|finding| finding.outcome.is_err()).count();
+    report::line(&match failed {
+        0 => "everything that was tried works".to_owned(),
+        _ => format!("{failed} of {} failed", outcome.len()),
+    });
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn examine(
+    engines: Vec<EngineView>,
+    trainers: Vec<TrainerView>,
+    place: &Path,
+    now: u128,
+) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let mut adapters = Vec::new();
+    for TrainerView { name, kind, url, base_model } in trainers {
+        let export = place.join(&name);
+        let reduction = Reduction::of_kind(&kind);
+        let trainer = TrainerUnderTest { name: name.clone(), url, base_model, reduction };
+        tell(examine_trainer(&trainer, &export).await, &mut all);
+        if export.is_dir() {
+            adapters.push(Adapter { name: format!("nlac-doctor-{name}-{now}"), path: export });
+        }
+    }
+    for EngineView { name, urls, base_model, model_dir, seeds } in engines {
+        let engine = EngineUnderTest { name, urls, base_model, model_dir, seeds };
+        let adapter = adapters.first();
+        if adapter.is_none() {
+            report::line(&format!("        {}: no trainer made an adapter to load", engine.name));
+        }
+        tell(examine_engine(&engine, adapter).await, &mut all);
+    }
+    all
+}
+
+fn tell(findings: Vec<Finding>, all: &mut Vec<Finding>) {
+    for finding in &findings {
+        report::line(&finding.to_string());
+    }
+    all.extend(findings);
+}
+
+fn listed<T: DeserializeOwned>(mut page: Value) -> Result<Vec<T>, Failure> {
+    Ok(serde_json::from_value(page["data"].take())?)
+}

@@ -1,0 +1,92 @@
+//! Whether registered engines and trainers do what a job will ask of them: every operation is tried for
+//! real and timed, and what fails comes with what to change.
+
+mod engine;
+mod trainer;
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+pub use self::{
+    engine::{EngineUnderTest, examine as examine_engine},
+    trainer::{TrainerUnderTest, examine as examine_trainer},
+};
+
+/// One thing that was tried.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Whose: a trainer's name, or an engine's with the replica's address.
+    pub peer: String,
+    /// What was tried.
+    pub tried: &'static str,
+    /// What came of it.
+    pub outcome: Result<String, Trouble>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// What happened.
+    pub what: String,
+    /// What to change.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peer, tried, took, .. } = self;
+        let milliseconds = took.as_millis();
+        match &self.outcome {
+            Ok(detail) => {
+                write!(f, "ok      {peer:<36} {tried:<14} {milliseconds:>6} ms  {detail}")
+            }
+            Err(Trouble { what, remedy }) => {
+                write!(
+                    f,
+                    "FAILED  {peer:<36} {tried:<14} {milliseconds:>6} ms  {what}\n        {remedy}"
+                )
+            }
+        }
+    }
+}
+
+/// Findings about one peer.
+struct Examination {
+    peer: String,
+    findings: Vec<Finding>,
+}
+
+impl Examination {
+    const fn new(peer: String) -> Self {
+        Self { peer, findings: Vec::new() }
+    }
+
+    /// Tries something; nothing comes back when it fails.
+    async fn attempt<T, E: fmt::Display>(
+        &mut self,
+        tried: &'static str,
+        remedy: &'static str,
+        doing: impl Future<Output = Result<T, E>>,
+        told: impl FnOnce(&T) -> String,
+    ) -> Option<T> {
+        let start = Instant::now();
+        let outcome = doing.await;
+        let took = start.elapsed();
+        let (outcome, came) = match outcome {
+            Ok(value) => (Ok(told(&value)), Some(value)),
+            Err(error) => (Err(Trouble { what: error.to_string(), remedy }), None),
+        };
+        self.findings.push(Finding { peer: self.peer.clone(), tried, outcome, took });
+        came
+    }
+
+    /// Notes something that follows from what was seen.
+    fn conclude(&mut self, tried: &'static str, outcome: Result<String, Trouble>) {
+        let took = Duration::ZERO;
+        self.findings.push(Finding { peer: self.peer.clone(), tried, outcome, took });
+    }
+}

@@ -1,0 +1,146 @@
+//! A trainer: a few real steps, a state and an adapter.
+
+use std::path::Path;
+
+use super::{Examination, Finding, Trouble};
+use crate::trainer::{Adam, Datum, Reduction, Run, StepReport, Tinker, Trainer, TrainerError};
+
+/// A registered trainer.
+#[derive(Debug, Clone)]
+pub struct TrainerUnderTest {
+    /// Registered name.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+    /// The base model's name on the wire.
+    pub base_model: String,
+    /// How it makes one loss of many.
+    pub reduction: Reduction,
+}
+
+const RANK: u32 = 8;
+const STEPS: usize = 3;
+
+/// Examines a trainer; what it trained is written as PEFT files into the new directory `export`.
+pub async fn examine(trainer: &TrainerUnderTest, export: &Path) -> Vec<Finding> {
+    let mut seen = Examination::new(format!("{} {}", trainer.name, trainer.url));
+    examine_in_order(trainer, export, &mut seen).await;
+    seen.findings
+}
+
+async fn examine_in_order(trainer: &TrainerUnderTest, export: &Path, seen: &mut Examination) {
+    let TrainerUnderTest { name, url, base_model, reduction } = trainer;
+    let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
+    let reached = async {
+        let client = Tinker::new(name, url, base_model, *reduction)?;
+        let models = client.check().await?;
+        Ok::<_, TrainerError>((client, models))
+    };
+    let told = |(_, models): &(Tinker, Vec<String>)| format!("it trains {}", models.join(", "));
+    let Some((client, models)) = seen.attempt("reach", remedy, reached, told).await else { return };
+    if !models.contains(base_model) {
+        let what = format!("it trains {models:?}, not {base_model}");
+        let remedy = "register it under the name that it tells";
+        return seen.conclude("base model", Err(Trouble { what, remedy }));
+    }
+
+    let remedy = "it may have no room for another adapter or take a smaller rank only; see its log";
+    let opened = client.open(RANK, 1, None);
+    let Some(mut run) = seen.attempt("create", remedy, opened, |_| String::new()).await else {
+        return;
+    };
+    let remedy = "see its log; the first step compiles on some trainers and may take minutes";
+    let steps = async {
+        let mut reports = Vec::new();
+        for _ in 0..STEPS {
+            reports.push(run.step(&data(1.0), &adam(1e-3)).await?);
+        }
+        Ok::<_, TrainerError>(reports)
+    };
+    let told = |reports: &Vec<StepReport>| {
+        let mean = |r: &StepReport| r.losses.iter().sum::<f32>() / r.losses.len() as f32;
+        let all: Vec<_> = reports.iter().map(|r| format!("{:.3}", mean(r))).collect();
+        format!("loss {}", all.join(", "))
+    };
+    if seen.attempt("train", remedy, steps, told).await.is_none() {
+        return;
+    }
+    examine_reduction(&client, seen).await;
+
+    let remedy = "see its log and the room on its disk";
+    let saved = run.save_state("doctor");
+    if let Some(state) = seen.attempt("save state", remedy, saved, Clone::clone).await {
+        let resumed = async {
+            let mut again = client.open(RANK, 2, Some(&state)).await?;
+            let (ours, theirs) = (
+                run.step(&data(1.0), &adam(0.0)).await?,
+                again.step(&data(1.0), &adam(0.0)).await?,
+            );
+            again.close().await?;
+            Ok::<_, TrainerError>(furthest(&ours, &theirs))
+        };
+        let told = |gap: &f32| format!("losses {gap:.1e} apart");
+        let gap = seen.attempt("resume", remedy, resumed, told).await;
+        if let Some(gap) = gap.filter(|gap| *gap > 1e-2) {
+            let what = format!("a resumed run has other losses, {gap:.1e} apart");
+            seen.conclude("resume", Err(Trouble { what, remedy }));
+        }
+    }
+    let remedy = "the trainer must export PEFT files (SkyRL: the JAX backend only)";
+    let exported = run.export_adapter("doctor-adapter", export);
+    seen.attempt("export", remedy, exported, |()| String::new()).await;
+    let remedy = "adapters pile up where they cannot be unloaded; see its log";
+    seen.attempt("unload", remedy, run.close(), |()| String::new()).await;
+}
+
+/// Twice the weight must be twice the gradient; where it is not, losses are reduced otherwise than the
+/// registration says.
+async fn examine_reduction(client: &Tinker, seen: &mut Examination) {
+    let remedy =
+        "a trainer that averages per sequence is registered as kind skyrl_jax, others as tinker";
+    let norm = async |weight: f32| -> Result<Option<f32>, TrainerError> {
+        let mut run: Box<dyn Run> = client.open(RANK, 1, None).await?;
+        let report = run.step(&data(weight), &adam(1e-3)).await?;
+        run.close().await?;
+        Ok(report.grad_norm)
+    };
+    let ratio = async {
+        let (one, two) = (norm(1.0).await?, norm(2.0).await?);
+        Ok::<_, TrainerError>(one.zip(two).map(|(one, two)| two / one))
+    };
+    let told = |ratio: &Option<f32>| {
+        ratio.map_or("it tells no gradient norm".into(), |r| {
+            format!("twice the weight, {r:.2} × the gradient")
+        })
+    };
+    let ratio = seen.attempt("reduction", remedy, ratio, told).await.flatten();
+    if let Some(ratio) = ratio.filter(|ratio| (ratio - 2.0).abs() > 0.02) {
+        let what = format!("twice the weight makes {ratio:.2} × the gradient, not 2 ×");
+        seen.conclude("reduction", Err(Trouble { what, remedy }));
+    }
+}
+
+/// Two sequences of unlike length.
+fn data(weight: f32) -> Vec<Datum> {
+    let datum = |prompt: u32, completion: u32| Datum {
+        prompt: (0..prompt).map(|i| 3 + i % 7).collect(),
+        completion: (0..completion).map(|i| 4 + i % 5).collect(),
+        weight: weight / 20.0,
+    };
+    vec![datum(6, 4), datum(3, 16)]
+}
+
+fn adam(learning_rate: f32) -> Adam {
+    Adam {
+        learning_rate,
+        beta1: 0.9,
+        beta2: 0.98,
+        epsilon: 1e-8,
+        weight_decay: 0.0,
+        grad_clip_norm: 0.0,
+    }
+}
+
+fn furthest(one: &StepReport, other: &StepReport) -> f32 {
+    one.losses.iter().zip(&other.losses).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}

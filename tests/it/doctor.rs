@@ -1,0 +1,64 @@
+//! `nlac doctor`: what works is told with its speed, what does not with what to change.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{Place, Service};
+
+async fn doctor(service: &Service, place: &Place) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.args(["doctor", "--server", &service.url, "--shared"]).arg(place.path());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.success(), said.concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_works_and_what_does_not_are_told() {
+    let (service, place) = (Service::start().await, Place::new());
+    let (well, said) = doctor(&service, &place).await;
+    assert!(well, "{said}");
+    for tried in [
+        "train",
+        "reduction",
+        "save state",
+        "resume",
+        "export",
+        "reach",
+        "tokenise",
+        "generate",
+        "repeat",
+        "load adapter",
+        "use adapter",
+        "unload",
+        "throughput",
+    ] {
+        let line = said.lines().find(|l| l.contains(&format!(" {tried} ")));
+        assert!(line.is_some_and(|l| l.starts_with("ok ")), "{tried}: {said}");
+    }
+    assert!(said.contains("twice the weight, 2.00 × the gradient"), "{said}");
+    assert!(said.contains("the same text"), "{said}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left behind");
+
+    let local = service.get("/v1/trainers").await.1["data"][0].clone();
+    let put = async |path: &str, body: serde_json::Value| {
+        let request = service.http.put(format!("{}{path}", service.url)).json(&body);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    };
+    let engine = service.get("/v1/engines").await.1["data"][0].clone();
+    let mut gone = json!({ "kind": "vllm", "base_model": "x", "model_dir": engine["model_dir"] });
+    gone["urls"] = json!([engine["urls"][0], "http://127.0.0.1:9"]);
+    put("/v1/engines/gone", gone).await;
+    // Summed, but registered as averaging: it is asked for a loss that it does not have.
+    let body =
+        json!({ "kind": "skyrl_jax", "url": local["url"], "base_model": local["base_model"] });
+    put("/v1/trainers/mistaken", body).await;
+    let (well, said) = doctor(&service, &place).await;
+    assert!(!well);
+    assert!(said.contains("FAILED  gone http://127.0.0.1:9 "), "{said}");
+    assert!(said.contains("not x\n        register it under the name that it serves"), "{said}");
+    assert!(said.contains("FAILED  mistaken"), "{said}");
+    assert!(said.contains("\n3 of "), "{said}");
+    service.stop().await;
+}
