@@ -119,19 +119,19 @@ prompts = [[1] + [chance.randrange(6, 72) for _ in range(20)] for _ in range(20)
 more = [[1] + [chance.randrange(6, 72) for _ in range(chance.randrange(4, 60))] for _ in range(100)]
 failed = 0
 trainers = [
-    ("ours", "http://127.0.0.1:18604", "help-desk-base"),
-    ("torch", "http://127.0.0.1:18605", "help-desk-base"),
-    ("skyrl", "http://127.0.0.1:18602", MODEL),
+    ("ours", "http://127.0.0.1:18604"),
+    ("torch", "http://127.0.0.1:18605"),
+    ("skyrl", "http://127.0.0.1:18602"),
 ]
-for name, base, model_name in trainers:
+for name, base in trainers:
     started = time.time()
-    model_id = train(base, model_name)
+    model_id = train(base, MODEL)
     directory = fetch(base, model_id, PLACE / f"adapter-{name}")
     tokens = {}
     for engine in (OURS, VLLM):
         post(f"{engine}/v1/load_lora_adapter", {"lora_name": f"from-{name}", "lora_path": str(directory)}, raw=True)
         tokens[engine] = greedy(engine, f"from-{name}", prompts)
-    plain = greedy(OURS, "help-desk-base", prompts)
+    plain = greedy(OURS, MODEL, prompts)
     same = sum(a == b for a, b in zip(tokens[OURS], tokens[VLLM]))
     changed = sum(a != b for a, b in zip(tokens[OURS], plain))
     texts = list(sampled(OURS, f"from-{name}", more))
