@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -60,9 +59,10 @@ class TwoRanks(unittest.TestCase):
         ]  # fmt: skip
         root = str(Path(__file__).parent.parent)
         environment = os.environ | {"PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, env=environment, start_new_session=True)
-        self.addCleanup(self.process.wait)
-        self.addCleanup(os.killpg, self.process.pid, signal.SIGKILL)
+        self.process = subprocess.Popen(command, env=environment)
+        self.addCleanup(self.process.wait, 60)
+        # Told to end, the launcher ends its ranks; killed, it would leave them behind.
+        self.addCleanup(self.process.terminate)
         wait_until(self.alive, 90)
 
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/get_server_capabilities") as answer:

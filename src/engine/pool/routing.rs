@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How far above the average a replica's load may go before a session leaves it.
-const BOUND: f64 = 1.1;
+const BOUND: f64 = 1.05;
 
 /// A replica as routing sees it.
 pub(super) struct Candidate<'a> {
