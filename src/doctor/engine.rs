@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use super::{Examination, Finding, Trouble};
 use crate::{
     domain::{generation::Sampling, message::Message},
-    engine::{Adapter, Completion, Engine, EngineError, Limits, Pool, Request},
+    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Pool, Request},
     prompt::Encoder,
 };
 
@@ -46,18 +46,19 @@ async fn examine_replica(
     adapter: Option<&Adapter>,
     seen: &mut Examination,
 ) {
-    let urls = std::slice::from_ref(url);
-    let made = Pool::new(&engine.name, urls, &engine.base_model, engine.seeds, Limits::default());
     let remedy = "check that it runs, that its address is right and that it serves vLLM's protocol";
-    let Some(pool) = seen.attempt("client", remedy, async { made }, |_| String::new()).await else {
-        return;
+    let reached = async {
+        let EngineUnderTest { name, base_model, seeds, .. } = engine;
+        let urls = std::slice::from_ref(url);
+        let pool = Pool::new(name, urls, base_model, *seeds, Limits::default())?;
+        let info = pool.check().await?;
+        Ok::<_, EngineError>((pool, info))
     };
-    seen.findings.clear();
-    let told = |info: &crate::engine::EngineInfo| {
+    let told = |(_, info): &(Pool, EngineInfo)| {
         let longest = info.max_model_len.map_or("no limit told".into(), |n| format!("{n} tokens"));
         format!("version {}, longest sequence {longest}", info.version)
     };
-    let Some(info) = seen.attempt("reach", remedy, pool.check(), told).await else { return };
+    let Some((pool, info)) = seen.attempt("reach", remedy, reached, told).await else { return };
     if !info.models.contains(&engine.base_model) {
         let what = format!("it serves {:?}, not {}", info.models, engine.base_model);
         let remedy =
