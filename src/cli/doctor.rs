@@ -1,12 +1,12 @@
 //! `nlac doctor`: every registered engine and trainer, end to end.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Failure, args::DoctorArgs, client::Api, report};
@@ -14,32 +14,14 @@ use crate::{
     doctor::{EngineUnderTest, Finding, TrainerUnderTest, examine_engine, examine_trainer},
     engine::Adapter,
     telemetry,
-    trainer::Reduction,
 };
-
-#[derive(Deserialize)]
-struct EngineView {
-    name: String,
-    urls: Vec<String>,
-    base_model: String,
-    model_dir: PathBuf,
-    seeds: bool,
-}
-
-#[derive(Deserialize)]
-struct TrainerView {
-    name: String,
-    kind: String,
-    url: String,
-    base_model: String,
-}
 
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("error");
     let api = Api::new(&args.server)?;
-    let engines: Vec<EngineView> = listed(api.get("/v1/engines").await?)?;
-    let trainers: Vec<TrainerView> = listed(api.get("/v1/trainers").await?)?;
+    let engines: Vec<EngineUnderTest> = listed(api.get("/v1/engines").await?)?;
+    let trainers: Vec<TrainerUnderTest> = listed(api.get("/v1/trainers").await?)?;
     if engines.is_empty() || trainers.is_empty() {
         report::line(
             "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
@@ -61,24 +43,24 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn examine(
-    engines: Vec<EngineView>,
-    trainers: Vec<TrainerView>,
+    engines: Vec<EngineUnderTest>,
+    trainers: Vec<TrainerUnderTest>,
     place: &Path,
     now: u128,
 ) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut adapters = Vec::new();
-    for TrainerView { name, kind, url, base_model } in trainers {
-        let export = place.join(&name);
-        let reduction = Reduction::of_kind(&kind);
-        let trainer = TrainerUnderTest { name: name.clone(), url, base_model, reduction };
+    for trainer in trainers {
+        let export = place.join(&trainer.name);
         tell(examine_trainer(&trainer, &export).await, &mut all);
         if export.is_dir() {
-            adapters.push(Adapter { name: format!("nlac-doctor-{name}-{now}"), path: export });
+            adapters.push(Adapter {
+                name: format!("nlac-doctor-{}-{now}", trainer.name),
+                path: export,
+            });
         }
     }
-    for EngineView { name, urls, base_model, model_dir, seeds } in engines {
-        let engine = EngineUnderTest { name, urls, base_model, model_dir, seeds };
+    for engine in engines {
         let adapter = adapters.first();
         if adapter.is_none() {
             report::line(&format!("        {}: no trainer made an adapter to load", engine.name));

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Instant};
 
 use futures_util::future::try_join_all;
+use serde::Deserialize;
 
 use super::{Examination, Finding, Trouble};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 const CROWD: (u64, u32) = (64, 32);
 
 /// A registered engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct EngineUnderTest {
     /// Registered name.
     pub name: String,

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::{Examination, Finding, Trouble};
 use crate::trainer::{Adam, Datum, Reduction, Run, StepReport, Tinker, Trainer, TrainerError};
 
 /// A registered trainer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct TrainerUnderTest {
     /// Registered name.
     pub name: String,
@@ -14,8 +16,8 @@ pub struct TrainerUnderTest {
     pub url: String,
     /// The base model's name on the wire.
     pub base_model: String,
-    /// How it makes one loss of many.
-    pub reduction: Reduction,
+    /// Its protocol, which says how it makes one loss of many.
+    pub kind: String,
 }
 
 const RANK: u32 = 8;
@@ -29,10 +31,10 @@ pub async fn examine(trainer: &TrainerUnderTest, export: &Path) -> Vec<Finding> 
 }
 
 async fn examine_in_order(trainer: &TrainerUnderTest, export: &Path, seen: &mut Examination) {
-    let TrainerUnderTest { name, url, base_model, reduction } = trainer;
+    let TrainerUnderTest { name, url, base_model, kind } = trainer;
     let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
     let reached = async {
-        let client = Tinker::new(name, url, base_model, *reduction)?;
+        let client = Tinker::new(name, url, base_model, Reduction::of_kind(kind))?;
         let models = client.check().await?;
         Ok::<_, TrainerError>((client, models))
     };

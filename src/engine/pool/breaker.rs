@@ -31,6 +31,11 @@ impl Breaker {
         self.trying = self.until.is_some_and(|until| now >= until);
     }
 
+    /// A request is over, answered or given up: whoever comes next may try.
+    pub fn released(&mut self) {
+        self.trying = false;
+    }
+
     /// It answered.
     pub fn succeeded(&mut self) {
         *self = Self::default();
@@ -72,6 +77,9 @@ mod tests {
         assert!(breaker.admits(later));
         breaker.sent(later);
         assert!(!breaker.admits(later), "one request tries it");
+        breaker.released();
+        assert!(breaker.admits(later), "one that was given up does not bar the others");
+        breaker.sent(later);
         assert!(breaker.failed(later, false), "and one failure is enough");
         assert!(!breaker.admits(later + REST), "the next rest is longer");
         let later = later + 2 * REST;

@@ -47,6 +47,7 @@ impl Drop for Share<'_> {
     fn drop(&mut self) {
         self.replica.outstanding.fetch_sub(self.tokens, Ordering::Relaxed);
         self.replica.gauge();
+        self.replica.breaker().released();
     }
 }
 
@@ -149,8 +150,8 @@ impl Engine for Pool {
         loop {
             let (index, share) = self.choose(&request, &tried);
             let outcome = self.replicas[index].client.generate(&request).await;
-            drop(share);
             self.replicas[index].note(&outcome);
+            drop(share);
             let error = match outcome {
                 Ok(completion) => return Ok(completion),
                 Err(error) if error.is_of_request() => return Err(error),
