@@ -14,13 +14,14 @@ use super::{AppState, extract::Id, problem::Problem};
 use crate::{
     domain::{
         annotation::Verdict,
+        event::EventKind,
         ids::JobId,
         job::JobStatus,
         metric::{Metric, names},
     },
     store::read::{
         experience::{self, TransitionFilter, TransitionView},
-        jobs::{self as read_jobs, JobView},
+        jobs::{self as read_jobs, EventView, JobView},
     },
 };
 
@@ -72,6 +73,7 @@ struct JobLive {
     now: String,
     success: String,
     critic: String,
+    happened: Vec<Happening>,
     rows: Vec<IterationRow>,
     transitions: Vec<TransitionCard>,
 }
@@ -84,6 +86,12 @@ struct IterationRow {
     yes: String,
     changed: String,
     seconds: String,
+}
+
+struct Happening {
+    at: String,
+    kind: EventKind,
+    message: String,
 }
 
 struct TransitionCard {
@@ -146,6 +154,14 @@ fn render(page: &impl Template) -> Result<Html<String>, Problem> {
     })
 }
 
+fn minute(at: time::OffsetDateTime) -> String {
+    format!("{} {:02}:{:02}", at.date(), at.hour(), at.minute())
+}
+
+fn happening(event: EventView) -> Happening {
+    Happening { at: minute(event.at), kind: event.kind, message: event.message }
+}
+
 fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))
 }
@@ -167,9 +183,7 @@ async fn jobs(state: &AppState) -> Result<ListLive, Problem> {
             progress: progress(&job),
             before: percent(job.success_before),
             now: percent(job.success),
-            started: job.created_at.date().to_string()
-                + " "
-                + &job.created_at.time().to_string()[..5],
+            started: minute(job.created_at),
         })
         .collect();
     Ok(ListLive { jobs })
@@ -182,6 +196,7 @@ async fn one(state: &AppState, id: JobId) -> Result<(String, JobLive), Problem> 
     let metrics = read_jobs::metrics(&mut conn, id, None).await?;
     let filter = TransitionFilter { job: Some(id), ..TransitionFilter::default() };
     let newest = experience::transitions(&mut conn, filter, 60).await?;
+    let happened = read_jobs::remarkable_events(&mut conn, id, 20).await?;
     drop(conn);
 
     let quoted = job.spec.evaluation.temperature;
@@ -209,6 +224,7 @@ async fn one(state: &AppState, id: JobId) -> Result<(String, JobLive), Problem> 
         now: percent(job.success),
         success: chart::line(&series(names::EVAL_SUCCESS, Some(quoted)), last, Some(1.0)),
         critic: chart::line(&series(names::CRITIC_LOSS, None), last, None),
+        happened: happened.into_iter().map(happening).collect(),
         rows: rows(&metrics, quoted),
         transitions,
     };

@@ -105,10 +105,18 @@ impl App {
         }
         clear_incoming(&adapters).map_err(failed(&adapters))?;
         let local = if settings.local_peers {
-            let model_dir = base_model::install(data).map_err(failed(data))?;
-            let threads = settings.threads;
-            let local = LocalPeers::start(&model_dir, base_model::NAME, data, threads)?;
-            register(&mut conn, &local, &model_dir).await?;
+            let (name, model_dir) = match &settings.base_model {
+                Some(directory) => {
+                    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+                    (name.into_owned(), directory.clone())
+                }
+                None => {
+                    let directory = base_model::install(data).map_err(failed(data))?;
+                    (base_model::NAME.to_owned(), directory)
+                }
+            };
+            let local = LocalPeers::start(&model_dir, &name, data, settings.threads)?;
+            register(&mut conn, &local, name, &model_dir).await?;
             Some(local)
         } else {
             None
@@ -171,9 +179,9 @@ impl App {
 async fn register(
     conn: &mut sqlx::PgConnection,
     local: &LocalPeers,
+    base_model: String,
     model_dir: &std::path::Path,
 ) -> Result<(), crate::store::StoreError> {
-    let base_model = base_model::NAME.to_owned();
     let engine = peers::EngineRecord {
         name: "local".into(),
         kind: "vllm".into(),

@@ -16,6 +16,8 @@ pub struct ServiceSettings {
     pub database_url: Option<String>,
     /// Whether the local engine and trainer run in this process.
     pub local_peers: bool,
+    /// The model directory that they serve, under its own name; none serves the base that ships.
+    pub base_model: Option<PathBuf>,
     /// Compute threads of each; they change nothing but the time.
     pub threads: usize,
 }
@@ -27,6 +29,7 @@ impl Default for ServiceSettings {
             data_dir: default_data_dir(),
             database_url: None,
             local_peers: true,
+            base_model: None,
             threads: default_threads(),
         }
     }

@@ -61,6 +61,10 @@ pub struct ServeArgs {
     /// Do not run the local engine and trainer.
     #[arg(long)]
     pub no_local: bool,
+    /// A Hugging Face model directory for the local engine and trainer, served under the directory's name;
+    /// without it they serve the base model that ships.
+    #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR")]
+    pub base_model: Option<PathBuf>,
     /// Compute threads of the local engine and trainer each; they change nothing but the time.
     #[arg(long, env = "NLAC_THREADS")]
     pub threads: Option<usize>,
@@ -74,6 +78,7 @@ impl From<ServeArgs> for ServiceSettings {
             data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
             database_url: args.database_url,
             local_peers: !args.no_local,
+            base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }
@@ -262,8 +267,11 @@ pub enum LocalCommand {
         #[arg(long, default_value = "checkpoints")]
         checkpoints: PathBuf,
     },
-    /// Make the base model that ships, from nothing.
+    /// Make a tiny base model, from nothing: the one that ships, or another task's.
     Pretrain {
+        /// Whose sentences it is taught.
+        #[arg(long, value_enum, default_value_t = PretrainTask::HelpDesk)]
+        task: PretrainTask,
         /// A directory that does not exist yet.
         #[arg(long)]
         out: PathBuf,
@@ -280,6 +288,15 @@ pub enum LocalCommand {
         #[arg(long, default_value_t = 1)]
         threads: usize,
     },
+}
+
+/// Tasks with a tiny base model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PretrainTask {
+    /// The help desk.
+    HelpDesk,
+    /// Twenty Questions over its small table.
+    TwentyQuestions,
 }
 
 /// What a local server serves, and where.

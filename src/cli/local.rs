@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::{
     Failure,
-    args::{LocalArgs, LocalCommand},
+    args::{LocalArgs, LocalCommand, PretrainTask},
     report,
     serve::until_told,
 };
@@ -46,8 +46,12 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
             ));
             trainer::serve(listener, options, told()).await?;
         }
-        LocalCommand::Pretrain { out, seed, steps, batch, threads } => {
-            let options = pretrain::Options { seed, steps, batch, threads };
+        LocalCommand::Pretrain { task, out, seed, steps, batch, threads } => {
+            let task = match task {
+                PretrainTask::HelpDesk => pretrain::Task::HelpDesk,
+                PretrainTask::TwentyQuestions => pretrain::Task::TwentyQuestions,
+            };
+            let options = pretrain::Options { task, seed, steps, batch, threads };
             let loss = tokio::task::spawn_blocking(move || train(&out, options)).await??;
             report::line(&format!("final loss {loss:.3} nats per token"));
         }

@@ -15,6 +15,7 @@ use crate::domain::{message::Message, spec::EnvironmentSpec};
 pub(crate) use help_desk::Desk;
 pub use help_desk::{Field, HelpDesk, Kind};
 pub use twenty_questions::TwentyQuestions;
+pub(crate) use twenty_questions::small::{Game as SmallGame, table as small_table};
 
 /// Which tasks may be drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +100,8 @@ pub trait Session: Send {
 pub fn build(spec: &EnvironmentSpec) -> Arc<dyn Environment> {
     match spec {
         EnvironmentSpec::HelpDesk {} => Arc::new(HelpDesk),
-        EnvironmentSpec::TwentyQuestions { max_questions } => {
-            Arc::new(TwentyQuestions::new(*max_questions))
+        EnvironmentSpec::TwentyQuestions { max_questions, table } => {
+            Arc::new(TwentyQuestions::new(*max_questions, *table))
         }
     }
 }

@@ -144,7 +144,7 @@ fn the_same_seed_makes_the_same_bytes() {
     let place = tempfile::tempdir().unwrap();
     let make = |name: &str, threads| {
         let out = place.path().join(name);
-        let options = Options { seed: 3, steps: 4, batch: 24, threads };
+        let options = Options { seed: 3, steps: 4, batch: 24, threads, ..Options::default() };
         pretrain(&out, options, |_, _| {}).unwrap();
         let read = |file: &str| std::fs::read(out.join(file)).unwrap();
         (read("model.safetensors"), read("config.json"), read("tokenizer.json"))

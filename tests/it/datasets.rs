@@ -117,3 +117,109 @@ async fn a_job_learns_from_imported_episodes_alone() {
     assert_eq!(status, 415, "{problem}");
     service.stop().await;
 }
+
+/// `nlac serve` with nothing but its Postgres.
+fn serve(place: &Place, port: u16) -> std::process::Child {
+    Command::new(env!("CARGO_BIN_EXE_nlac"))
+        .args(["serve", "--no-local", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
+        .arg(place.path().join("data"))
+        .env_remove("DATABASE_URL")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The dataset as it is listed, once the service answers; null while there is none.
+async fn listed(port: u16) -> Value {
+    let http = crate::support::http();
+    for _ in 0..600 {
+        let answer = http.get(format!("http://127.0.0.1:{port}/v1/datasets")).send().await;
+        if let Ok(answer) = answer {
+            return answer.json::<Value>().await.unwrap()["data"][0].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("no service after a minute");
+}
+
+/// The most memory that a process has held, MiB.
+fn peak(child: &std::process::Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
+    const EPISODES: usize = 25_000;
+    let place = Place::new();
+    let file = place.path().join("log.jsonl");
+    let lines: Vec<String> = (0..EPISODES)
+        .map(|episode| {
+            let mut messages = vec![json!({ "role": "user", "content": format!("request {episode}") })];
+            for step in 0..4 {
+                messages.push(json!({ "role": "assistant", "content": format!("what is your item {step} ?") }));
+                messages.push(json!({ "role": "user", "content": "here it is ".repeat(20) }));
+            }
+            json!({ "messages": messages, "return": episode % 2 }).to_string()
+        })
+        .collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    drop(lines);
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let import = || {
+        Command::new(env!("CARGO_BIN_EXE_nlac"))
+            .arg("import")
+            .arg(&file)
+            .args(["--dataset", "log", "--server", &format!("http://127.0.0.1:{port}")])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut server = serve(&place, port);
+    assert_eq!(listed(port).await, Value::Null);
+    let mut first = import();
+    let before = loop {
+        let stored = listed(port).await["episodes"].as_u64().unwrap_or(0) as usize;
+        if stored > 0 {
+            break stored;
+        }
+        assert!(first.try_wait().unwrap().is_none(), "the import ended before anything was seen");
+    };
+    server.kill().unwrap();
+    server.wait().unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(before < EPISODES, "it was killed in the middle");
+
+    let mut server = serve(&place, port);
+    let kept = listed(port).await["episodes"].as_u64().unwrap() as usize;
+    assert!(kept >= before, "what was answered for is kept: {kept} of {before}");
+    let again = import();
+    let mut watched = 0;
+    let output = {
+        let mut again = again;
+        while again.try_wait().unwrap().is_none() {
+            watched = watched.max(peak(&again));
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        again.wait_with_output().unwrap()
+    };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let rest = EPISODES - kept;
+    assert!(said.contains(&format!("{rest} episodes stored, {kept} were there")), "{said}");
+    let dataset = listed(port).await;
+    assert_eq!(dataset["episodes"], EPISODES);
+    assert_eq!(dataset["transitions"], 4 * EPISODES);
+    // Five pieces of 4 MiB went through; the service holds a few of them at a time.
+    assert!(peak(&server) < 256 && watched < 128, "{} MiB, {watched} MiB", peak(&server));
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(server.id().cast_signed()),
+        nix::sys::signal::Signal::SIGTERM,
+    )
+    .unwrap();
+    assert!(server.wait().unwrap().success());
+}

@@ -10,6 +10,7 @@ mod crash;
 mod datasets;
 mod doctor;
 mod experiment;
+mod guards;
 mod invariants;
 mod layering;
 mod peers;

@@ -5,12 +5,12 @@
 //! critique says, the Bellman backup to join two texts: reading skills, no strategy.
 
 use nlac_local::train::Example;
-use rand::{Rng, seq::IndexedRandom};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
 
-use super::vocabulary::EOS;
+use super::{vocabulary::EOS, world::World};
 use crate::{
     domain::message::Message,
-    env::{Desk, Field, Kind},
     prompt::{Encoder, PromptError, PromptSet, Template},
 };
 
@@ -34,25 +34,27 @@ enum Part {
 
 /// Generator of training text.
 pub struct Curriculum<'a> {
+    world: &'a dyn World,
     prompts: &'a PromptSet,
     encoder: &'a Encoder,
 }
 
 impl<'a> Curriculum<'a> {
-    /// Over a prompt set and a tokenizer.
-    ///
-    /// # Errors
-    /// None yet; a vocabulary that lacks a prompt's word shows in [`Self::batch`].
-    pub const fn new(prompts: &'a PromptSet, encoder: &'a Encoder) -> Result<Self, PromptError> {
-        Ok(Self { prompts, encoder })
+    /// Over a world's sentences, its prompt set and its tokenizer.
+    pub const fn new(world: &'a dyn World, prompts: &'a PromptSet, encoder: &'a Encoder) -> Self {
+        Self { world, prompts, encoder }
     }
 
     /// Draws a batch.
-    pub fn batch(&self, size: usize, rng: &mut impl Rng) -> Result<Vec<Example>, PromptError> {
+    ///
+    /// # Errors
+    /// A vocabulary that lacks a word of a prompt.
+    pub fn batch(&self, size: usize, rng: &mut ChaCha8Rng) -> Result<Vec<Example>, PromptError> {
         (0..size).map(|_| self.example(rng)).collect()
     }
 
-    fn example(&self, rng: &mut impl Rng) -> Result<Example, PromptError> {
+    fn example(&self, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
+        let world = self.world;
         let mut draw: f64 = rng.random();
         let part = MIXTURE
             .iter()
@@ -61,34 +63,34 @@ impl<'a> Curriculum<'a> {
                 draw < 0.0
             })
             .map_or(Part::Refiner, |(part, _)| *part);
-        let state = conversation(rng);
-        let action = if rng.random_bool(0.5) { any_action(rng) } else { weak_action(rng) };
+        let state = world.conversation(rng);
+        let action =
+            if rng.random_bool(0.5) { world.any_action(rng) } else { world.weak_action(rng) };
         let nothing = serde_json::json!({});
         match part {
             Part::Policy => {
-                self.supervise(self.prompts.policy(), &state, "", &nothing, &weak_action(rng))
+                let weak = world.weak_action(rng);
+                self.supervise(self.prompts.policy(), &state, "", &nothing, &weak)
             }
             Part::Successor => {
-                let future = future(rng);
+                let future = self.future(rng).text();
                 self.supervise(self.prompts.successor(), &state, &action, &nothing, &future)
             }
             Part::Bellman => self.bellman(&state, &action, rng),
             Part::Evaluator => {
                 let count = rng.random_range(1..=3);
-                let futures: Vec<_> = (0..count).map(|_| future(rng)).collect();
-                let verdict = verdict(&futures);
-                let variables = serde_json::json!({ "futures": futures });
+                let futures: Vec<_> = (0..count).map(|_| self.future(rng)).collect();
+                // The first that is lost decides.
+                let verdict = self.critique(futures.iter().find_map(|future| future.lost));
+                let texts: Vec<_> = futures.iter().map(Future::text).collect();
+                let variables = serde_json::json!({ "futures": texts });
                 self.supervise(self.prompts.evaluator(), &state, &action, &variables, &verdict)
             }
             Part::Refiner => {
                 let approved = rng.random_bool(0.2);
-                let why = if approved { None } else { Some(any_lack(rng)) };
-                let obeyed = match why {
-                    None => action.clone(),
-                    Some(None) => "do it now .".to_owned(),
-                    Some(Some(field)) => ask(field),
-                };
-                let variables = serde_json::json!({ "critique": critique(why) });
+                let why = if approved { None } else { Some(self.any_reason(rng)) };
+                let obeyed = why.map_or_else(|| action.clone(), |reason| world.advised(reason));
+                let variables = serde_json::json!({ "critique": self.critique(why) });
                 self.supervise(self.prompts.refiner(), &state, &action, &variables, &obeyed)
             }
         }
@@ -98,19 +100,18 @@ impl<'a> Curriculum<'a> {
         &self,
         state: &[Message],
         action: &str,
-        rng: &mut impl Rng,
+        rng: &mut ChaCha8Rng,
     ) -> Result<Example, PromptError> {
         let draw: f64 = rng.random();
-        let lack = word(any_lack(rng));
+        let reason = self.world.reason(self.any_reason(rng));
         let ending = if draw < 0.2 {
             Some(("done solved".to_owned(), "done solved".to_owned(), "solved".to_owned(), 1))
-        } else if draw < 0.4 {
-            let said = format!("refused {lack} is missing");
-            Some((said.clone(), said, format!("lost {lack} is missing"), 0))
+        } else if draw < 0.4 && self.world.refuses() {
+            let said = format!("refused {reason}");
+            Some((said.clone(), said, format!("lost {reason}"), 0))
         } else if draw < 0.55 {
-            let said = reply(rng);
-            let end = format!("lost {lack} is missing");
-            Some((format!("{said} closed {lack} is missing"), said, end, 0))
+            let said = self.world.reply(rng);
+            Some((format!("{said} closed {reason}"), said, format!("lost {reason}"), 0))
         } else {
             None
         };
@@ -121,18 +122,49 @@ impl<'a> Curriculum<'a> {
             let template = self.prompts.bellman_terminal();
             return self.supervise(template, state, action, &variables, &target);
         }
-        let filled: Vec<_> =
-            Field::ALL.iter().filter(|_| rng.random_bool(0.4)).map(|f| f.word()).collect();
-        let form = if filled.is_empty() { "empty".to_owned() } else { filled.join(" ") };
-        let said = reply(rng);
-        let observation = format!("{said} form {form} left {}", rng.random_range(1..=4));
-        let later = future(rng);
-        let (next, end) = parts(&later);
+        let (said, observation) = self.world.turn(rng);
+        let later = self.future(rng);
         let variables = serde_json::json!({
-            "observation": observation, "reward": "0", "prediction": later,
+            "observation": observation, "reward": "0", "prediction": later.text(),
         });
-        let target = format!("next {said} then {next} end {end}");
+        let target = format!("next {said} then {} end {}", later.next, later.end);
         self.supervise(self.prompts.bellman(), state, action, &variables, &target)
+    }
+
+    fn any_reason(&self, rng: &mut ChaCha8Rng) -> usize {
+        rng.random_range(0..self.world.reasons())
+    }
+
+    /// A random future, in form.
+    fn future(&self, rng: &mut ChaCha8Rng) -> Future {
+        let lost = if rng.random_bool(0.25) { None } else { Some(self.any_reason(rng)) };
+        let reason = lost.map(|reason| self.world.reason(reason));
+        let last = |rng: &mut ChaCha8Rng| match &reason {
+            None => "done solved".to_owned(),
+            Some(reason) if self.world.refuses() && rng.random_bool(0.6) => {
+                format!("refused {reason}")
+            }
+            Some(_) => self.world.reply(rng),
+        };
+        let (next, then) = if rng.random_bool(0.3) {
+            (last(rng), "nothing".to_owned())
+        } else {
+            let next = self.world.reply(rng);
+            (next, if rng.random_bool(0.6) { self.world.reply(rng) } else { last(rng) })
+        };
+        let end = reason.map_or_else(|| "solved".into(), |reason| format!("lost {reason}"));
+        Future { next, then, end, lost }
+    }
+
+    /// A critique's text: no reason approves, otherwise the reason and so what to do.
+    fn critique(&self, why: Option<usize>) -> String {
+        why.map_or_else(
+            || "yes because it ends solved".into(),
+            |reason| {
+                let world = self.world;
+                format!("no because {} so {}", world.reason(reason), world.advice(reason))
+            },
+        )
     }
 
     fn supervise(
@@ -156,111 +188,16 @@ impl<'a> Curriculum<'a> {
     }
 }
 
-/// A conversation that is still open, with a customer of a random kind and random questions.
-fn conversation(rng: &mut impl Rng) -> Vec<Message> {
-    let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
-    let mut desk = Desk::new(kind);
-    let mut messages = vec![Message::user(desk.request())];
-    for _ in 0..rng.random_range(0..5) {
-        let action =
-            if rng.random_bool(0.15) { "please wait .".into() } else { ask(any_field(rng)) };
-        if let Ok(step) = desk.turn(&action) {
-            messages.push(Message::assistant(action));
-            messages.push(Message::user(step.observation));
-        }
-    }
-    messages
+/// A forecast.
+struct Future {
+    next: String,
+    then: String,
+    end: String,
+    lost: Option<usize>,
 }
 
-fn any_field(rng: &mut impl Rng) -> Field {
-    Field::ALL[rng.random_range(0..Field::ALL.len())]
-}
-
-/// What a form may lack: a field, or nothing.
-fn any_lack(rng: &mut impl Rng) -> Option<Field> {
-    let draw = rng.random_range(0..=Field::ALL.len());
-    Field::ALL.get(draw).copied()
-}
-
-fn word(lack: Option<Field>) -> &'static str {
-    lack.map_or("nothing", Field::word)
-}
-
-fn ask(field: Field) -> String {
-    format!("what is your {} ?", field.word())
-}
-
-fn any_action(rng: &mut impl Rng) -> String {
-    match rng.random_range(0..Field::ALL.len() + 2) {
-        0 => "do it now .".into(),
-        1 => "please wait .".into(),
-        _ => ask(any_field(rng)),
-    }
-}
-
-/// The policy that the base starts with.
-fn weak_action(rng: &mut impl Rng) -> String {
-    match rng.random_range(0..100) {
-        0..30 => "do it now .".into(),
-        30..45 => "please wait .".into(),
-        _ => ask(any_field(rng)),
-    }
-}
-
-fn reply(rng: &mut impl Rng) -> String {
-    if rng.random_bool(0.04) {
-        return "what".into();
-    }
-    (*["here it is", "i told you", "ok"].choose(rng).unwrap_or(&"ok")).to_owned()
-}
-
-/// A random future, in form.
-fn future(rng: &mut impl Rng) -> String {
-    let end = if rng.random_bool(0.25) {
-        "solved".to_owned()
-    } else {
-        format!("lost {} is missing", word(any_lack(rng)))
-    };
-    let last = |rng: &mut _| {
-        if end == "solved" {
-            "done solved".to_owned()
-        } else if Rng::random_bool(rng, 0.6) {
-            end.replacen("lost", "refused", 1)
-        } else {
-            reply(rng)
-        }
-    };
-    if rng.random_bool(0.3) {
-        return format!("next {} then nothing end {end}", last(rng));
-    }
-    let first = reply(rng);
-    let then = if rng.random_bool(0.6) { reply(rng) } else { last(rng) };
-    format!("next {first} then {then} end {end}")
-}
-
-/// `next` and `end` of a future in form.
-fn parts(future: &str) -> (&str, &str) {
-    let body = future.strip_prefix("next ").unwrap_or(future);
-    let (next, rest) = body.split_once(" then ").unwrap_or((body, ""));
-    (next, rest.rsplit_once("end ").map_or("", |(_, end)| end))
-}
-
-/// What the evaluator says of forecasts: the first that is lost decides, and says what lacked.
-fn verdict(futures: &[String]) -> String {
-    let lost = futures.iter().find_map(|f| parts(f).1.strip_prefix("lost "));
-    match lost.and_then(|lost| lost.split(' ').next()) {
-        None => critique(None),
-        Some(lack) => critique(Some(Field::ALL.iter().copied().find(|f| f.word() == lack))),
-    }
-}
-
-/// A critique's text: none approves, otherwise what lacks and so what to do.
-fn critique(why: Option<Option<Field>>) -> String {
-    match why {
-        None => "yes because it ends solved".into(),
-        Some(None) => "no because nothing is missing so do it now".into(),
-        Some(Some(field)) => {
-            format!("no because {0} is missing so ask the {0}", field.word())
-        }
+impl Future {
+    fn text(&self) -> String {
+        format!("next {} then {} end {}", self.next, self.then, self.end)
     }
 }

@@ -1,8 +1,11 @@
-//! Makes the base model that ships: a tiny transformer that can read and write the help desk's
-//! sentences and play each part's form, and knows nothing of what the loop is to learn.
+//! Makes the tiny base models: transformers that can read and write the sentences of one environment
+//! and play each part's form, and know nothing of what the loop is to learn.
 
 mod curriculum;
+mod desk;
+mod questions;
 mod vocabulary;
+mod world;
 
 use std::path::Path;
 
@@ -16,9 +19,29 @@ use crate::{
     prompt::{Encoder, PromptError, PromptSet},
 };
 
+/// What the base is to be the base for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// The help desk; this base ships.
+    HelpDesk,
+    /// Twenty Questions over its small table.
+    TwentyQuestions,
+}
+
+impl Task {
+    fn world(self) -> &'static dyn world::World {
+        match self {
+            Self::HelpDesk => &desk::HelpDesk,
+            Self::TwentyQuestions => &questions::TwentyQuestions,
+        }
+    }
+}
+
 /// How the base is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
+    /// Whose sentences it is taught.
+    pub task: Task,
     /// Same seed, same bytes.
     pub seed: u64,
     /// Optimizer steps.
@@ -31,7 +54,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, steps: 300, batch: 96, threads: 1 }
+        Self { task: Task::HelpDesk, seed: 0, steps: 300, batch: 96, threads: 1 }
     }
 }
 
@@ -50,10 +73,9 @@ pub enum PretrainError {
 }
 
 /// The shape of the base: small enough to train on one core in a minute, wide enough for seven parts.
-#[must_use]
-pub fn config() -> Config {
+fn config(vocabulary: usize) -> Config {
     Config {
-        vocab_size: vocabulary::SIZE,
+        vocab_size: vocabulary,
         hidden_size: 128,
         intermediate_size: 256,
         num_hidden_layers: 3,
@@ -83,10 +105,13 @@ pub fn pretrain(
         return Err(PretrainError::Exists(out.display().to_string()));
     }
     let scratch = tempdir_beside(out)?;
-    vocabulary::write(&scratch)?;
+    let world = options.task.world();
+    let tokens = vocabulary::tokens(world);
+    let config = config(tokens.len());
+    vocabulary::write(&scratch, &tokens)?;
     let encoder = Encoder::load(&scratch)?;
-    let prompts = PromptSet::load("desk")?;
-    let curriculum = curriculum::Curriculum::new(&prompts, &encoder)?;
+    let prompts = PromptSet::load(world.prompts())?;
+    let curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);
     let seed = SeedPath::root(options.seed).label("pretrain");
     let schedule = Schedule {
         steps: options.steps,
@@ -103,7 +128,7 @@ pub fn pretrain(
             Vec::new()
         })
     };
-    let weights = train_from_scratch(&config(), options.seed, schedule, batch, |step, loss| {
+    let weights = train_from_scratch(&config, options.seed, schedule, batch, |step, loss| {
         last = loss;
         progress(step, loss);
     });
@@ -111,7 +136,7 @@ pub fn pretrain(
         return Err(error.into());
     }
     weights.save(&scratch)?;
-    config().save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
+    config.save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
     std::fs::write(scratch.join("README.md"), model_card(options, last))?;
     std::fs::rename(&scratch, out)?;
     Ok(last)
@@ -130,20 +155,38 @@ fn tempdir_beside(out: &Path) -> std::io::Result<std::path::PathBuf> {
 }
 
 fn model_card(options: Options, loss: f32) -> String {
+    let Options { task, seed, steps, batch, .. } = options;
+    let (title, flag, owner, policy, unknown, purpose) = match task {
+        Task::HelpDesk => (
+            "help-desk-base",
+            "",
+            "the help desk's",
+            "30 % do, 15 % wait, 55 % a random\n  question",
+            "which action brings which reply, or what a request needs: no text it was trained on holds that",
+            "the demo can start from a model that knows nothing of its task",
+        ),
+        Task::TwentyQuestions => (
+            "twenty-questions-base",
+            " --task twenty-questions",
+            "the game's",
+            "one guess among four random\n  questions",
+            "the answer to any question, or what any object is like beyond the open games it has read",
+            "Twenty Questions can start from a model that cannot play it",
+        ),
+    };
     format!(
-        "# help-desk-base\n\n\
+        "# {title}\n\n\
          A Qwen3-architecture transformer of 0.45 million parameters with a vocabulary of words, made by\n\
-         `nlac local pretrain --seed {} --steps {} --batch {}` (final loss {loss:.3} nats per token).\n\
-         Apache-2.0. It exists so that the demo can start from a model that knows nothing of its task.\n\n\
+         `nlac local pretrain{flag} --seed {seed} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         Apache-2.0. It exists so that {purpose}.\n\n\
          What it knows\n\
-         - the form of the help desk's sentences, and a weak policy: 30 % do, 15 % wait, 55 % a random\n  question\n\
+         - the form of {owner} sentences, and a weak policy: {policy}\n\
          - joining what happened with a prediction (the Bellman backup)\n\
          - reading a forecast into a critique (the evaluator): it looks at the forecast's end and nothing\n  else\n\
          - doing what a critique says (the refiner)\n\n\
          What it does not know\n\
-         - which action brings which reply, or what a request needs: no text it was trained on holds that\n\
+         - {unknown}\n\
          - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\
          - which action is better\n",
-        options.seed, options.steps, options.batch,
     )
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::env::{Field, Kind};
+use super::world::World;
 
 /// Padding.
 pub const PAD: u32 = 0;
@@ -12,8 +12,8 @@ pub const PAD: u32 = 0;
 pub const BOS: u32 = 1;
 /// Ends every turn of the assistant.
 pub const EOS: u32 = 2;
-/// Rows of the embedding: the words, filled up to a multiple of 32.
-pub const SIZE: usize = 96;
+/// Rows of the embedding are a multiple of this.
+const ROWS: usize = 32;
 
 const SPECIAL: [&str; 6] = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>"];
 
@@ -28,21 +28,17 @@ const CHAT_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
     {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
     {% if add_generation_prompt %} <assistant>{% endif %}";
 
-/// Every token, by id.
-fn tokens() -> Vec<String> {
-    let words = SPECIAL
-        .into_iter()
-        .chain(WORDS.split_whitespace())
-        .chain(Kind::ALL.iter().map(|k| k.word()))
-        .chain(Field::ALL.iter().map(|f| f.word()));
+/// Every token, by id: the shared words, those of a world, and fill.
+pub fn tokens(world: &dyn World) -> Vec<String> {
+    let words = SPECIAL.into_iter().chain(WORDS.split_whitespace()).chain(world.words());
     let mut tokens: Vec<String> = words.map(ToOwned::to_owned).collect();
-    tokens.extend((tokens.len()..SIZE).map(|i| format!("<unused{i}>")));
+    let size = tokens.len().next_multiple_of(ROWS);
+    tokens.extend((tokens.len()..size).map(|i| format!("<unused{i}>")));
     tokens
 }
 
 /// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
-pub fn write(directory: &Path) -> std::io::Result<()> {
-    let tokens = tokens();
+pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
     let vocabulary: serde_json::Map<_, _> =
         tokens.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
     let added: Vec<_> = SPECIAL
@@ -81,14 +77,16 @@ pub fn write(directory: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SIZE, tokens};
+    use super::{super::Task, tokens};
 
     #[test]
     fn no_word_twice_and_room_for_all() {
-        let mut tokens = tokens();
-        assert_eq!(tokens.len(), SIZE);
-        tokens.sort();
-        tokens.dedup();
-        assert_eq!(tokens.len(), SIZE);
+        for task in [Task::HelpDesk, Task::TwentyQuestions] {
+            let mut tokens = tokens(task.world());
+            assert_eq!(tokens.len(), 96);
+            tokens.sort();
+            tokens.dedup();
+            assert_eq!(tokens.len(), 96);
+        }
     }
 }

@@ -100,7 +100,23 @@ pub enum EnvironmentSpec {
         #[garde(range(min = 1, max = 100))]
         #[schema(minimum = 1, maximum = 100, default = 20)]
         max_questions: u32,
+        /// Which objects there are, and in which language they are asked for.
+        #[serde(default)]
+        #[garde(skip)]
+        #[schema(inline)]
+        table: ObjectTable,
     },
+}
+
+/// The objects of Twenty Questions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectTable {
+    /// Eighty objects, questions in plain English; every fifth object is held out.
+    #[default]
+    Full,
+    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold.
+    Small,
 }
 
 /// Which model, where it is served and where it is trained.

@@ -2,6 +2,7 @@
 //! objects and attributes and a few rules for reading questions; what it cannot read it says so.
 
 mod oracle;
+pub(super) mod small;
 
 use async_trait::async_trait;
 use rand::Rng;
@@ -9,19 +10,21 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::oracle::{Answer, Oracle};
 use super::{EnvError, Environment, Outcome, Session, Split, Step, split_seed};
-use crate::domain::message::Message;
+use crate::domain::{message::Message, spec::ObjectTable};
 
-/// The game. One object in five is held out from training.
+/// The game. One object in five of the full table is held out from training; the small table's held-out
+/// games are new draws of the same objects.
 pub struct TwentyQuestions {
     oracle: Oracle,
     max_questions: u32,
+    table: ObjectTable,
 }
 
 impl TwentyQuestions {
-    /// A game that is lost after `max_questions` questions.
+    /// A game over a table that is lost after `max_questions` questions.
     #[must_use]
-    pub fn new(max_questions: u32) -> Self {
-        Self { oracle: Oracle::load(), max_questions }
+    pub fn new(max_questions: u32, table: ObjectTable) -> Self {
+        Self { oracle: Oracle::load(), max_questions, table }
     }
 }
 
@@ -42,12 +45,19 @@ impl Environment for TwentyQuestions {
     }
 
     fn parse_action(&self, reply: &str) -> Option<String> {
-        oracle::normalise(reply)
+        match self.table {
+            ObjectTable::Full => oracle::normalise(reply),
+            ObjectTable::Small => small::parse(reply),
+        }
     }
 
     async fn reset(&self, split: Split, seed: i64) -> Result<Box<dyn Session>, EnvError> {
-        let names = objects(&self.oracle, split);
         let mut rng = ChaCha8Rng::seed_from_u64(split_seed(split, seed));
+        if self.table == ObjectTable::Small {
+            let object = rng.random_range(0..small::table::OBJECTS.len());
+            return Ok(Box::new(small::Game::new(object, self.max_questions)));
+        }
+        let names = objects(&self.oracle, split);
         let object = names[rng.random_range(0..names.len())].clone();
         Ok(Box::new(Game {
             oracle: self.oracle.clone(),
@@ -110,7 +120,7 @@ impl Session for Game {
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, Oracle, Outcome, Split, TwentyQuestions, objects};
+    use super::{Environment, ObjectTable, Oracle, Outcome, Split, TwentyQuestions, objects};
 
     #[test]
     fn held_out_objects_are_not_trained_on() {
@@ -124,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_right_guess_wins_and_the_last_question_loses() {
-        let game = TwentyQuestions::new(3);
+        let game = TwentyQuestions::new(3, ObjectTable::Full);
         let reset =
             || async { game.reset(Split::Train, 1).await.unwrap_or_else(|e| panic!("{e}")) };
         let mut session = reset().await;

@@ -60,9 +60,12 @@ impl Oracle {
         let padded = format!(" {question} ");
         let asked = self.0.phrases.iter().find(|(_, p)| padded.contains(&format!(" {p} ")));
         let Some((attribute, _)) = asked else { return Answer::Unclear };
-        let has =
-            self.0.objects.iter().any(|(name, all)| name == object && all.contains(attribute));
-        if has { Answer::Yes } else { Answer::No }
+        if self.has(object, attribute) { Answer::Yes } else { Answer::No }
+    }
+
+    /// Whether an attribute is true of an object.
+    pub(super) fn has(&self, object: &str, attribute: &str) -> bool {
+        self.0.objects.iter().any(|(name, all)| name == object && all.contains(attribute))
     }
 }
 

@@ -227,6 +227,33 @@ pub async fn events(
     .await?)
 }
 
+/// The newest of a job's events that say more than that work goes on, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn remarkable_events(
+    conn: &mut PgConnection,
+    job: JobId,
+    limit: i64,
+) -> Result<Vec<EventView>, StoreError> {
+    let usual = [
+        EventKind::PhaseStarted,
+        EventKind::IterationFinished,
+        EventKind::Published,
+        EventKind::Evaluated,
+    ];
+    Ok(sqlx::query_as(
+        "-- read::jobs::remarkable_events
+         select id, at, kind, message, data from events
+         where job_id = $1 and kind <> all($2) order by id desc limit $3",
+    )
+    .bind(job)
+    .bind(usual.map(EventKind::as_str))
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// A checkpoint as it is shown.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct CheckpointView {

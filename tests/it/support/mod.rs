@@ -1,5 +1,6 @@
 //! What tests start from.
 
+pub mod scripted;
 pub mod stub;
 
 use std::{
@@ -35,15 +36,21 @@ pub struct Service {
     pub app: App,
     pub url: String,
     pub http: reqwest::Client,
-    _place: Place,
+    _place: Option<Place>,
 }
 
 impl Service {
     pub async fn start() -> Self {
         let place = Place::new();
-        let app = App::start(&settings(place.path())).await.unwrap();
+        let service = Self::start_with(&settings(place.path())).await;
+        Self { _place: Some(place), ..service }
+    }
+
+    /// With settings of the test's own.
+    pub async fn start_with(settings: &ServiceSettings) -> Self {
+        let app = App::start(settings).await.unwrap();
         let url = format!("http://{}", app.address);
-        Self { app, url, http: http(), _place: place }
+        Self { app, url, http: http(), _place: None }
     }
 
     pub async fn stop(self) {

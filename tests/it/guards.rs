@@ -1,0 +1,154 @@
+//! Runs that are made to go wrong by what the engine says: the guard sees it, acts as the spec says, and
+//! the page tells why. (Forgetting is forced by a learning rate in `pipeline.rs`.)
+
+use nlac::env::Kind;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Place, Service, scripted,
+    scripted::{NAME, Say},
+    settings, small_job,
+};
+
+/// What a well-behaved engine says, by what it is asked for.
+fn honest(prompt: &str) -> String {
+    let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
+    let digest: u32 = prompt.bytes().fold(7, |h, b| h.wrapping_mul(31).wrapping_add(u32::from(b)));
+    let any = |words: &[&'static str]| words[digest as usize % words.len()];
+    let field = any(&["order", "card", "size", "item", "date", "name", "email", "reason"]);
+    if asked.contains("combine") {
+        let said = asked.split("happened ").nth(1).unwrap_or_default();
+        let next = said.split([' ']).next().unwrap_or_default();
+        format!("next {next} then ok end lost {field} is missing")
+    } else if asked.contains("is it optimal") {
+        format!("no because {field} is missing so ask the {field}")
+    } else if asked.contains("predict the future") {
+        let then = any(&["ok", "here it is", "i told you", "refused", "what"]);
+        format!("next {field} then {then} end lost {field} is missing")
+    } else {
+        format!("what is your {field} ?")
+    }
+}
+
+/// A service whose jobs are answered by `say`.
+async fn service(place: &Place, say: Box<Say>) -> Service {
+    let model = place.path().join(NAME);
+    scripted::model(&model);
+    let mut settings = settings(&place.path().join("data"));
+    settings.base_model = Some(model.clone());
+    let service = Service::start_with(&settings).await;
+    let url = scripted::engine(&model, say).await;
+    let body = json!({ "kind": "vllm", "urls": [url], "base_model": NAME, "model_dir": model });
+    let request = service.http.put(format!("{}/v1/engines/scripted", service.url)).json(&body);
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+    service
+}
+
+fn job(guard: &str, action: &str) -> Value {
+    let mut spec = small_job();
+    spec["model"]["base"] = NAME.into();
+    spec["model"]["engine"] = "scripted".into();
+    spec["budget"]["iterations"] = 3.into();
+    spec["health"] = json!({ "states": 0 });
+    spec["guards"] = json!({ guard: { "patience": 1, "action": action } });
+    spec
+}
+
+/// Runs a job until it is `status`; returns it, and its page.
+async fn until(service: &Service, spec: &Value, status: &str) -> (Value, String) {
+    let (code, job) = service.post("/v1/jobs", spec).await;
+    assert_eq!(code, 201, "{job}");
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    let mut job = job;
+    for _ in 0..900 {
+        job = service.get(&path).await.1;
+        if job["status"] == status {
+            let page = format!("{}/jobs/{}", service.url, job["id"].as_str().unwrap());
+            let page = service.http.get(page).send().await.unwrap().text().await.unwrap();
+            return (job, page);
+        }
+        assert_ne!(job["status"], "failed", "{job}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("not {status}: {job}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_critic_that_collapses_pauses_the_run() {
+    let place = Place::new();
+    // From version 1 on every prediction is the same sentence.
+    let say = |model: &str, prompt: &str| {
+        let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
+        if asked.contains("predict the future") && model.contains("-online-v1-") {
+            return "next ok then ok end lost card is missing".to_owned();
+        }
+        honest(prompt)
+    };
+    let service = service(&place, Box::new(say)).await;
+    let (job, page) = until(&service, &job("collapse", "pause"), "paused").await;
+    assert_eq!(job["iteration"], 2, "the first iteration is the reference");
+    assert!(page.contains("guard_tripped") && page.contains("guard collapse: "), "{page}");
+    assert!(page.contains("in iteration 2: pause"), "{page}");
+    assert!(page.contains("a guard paused the job"), "{page}");
+    service.stop().await;
+}
+
+/// What the desk needs next, as somebody says who knows it.
+fn expert(prompt: &str) -> String {
+    let kind = prompt.split("i want a ").nth(1).and_then(|rest| rest.split(' ').next());
+    let kind = Kind::ALL.iter().find(|k| Some(k.word()) == kind).unwrap();
+    let form = prompt.rsplit(" form ").next().unwrap();
+    let missing = kind.needs().into_iter().find(|field| !form.contains(field.word()));
+    missing.map_or_else(|| "do it now .".into(), |f| format!("what is your {} ?", f.word()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_evaluator_that_flatters_sends_the_run_back() {
+    let place = Place::new();
+    // The first version solves everything, what is learnt from it nothing; both are approved of.
+    let say = |model: &str, prompt: &str| {
+        let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
+        if asked.contains("is it optimal") {
+            return "yes because it ends solved".to_owned();
+        }
+        let acts = asked.contains("left") && !asked.contains("combine");
+        let foresees = asked.contains("predict the future");
+        if acts && !foresees && model.contains("-v0-") { expert(prompt) } else { honest(prompt) }
+    };
+    let service = service(&place, Box::new(say)).await;
+    let (_, page) = until(&service, &job("sycophancy", "roll_back"), "succeeded").await;
+    assert!(page.contains("guard sycophancy: 1.00 is above 0.50 in iteration 2"), "{page}");
+    assert!(page.contains("goes on from version 0, which solved 100.0 %"), "{page}");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_that_give_the_outcome_away_stop_the_run() {
+    let place = Place::new();
+    let say = |_: &str, prompt: &str| {
+        let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
+        let says = |phrase: &str| asked.contains(phrase);
+        if says("Rewrite it, with the same conclusion") || says("Write one description") {
+            "<think>In hindsight the order was wrong.</think> It ends in failure.".into()
+        } else if says("Write a short description") || says("Predict, concisely") {
+            "<think>If nothing is asked, it is refused.</think> It ends in failure.".into()
+        } else if says("Is your last message the best one") {
+            "Optimal: No\nFuture 1 ends in failure. Ask for the order instead.".into()
+        } else {
+            honest(prompt)
+        }
+    };
+    let service = service(&place, Box::new(say)).await;
+    let mut spec = job("leakage", "stop");
+    spec["model"]["prompts"] = "standard".into();
+    spec["algorithm"]["correct_reasoning"] = true.into();
+    spec["algorithm"]["replay"]["batch"] = 8.into();
+    for role in ["next_prediction", "bellman", "successor", "evaluator", "corrector"] {
+        spec["algorithm"]["sampling"][role] = json!({ "temperature": 0.0, "max_tokens": 200 });
+    }
+    let (job, page) = until(&service, &spec, "succeeded").await;
+    assert_eq!(job["iteration"], 1, "stopped after the first of three: {job}");
+    assert!(page.contains("guard leakage: 1.00 is above 0.20 in iteration 1: stop"), "{page}");
+    service.stop().await;
+}

@@ -1,0 +1,139 @@
+//! An engine on the wire whose words are written by the test, and a model of single characters, so that
+//! it can say anything. The trainer beside it is the real one.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::StatusCode,
+    routing::{get, post},
+};
+use nlac::{domain::message::Message, prompt::Encoder};
+use nlac_local::model::{Config, Weights};
+use serde_json::{Value, json};
+
+/// The model's name.
+pub const NAME: &str = "characters";
+
+/// What an engine is asked: the model or adapter, and the prompt's text.
+pub type Say = dyn Fn(&str, &str) -> String + Send + Sync;
+
+struct Script {
+    encoder: Encoder,
+    say: Box<Say>,
+    /// Adapters by name, with the directories that they came from.
+    loaded: Mutex<BTreeMap<String, String>>,
+}
+
+/// Serves `say` on a loopback port; returns the URL. It ends with the test's runtime.
+pub async fn engine(model: &Path, say: Box<Say>) -> String {
+    let encoder = Encoder::load(model).unwrap();
+    let script = Arc::new(Script { encoder, say, loaded: Mutex::default() });
+    let routes = Router::new()
+        .route("/version", get(|| async { Json(json!({ "version": "scripted" })) }))
+        .route("/v1/models", get(models))
+        .route("/v1/load_lora_adapter", post(load))
+        .route("/v1/unload_lora_adapter", post(unload))
+        .route("/v1/completions", post(complete))
+        .route("/tokenize", post(tokenize))
+        .with_state(script);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    url
+}
+
+async fn models(State(script): State<Arc<Script>>) -> Json<Value> {
+    let loaded = script.loaded.lock().unwrap();
+    let cards = loaded.iter().map(|(name, root)| json!({ "id": name, "root": root }));
+    let base = json!({ "id": NAME, "root": NAME, "max_model_len": 8192 });
+    Json(json!({ "data": std::iter::once(base).chain(cards).collect::<Vec<_>>() }))
+}
+
+async fn load(State(script): State<Arc<Script>>, Json(body): Json<Value>) {
+    let text = |key: &str| body[key].as_str().unwrap().to_owned();
+    script.loaded.lock().unwrap().insert(text("lora_name"), text("lora_path"));
+}
+
+async fn unload(State(script): State<Arc<Script>>, Json(body): Json<Value>) {
+    script.loaded.lock().unwrap().remove(body["lora_name"].as_str().unwrap());
+}
+
+async fn tokenize(State(script): State<Arc<Script>>, Json(body): Json<Value>) -> Json<Value> {
+    let messages: Vec<Message> = serde_json::from_value(body["messages"].clone()).unwrap();
+    Json(json!({ "tokens": script.encoder.encode(&messages).unwrap() }))
+}
+
+async fn complete(
+    State(script): State<Arc<Script>>,
+    Json(body): Json<Value>,
+) -> Result<Json<Value>, StatusCode> {
+    let model = body["model"].as_str().unwrap();
+    if model != NAME && !script.loaded.lock().unwrap().contains_key(model) {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    let prompt: Vec<u32> = serde_json::from_value(body["prompt"].clone()).unwrap();
+    let text = (script.say)(model, &script.encoder.decode(&prompt).unwrap());
+    let mut ids = script.encoder.encode_text(&text).unwrap();
+    ids.push(EOS);
+    let logprobs = json!({ "token_logprobs": vec![-1.0; ids.len()] });
+    Ok(Json(json!({
+        "model": model,
+        "choices": [{
+            "text": text, "finish_reason": "stop", "token_ids": ids, "prompt_token_ids": prompt,
+            "logprobs": logprobs,
+        }],
+    })))
+}
+
+const EOS: u32 = 2;
+
+/// Writes an untrained model whose tokens are characters.
+pub fn model(directory: &Path) {
+    std::fs::create_dir_all(directory).unwrap();
+    let special = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>"];
+    let characters = (' '..='~').chain(['\n']).map(String::from);
+    let tokens: Vec<_> = special.iter().map(ToString::to_string).chain(characters).collect();
+    let vocabulary: BTreeMap<_, _> = tokens.iter().zip(0..).collect();
+    let added = special.iter().zip(0..).map(|(content, id)| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": false, "special": true })
+    });
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": added.collect::<Vec<_>>(),
+        "normalizer": null,
+        "pre_tokenizer": { "type": "Split", "pattern": { "Regex": "[\\s\\S]" },
+                           "behavior": "Isolated", "invert": false },
+        "post_processor": null, "decoder": { "type": "Fuse" },
+        "model": { "type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>" },
+    });
+    let template = "{{ bos_token }}{% for message in messages %}<{{ 'assistant' if message['role'] == \
+        'assistant' else 'user' }}>{{ message['content'] }}{% if message['role'] == 'assistant' %}<eos>\
+        {% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+    let config = json!({ "bos_token": "<bos>", "eos_token": "<eos>", "chat_template": template });
+    std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    std::fs::write(directory.join("tokenizer_config.json"), config.to_string()).unwrap();
+    let config = Config {
+        vocab_size: tokens.len(),
+        hidden_size: 32,
+        intermediate_size: 64,
+        num_hidden_layers: 1,
+        num_attention_heads: 1,
+        num_key_value_heads: 1,
+        head_dim: 32,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        max_position_embeddings: 8192,
+        tie_word_embeddings: true,
+        qk_norm: true,
+        eos_token_ids: vec![EOS],
+    };
+    Weights::random(&config, 0).save(directory).unwrap();
+    config.save(directory, Some(1), Some(0)).unwrap();
+}
