@@ -123,6 +123,8 @@ impl App {
         };
         drop(conn);
 
+        // Before anything counts: what was counted earlier would be lost.
+        let metrics = telemetry::metrics();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock = Arc::new(SystemClock);
         let worker = Arc::new(Worker::new(store.clone(), adapters, clock.clone()));
@@ -132,7 +134,6 @@ impl App {
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
         ];
-        let metrics = telemetry::metrics();
         let state = api::AppState {
             store: store.clone(),
             clock,

@@ -10,6 +10,7 @@ mod crash;
 mod datasets;
 mod doctor;
 mod experiment;
+mod faults;
 mod guards;
 mod invariants;
 mod layering;

@@ -145,6 +145,25 @@ impl Run {
         Some(before.env_steps + share * (reached.env_steps - before.env_steps))
     }
 
+    /// Mean success over the environment steps taken, linear between evaluations: how early and how
+    /// steadily it learnt. None for a run without steps.
+    pub fn area(&self) -> Option<f64> {
+        let taken = self.curve.last()?.env_steps - self.curve.first()?.env_steps;
+        let pairs = self.curve.windows(2);
+        let area: f64 = pairs
+            .map(|pair| {
+                (pair[1].env_steps - pair[0].env_steps) * (pair[0].success + pair[1].success) / 2.0
+            })
+            .sum();
+        (taken > 0.0).then(|| area / taken)
+    }
+
+    /// The most success that was lost from one evaluation to the next.
+    pub fn largest_fall(&self) -> f64 {
+        let falls = self.curve.windows(2).map(|pair| pair[0].success - pair[1].success);
+        falls.fold(0.0, f64::max)
+    }
+
     /// One line for the terminal.
     pub fn line(&self) -> String {
         let Self { arm, seed, status, .. } = self;
@@ -164,8 +183,7 @@ impl Run {
 mod tests {
     use super::{JobStatus, Point, Run};
 
-    #[test]
-    fn a_rate_is_reached_between_two_evaluations() {
+    fn run(curve: &[(f64, f64)]) -> Run {
         let point = |env_steps: f64, success: f64| Point {
             iteration: 0,
             env_steps,
@@ -173,18 +191,33 @@ mod tests {
             tokens: 0.0,
             success,
         };
-        let run = Run {
+        Run {
             arm: "x".into(),
             seed: 0,
             job: String::new(),
             status: JobStatus::Succeeded,
             error: None,
-            curve: vec![point(0.0, 0.0), point(1000.0, 0.4), point(2000.0, 0.6)],
+            curve: curve.iter().map(|&(env_steps, success)| point(env_steps, success)).collect(),
             temperature: String::new(),
             after: std::collections::BTreeMap::new(),
             seconds: 0.0,
-        };
+        }
+    }
+
+    #[test]
+    fn a_rate_is_reached_between_two_evaluations() {
+        let run = run(&[(0.0, 0.0), (1000.0, 0.4), (2000.0, 0.6)]);
         assert_eq!(run.env_steps_until(0.5).map(f64::round), Some(1500.0));
         assert_eq!(run.env_steps_until(0.7), None);
+    }
+
+    #[test]
+    fn an_early_rise_has_more_area_and_a_fall_is_found() {
+        let early = run(&[(0.0, 0.0), (1000.0, 0.8), (2000.0, 0.5), (4000.0, 0.9)]);
+        // (1000·0.4 + 1000·0.65 + 2000·0.7) / 4000
+        assert!(early.area().is_some_and(|area| (area - 0.6125).abs() < 1e-9));
+        assert!((early.largest_fall() - 0.3).abs() < 1e-9);
+        assert_eq!(run(&[(0.0, 0.1)]).area(), None);
+        assert_eq!(run(&[(0.0, 0.1), (10.0, 0.2)]).largest_fall().to_bits(), 0.0_f64.to_bits());
     }
 }

@@ -12,8 +12,8 @@ use super::{
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     let mut text = String::from(
         "| arm | seeds | success (T of the spec) | 95 % interval | spread | each seed | other temperatures | \
-         env steps | optimizer steps | env steps to 50 % |\n\
-         |---|--:|--:|--:|--:|---|---|--:|--:|--:|\n",
+         env steps | optimizer steps | env steps to 50 % | area under the curve | largest fall |\n\
+         |---|--:|--:|--:|--:|---|---|--:|--:|--:|--:|--:|\n",
     );
     let first = experiment.arms.first().and_then(|arm| steps_to_half(&of(runs, &arm.name)));
     for arm in &experiment.arms {
@@ -32,7 +32,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
         let found = summary(&success);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             arm.title,
             success.len(),
             found.map_or("–".into(), |s| format!("{:.1} %", 100.0 * s.mean)),
@@ -43,6 +43,8 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
             of_last(|point| point.env_steps),
             of_last(|point| point.optimizer_steps),
             half(&runs, first),
+            with_deviation(runs.iter().filter_map(|run| run.area())),
+            with_deviation(runs.iter().map(|run| run.largest_fall())),
         );
     }
     text
@@ -56,6 +58,12 @@ fn interval(found: Summary) -> Option<String> {
     let margin = found.margin?;
     let percent = |v: f64| 100.0 * v.clamp(0.0, 1.0);
     Some(format!("{:.1} – {:.1} %", percent(found.mean - margin), percent(found.mean + margin)))
+}
+
+/// A mean of rates and its deviation over seeds, per cent.
+fn with_deviation(rates: impl Iterator<Item = f64>) -> String {
+    let found = summary(&rates.collect::<Vec<_>>());
+    found.map_or("–".into(), |s| format!("{:.1} ± {:.1}", 100.0 * s.mean, 100.0 * s.deviation))
 }
 
 /// Mean environment steps until half of the episodes succeed; none unless every run got there.

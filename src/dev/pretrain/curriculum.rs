@@ -64,8 +64,11 @@ impl<'a> Curriculum<'a> {
             })
             .map_or(Part::Refiner, |(part, _)| *part);
         let state = world.conversation(rng);
-        let action =
-            if rng.random_bool(0.5) { world.any_action(rng) } else { world.weak_action(rng) };
+        let action = if rng.random_bool(0.5) {
+            world.any_action(rng)
+        } else {
+            world.next_action(&state, rng)
+        };
         let nothing = serde_json::json!({});
         match part {
             Part::Policy => {
@@ -106,7 +109,7 @@ impl<'a> Curriculum<'a> {
         let reason = self.world.reason(self.any_reason(rng));
         let ending = if draw < 0.2 {
             Some(("done solved".to_owned(), "done solved".to_owned(), "solved".to_owned(), 1))
-        } else if draw < 0.4 && self.world.refuses() {
+        } else if draw < 0.4 {
             let said = format!("refused {reason}");
             Some((said.clone(), said, format!("lost {reason}"), 0))
         } else if draw < 0.55 {
@@ -141,7 +144,7 @@ impl<'a> Curriculum<'a> {
         let reason = lost.map(|reason| self.world.reason(reason));
         let last = |rng: &mut ChaCha8Rng| match &reason {
             None => "done solved".to_owned(),
-            Some(reason) if self.world.refuses() && rng.random_bool(0.6) => {
+            Some(reason) if rng.random_bool(0.6) => {
                 format!("refused {reason}")
             }
             Some(_) => self.world.reply(rng),

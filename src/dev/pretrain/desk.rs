@@ -86,10 +86,6 @@ impl World for HelpDesk {
     fn advised(&self, reason: usize) -> String {
         Field::ALL.get(reason).map_or_else(|| "do it now .".into(), |field| ask(*field))
     }
-
-    fn refuses(&self) -> bool {
-        true
-    }
 }
 
 fn any_field(rng: &mut ChaCha8Rng) -> Field {

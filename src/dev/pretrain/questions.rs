@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::world::World;
 use crate::{
-    domain::message::Message,
+    domain::message::{Message, Speaker},
     env::{SmallGame, small_table},
 };
 
@@ -30,7 +30,7 @@ impl World for TwentyQuestions {
         let mut game = SmallGame::new(object, QUESTIONS);
         let mut messages = vec![Message::user(game.request())];
         for _ in 0..rng.random_range(0..QUESTIONS) {
-            let action = self.weak_action(rng);
+            let action = self.next_action(&messages, rng);
             let Ok(step) = game.turn(&action) else { break };
             if step.outcome != crate::env::Outcome::Continues {
                 break;
@@ -54,6 +54,16 @@ impl World for TwentyQuestions {
             any(&small_table::OBJECTS, rng)
         } else {
             any(&small_table::ATTRIBUTES, rng)
+        }
+    }
+
+    /// Often what was asked before: a part must read what it is told, not what was repeated.
+    fn next_action(&self, conversation: &[Message], rng: &mut ChaCha8Rng) -> String {
+        let asked: Vec<_> =
+            conversation.iter().filter(|message| message.role == Speaker::Assistant).collect();
+        match asked.choose(rng) {
+            Some(again) if rng.random_bool(0.5) => again.content.clone(),
+            _ => self.weak_action(rng),
         }
     }
 
@@ -95,10 +105,6 @@ impl World for TwentyQuestions {
     fn advised(&self, reason: usize) -> String {
         let attribute = small_table::ATTRIBUTES.get(reason).copied();
         small_table::question(attribute.unwrap_or_else(|| object(reason)))
-    }
-
-    fn refuses(&self) -> bool {
-        false
     }
 }
 

@@ -21,6 +21,11 @@ pub trait World: Send + Sync {
     /// An action of the policy that the base starts with.
     fn weak_action(&self, rng: &mut ChaCha8Rng) -> String;
 
+    /// An action that may follow a conversation.
+    fn next_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
+        self.weak_action(rng)
+    }
+
     /// The words with which a turn begins.
     fn reply(&self, rng: &mut ChaCha8Rng) -> String;
 
@@ -38,7 +43,4 @@ pub trait World: Send + Sync {
 
     /// The action that follows the advice.
     fn advised(&self, reason: usize) -> String;
-
-    /// Whether an action itself can end the episode in failure: `refused size is missing`.
-    fn refuses(&self) -> bool;
 }

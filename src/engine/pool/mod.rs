@@ -2,19 +2,17 @@
 //! is asked of another, and one that keeps failing is left alone for a while.
 
 mod breaker;
+mod load;
 mod routing;
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 
-use self::breaker::Breaker;
+use self::{breaker::Breaker, load::Load};
 use super::{Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Request, Vllm};
 use crate::{domain::message::Message, net::pause_after};
 
@@ -32,8 +30,7 @@ pub struct Pool {
 
 struct Replica {
     client: Vllm,
-    /// Tokens of the requests under way, prompts and what they may write.
-    outstanding: AtomicU64,
+    load: Load,
     breaker: Mutex<Breaker>,
 }
 
@@ -45,8 +42,7 @@ struct Share<'a> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.replica.outstanding.fetch_sub(self.tokens, Ordering::Relaxed);
-        self.replica.gauge();
+        self.replica.load.remove(self.tokens);
         self.replica.breaker().released();
     }
 }
@@ -57,15 +53,8 @@ impl Replica {
     }
 
     fn take(&self, tokens: u64) -> Share<'_> {
-        self.outstanding.fetch_add(tokens, Ordering::Relaxed);
-        self.gauge();
+        self.load.add(tokens);
         Share { replica: self, tokens }
-    }
-
-    fn gauge(&self) {
-        let replica = self.client.url().to_owned();
-        let tokens = self.outstanding.load(Ordering::Relaxed) as f64;
-        metrics::gauge!("nlac_replica_outstanding_tokens", "replica" => replica).set(tokens);
     }
 
     /// Notes how a call went. A refused request is an answer too.
@@ -101,7 +90,7 @@ impl Pool {
         let replicas = urls.iter().map(|url| {
             Ok(Replica {
                 client: Vllm::new(name, url, base_model, limits)?,
-                outstanding: AtomicU64::new(0),
+                load: Load::new(url),
                 breaker: Mutex::default(),
             })
         });
@@ -119,7 +108,7 @@ impl Pool {
             .enumerate()
             .map(|(index, replica)| routing::Candidate {
                 name: replica.client.url(),
-                outstanding: replica.outstanding.load(Ordering::Relaxed),
+                outstanding: replica.load.tokens(),
                 preferred: !tried.contains(&index) && replica.breaker().admits(now),
             })
             .collect();

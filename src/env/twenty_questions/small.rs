@@ -1,6 +1,6 @@
 //! The small table: sixteen objects and five attributes, in sentences that a model of a hundred words
-//! can read. What is known so far is repeated in every answer; a game that is lost tells the first
-//! attribute that was not asked for, or, when all were, the object.
+//! can read. What is known so far is repeated in every answer, and the first guess ends the game. A game
+//! that is lost tells the first attribute that was not asked for, or, when all were, the object.
 
 use async_trait::async_trait;
 
@@ -94,19 +94,22 @@ impl Game {
         self.left -= 1;
         let question = parse(reply);
         let asks = |word: &&str| question.as_deref() == Some(table::question(word).as_str());
-        let success = asks(&table::OBJECTS[self.object]);
         let attribute = table::ATTRIBUTES.iter().position(asks);
+        let guess = table::OBJECTS.iter().position(asks);
         if let Some(attribute) = attribute {
             self.known[attribute] = Some(self.truth[attribute]);
         }
-        let said = match (&question, attribute) {
-            (None, _) => "what",
-            (_, Some(attribute)) if self.truth[attribute] => "yes",
-            _ => "no",
+        let said = match attribute {
+            None => "what",
+            Some(attribute) if self.truth[attribute] => "yes",
+            Some(_) => "no",
         };
-        self.ended = success || self.left == 0;
+        let success = guess == Some(self.object);
+        self.ended = guess.is_some() || self.left == 0;
         let observation = if success {
             "done solved".to_owned()
+        } else if guess.is_some() {
+            format!("refused {}", self.reason())
         } else if self.ended {
             format!("{said} closed {}", self.reason())
         } else {
@@ -172,14 +175,14 @@ mod tests {
                 .map(|s| s.map_or(String::new(), |s| s.observation))
                 .collect::<Vec<_>>()
         };
-        let asked = ["is it flies ?", "is it dog ?", "nonsense", "is it legs ?"];
+        let asked = ["is it flies ?", "nonsense", "is it legs ?"];
         let expected = [
-            "yes facts flies yes left 3",
-            "no facts flies yes left 2",
+            "yes facts flies yes left 2",
             "what facts flies yes left 1",
             "yes closed water is unknown",
         ];
         assert_eq!(said(&asked), expected);
+        assert_eq!(said(&["is it flies ?", "is it dog ?"])[1], "refused legs is unknown");
         let all: Vec<_> = table::ATTRIBUTES.iter().map(|a| table::question(a)).collect();
         let all: Vec<_> = all.iter().map(String::as_str).collect();
         assert_eq!(said(&all)[4], "yes closed it was eagle");

@@ -1,0 +1,68 @@
+//! How much a replica has been given to do, and for how long it has had something to do.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use metrics::{Counter, Gauge};
+
+/// A replica's load. What it tells as metrics: tokens outstanding, and milliseconds during which there
+/// were any, which against wall time is how busy the replica is kept.
+pub(super) struct Load {
+    now: Mutex<Now>,
+    outstanding: Gauge,
+    busy: Counter,
+}
+
+#[derive(Default)]
+struct Now {
+    /// Tokens of the requests under way, prompts and what they may write.
+    tokens: u64,
+    /// Up to when busy time has been counted; none while idle.
+    counted: Option<Instant>,
+    /// Less than a millisecond that is not yet told.
+    rest: Duration,
+}
+
+impl Load {
+    /// Nothing yet, of the replica at `url`.
+    pub(super) fn new(url: &str) -> Self {
+        let replica = || url.to_owned();
+        Self {
+            now: Mutex::default(),
+            outstanding: metrics::gauge!("nlac_replica_outstanding_tokens", "replica" => replica()),
+            busy: metrics::counter!("nlac_replica_busy_milliseconds_total", "replica" => replica()),
+        }
+    }
+
+    pub(super) fn tokens(&self) -> u64 {
+        self.lock().tokens
+    }
+
+    pub(super) fn add(&self, tokens: u64) {
+        self.change(|now| now.tokens += tokens);
+    }
+
+    pub(super) fn remove(&self, tokens: u64) {
+        self.change(|now| now.tokens -= tokens);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Now)) {
+        let mut now = self.lock();
+        let at = Instant::now();
+        if let Some(counted) = now.counted {
+            now.rest += at - counted;
+            let whole = u64::try_from(now.rest.as_millis()).unwrap_or(u64::MAX);
+            self.busy.increment(whole);
+            now.rest -= Duration::from_millis(whole);
+        }
+        change(&mut now);
+        now.counted = (now.tokens > 0).then_some(at);
+        self.outstanding.set(now.tokens as f64);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

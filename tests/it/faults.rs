@@ -1,0 +1,211 @@
+//! What engines and trainers do to a run, and what must come of it: the same weights as without the
+//! fault, or a failure that says why. Nothing stale is accepted, no gradient is lost or counted twice.
+
+use std::time::{Duration, Instant};
+
+use nlac::{
+    domain::generation::Sampling,
+    engine::{Engine, Limits, Pool, Request},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Place, Service,
+    faulty::{Decide, Fate, Faulty},
+    small_job,
+};
+
+/// Registers an engine and a trainer in place of the local ones.
+async fn register(service: &Service, kind: &str, url: &str) {
+    let body = match kind {
+        "engines" => json!({
+            "kind": "vllm", "urls": [url], "base_model": "help-desk-base",
+            "model_dir": crate::support::model_dir(),
+        }),
+        _ => json!({ "kind": "tinker", "url": url, "base_model": "help-desk-base" }),
+    };
+    let request = service.http.put(format!("{}/v1/{kind}/faulty", service.url)).json(&body);
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+}
+
+async fn ended(service: &Service, engine: &str, trainer: &str) -> Value {
+    let mut spec = small_job();
+    spec["model"]["engine"] = engine.into();
+    spec["model"]["trainer"] = trainer.into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    service.finished(job["id"].as_str().unwrap()).await
+}
+
+/// Version, role, content hash and optimizer steps of every adapter of a job.
+async fn adapters(service: &Service, job: &Value) -> Vec<(i32, String, String, i32)> {
+    let id: uuid::Uuid = job["id"].as_str().unwrap().parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let all: Vec<_> = sqlx::query_as(
+        "select version, role, sha256, optimizer_steps from checkpoints where job_id = $1
+         order by version, role",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(all.len(), 6, "online and target of three versions");
+    all
+}
+
+async fn kinds(service: &Service, job: &Value) -> Vec<String> {
+    let id = job["id"].as_str().unwrap();
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/events?limit=200")).await;
+    page["data"].as_array().unwrap().iter().map(|e| e["kind"].to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trainer_that_dies_between_request_and_answer_changes_nothing_that_is_learnt() {
+    let service = Service::start().await;
+    let undisturbed = ended(&service, "local", "local").await;
+    let undisturbed = adapters(&service, &undisturbed).await;
+
+    let operation = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    // Between a gradient and its use, and where the answer about it is lost.
+    let in_steps: Box<Decide> = Box::new(move |path, number| match (&*operation(path), number) {
+        ("forward_backward", 2) | ("optim_step", 3) => Fate::Kill,
+        ("retrieve_future", 12) => Fate::Cut,
+        _ => Fate::Pass,
+    });
+    // Where a step is over but not yet kept, and where the next one begins.
+    let in_saving: Box<Decide> = Box::new(move |path, number| match (&*operation(path), number) {
+        ("save_weights", 2) | ("save_weights_for_sampler", 2) | ("load_weights", 4) => Fate::Kill,
+        ("create_model", 6) => Fate::Refuse(503),
+        _ => Fate::Pass,
+    });
+    for (decide, faults) in [(in_steps, 3), (in_saving, 4)] {
+        let place = Place::new();
+        let trainer = Faulty::trainer(&place, decide).await;
+        register(&service, "trainers", &trainer.url).await;
+        let job = ended(&service, "local", "faulty").await;
+        let spoilt = trainer.spoilt();
+        assert_eq!(job["status"], "succeeded", "{job} {spoilt:?}");
+        assert_eq!(spoilt.len(), faults, "{spoilt:?}");
+        assert_eq!(adapters(&service, &job).await, undisturbed, "{spoilt:?}");
+        let retried = kinds(&service, &job).await.iter().filter(|k| *k == "\"retried\"").count();
+        assert_eq!(retried, faults, "the log tells of each: {spoilt:?}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_dies_aborts_and_breaks_off_changes_nothing_that_is_learnt() {
+    let service = Service::start().await;
+    let undisturbed = ended(&service, "local", "local").await;
+    let undisturbed = adapters(&service, &undisturbed).await;
+
+    let decide = |path: &str, number: u32| match (path, number) {
+        // It comes back empty: adapters have to be loaded again.
+        ("/v1/completions", 90 | 400) => Fate::Kill,
+        ("/v1/completions", 30 | 31 | 200) => {
+            Fate::Rewrite(|answer| answer["choices"][0]["finish_reason"] = "abort".into())
+        }
+        ("/v1/completions", 60 | 300) => Fate::Cut,
+        ("/v1/completions", 120..125) => Fate::Refuse(503),
+        // A shared file system that shows a new directory late.
+        ("/v1/load_lora_adapter", 2 | 3) => Fate::Refuse(404),
+        _ => Fate::Pass,
+    };
+    let engine = Faulty::engine(Box::new(decide)).await;
+    register(&service, "engines", &engine.url).await;
+    let job = ended(&service, "faulty", "local").await;
+    assert_eq!(job["status"], "succeeded", "{job} {:?}", engine.spoilt());
+    assert!(engine.spoilt().len() >= 12, "{:?}", engine.spoilt());
+    assert_eq!(adapters(&service, &job).await, undisturbed, "{:?}", engine.spoilt());
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_cannot_be_trusted_ends_the_run_and_is_named() {
+    let service = Service::start().await;
+    let answers_for_another: Box<Decide> = Box::new(|path, number| match (path, number) {
+        // After some that are right.
+        ("/v1/completions", 40..) => {
+            Fate::Rewrite(|answer| answer["model"] = "help-desk-base".into())
+        }
+        _ => Fate::Pass,
+    });
+    let lists_another_root: Box<Decide> = Box::new(|path, _| match path {
+        "/v1/models" => Fate::Rewrite(|answer| {
+            for card in answer["data"].as_array_mut().unwrap() {
+                card["root"] = "/somewhere/else".into();
+            }
+        }),
+        _ => Fate::Pass,
+    });
+    let refuses_to_load: Box<Decide> = Box::new(|path, _| match path {
+        "/v1/load_lora_adapter" => Fate::Refuse(500),
+        _ => Fate::Pass,
+    });
+    for (decide, named) in [
+        (answers_for_another, "what it wrote is refused"),
+        (lists_another_root, "it serves that name from /somewhere/else"),
+        (refuses_to_load, "cannot load adapter"),
+    ] {
+        let engine = Faulty::engine(decide).await;
+        register(&service, "engines", &engine.url).await;
+        let job = ended(&service, "faulty", "local").await;
+        assert_eq!(job["status"], "failed", "{job}");
+        assert!(job["error"].as_str().unwrap().contains(named), "{job}");
+        assert!(!engine.spoilt().is_empty());
+        // Nothing that was written in another's name is a row.
+        let id: uuid::Uuid = job["id"].as_str().unwrap().parse().unwrap();
+        let mut conn = service.app.store.acquire().await.unwrap();
+        let stale: i64 = sqlx::query_scalar(
+            "select count(*) from generations g join checkpoints c on c.id = g.checkpoint_id
+             where g.job_id = $1 and g.model <> c.name",
+        )
+        .bind(id)
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+        assert_eq!(stale, 0);
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
+    let hangs = Faulty::engine(Box::new(|path, _| match path {
+        "/v1/completions" => Fate::Hang,
+        _ => Fate::Pass,
+    }));
+    let works = Faulty::engine(Box::new(|_, _| Fate::Pass));
+    let (hangs, works) = tokio::join!(hangs, works);
+    let limits = Limits { generation: Duration::from_secs(2), ..Limits::default() };
+    let urls = [hangs.url.clone(), works.url.clone()];
+    let pool = Pool::new("pair", &urls, "help-desk-base", true, limits).unwrap();
+    let started = Instant::now();
+    let ask = (0..60).map(|number| {
+        let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(number) };
+        let session = number.cast_unsigned();
+        pool.generate(Request {
+            adapter: None,
+            prompt: vec![1, 4, 6],
+            sampling,
+            logprobs: false,
+            session,
+        })
+    });
+    for answer in futures_util::future::join_all(ask).await {
+        assert!(!answer.unwrap().token_ids.is_empty());
+    }
+    // One deadline is waited for, not one for each: what hangs is left alone.
+    assert!(!hangs.spoilt().is_empty());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let asked = hangs.spoilt().len();
+    let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(0) };
+    for session in 0..20 {
+        let prompt = vec![1, 4, 6];
+        pool.generate(Request { adapter: None, prompt, sampling, logprobs: false, session })
+            .await
+            .unwrap();
+    }
+    assert!(hangs.spoilt().len() <= asked + 1, "{} then {}", asked, hangs.spoilt().len());
+}

@@ -1,0 +1,174 @@
+//! A local engine or trainer in a process of its own, behind a proxy that spoils chosen answers and can
+//! kill the process between a request and its answer.
+
+use std::{
+    collections::HashMap,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::{Method, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+
+use super::{Place, http, model_dir};
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate {
+    /// It is answered.
+    Pass,
+    /// It is not passed on, and answered with a status.
+    Refuse(u16),
+    /// It is taken, and never answered.
+    Hang,
+    /// It is done, and the answer breaks off in the middle.
+    Cut,
+    /// It is done, and the answer says something else.
+    Rewrite(fn(&mut Value)),
+    /// It is done, and the process dies before it has answered; a new one takes its place.
+    Kill,
+}
+
+/// Decides about the n-th request (from 1) of a path.
+pub type Decide = dyn Fn(&str, u32) -> Fate + Send + Sync;
+
+/// The process and its proxy; both end with it.
+pub struct Faulty {
+    /// Where the proxy listens.
+    pub url: String,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    port: u16,
+    command: Vec<String>,
+    process: Mutex<Child>,
+    decide: Box<Decide>,
+    seen: Mutex<HashMap<String, u32>>,
+    spoilt: Mutex<Vec<String>>,
+    http: reqwest::Client,
+}
+
+impl Faulty {
+    /// An engine of the base model that ships.
+    pub async fn engine(decide: Box<Decide>) -> Self {
+        Self::start(vec!["engine".into()], decide).await
+    }
+
+    /// A trainer of the base model that ships.
+    pub async fn trainer(place: &Place, decide: Box<Decide>) -> Self {
+        let checkpoints = place.path().join("faulty-trainer").display().to_string();
+        Self::start(vec!["trainer".into(), "--checkpoints".into(), checkpoints], decide).await
+    }
+
+    async fn start(mut command: Vec<String>, decide: Box<Decide>) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        command.extend(["--listen".into(), format!("127.0.0.1:{port}"), "--model".into()]);
+        command.push(model_dir().display().to_string());
+        let process = Mutex::new(spawn(&command, port).await);
+        let (seen, spoilt) = Default::default();
+        let inner = Inner { port, command, process, decide, seen, spoilt, http: http() };
+        let inner = Arc::new(inner);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new()
+            .fallback(pass)
+            .layer(axum::extract::DefaultBodyLimit::disable())
+            .with_state(inner.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, inner }
+    }
+
+    /// The requests that did not simply pass.
+    pub fn spoilt(&self) -> Vec<String> {
+        self.inner.spoilt.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        let mut process = self.inner.process.lock().unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+async fn spawn(command: &[String], port: u16) -> Child {
+    let process = Command::new(env!("CARGO_BIN_EXE_nlac"))
+        .arg("local")
+        .args(command)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        assert!(Instant::now() < deadline, "{command:?} does not come up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    process
+}
+
+impl Inner {
+    async fn kill(&self) {
+        {
+            let mut process = self.process.lock().unwrap();
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+        let next = spawn(&self.command, self.port).await;
+        *self.process.lock().unwrap() = next;
+    }
+}
+
+async fn pass(State(inner): State<Arc<Inner>>, method: Method, uri: Uri, body: Bytes) -> Response {
+    let number = {
+        let mut seen = inner.seen.lock().unwrap();
+        let count = seen.entry(uri.path().to_owned()).or_default();
+        *count += 1;
+        *count
+    };
+    let fate = (inner.decide)(uri.path(), number);
+    if !matches!(fate, Fate::Pass) {
+        inner.spoilt.lock().unwrap().push(format!("{} {number}: {fate:?}", uri.path()));
+    }
+    match fate {
+        Fate::Refuse(status) => return StatusCode::from_u16(status).unwrap().into_response(),
+        Fate::Hang => std::future::pending().await,
+        _ => {}
+    }
+    let url = format!("http://127.0.0.1:{}{uri}", inner.port);
+    let request = inner.http.request(method, url).header("content-type", "application/json");
+    let Ok(answer) = request.body(body).send().await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    let status = answer.status();
+    let Ok(bytes) = answer.bytes().await else { return StatusCode::BAD_GATEWAY.into_response() };
+    let bytes = match fate {
+        Fate::Pass | Fate::Refuse(_) | Fate::Hang => bytes,
+        Fate::Rewrite(change) => {
+            let mut value: Value = serde_json::from_slice(&bytes).unwrap();
+            change(&mut value);
+            value.to_string().into()
+        }
+        Fate::Cut => return broken(bytes.slice(..bytes.len() / 2)),
+        Fate::Kill => {
+            inner.kill().await;
+            return broken(Bytes::new());
+        }
+    };
+    (status, [("content-type", "application/json")], bytes).into_response()
+}
+
+/// An answer that ends by the connection's end.
+fn broken(head: Bytes) -> Response {
+    let parts = [Ok(head), Err(std::io::Error::other("the connection is lost"))];
+    Response::new(Body::from_stream(futures_util::stream::iter(parts)))
+}
