@@ -74,7 +74,7 @@ pub(super) async fn submit(
     Valid(spec): Valid<JobSpec>,
 ) -> Result<Response, Problem> {
     let mut tx = state.store.begin().await?;
-    check_peers(&mut tx, &spec).await?;
+    let warning = check_peers(&mut tx, &spec).await?;
     let hashes = (state.prompt_hashes)(&spec.model.prompts)
         .map_err(|reason| Problem::unprocessable(format!("model.prompts: {reason}")))?;
     let job = Job {
@@ -100,6 +100,9 @@ pub(super) async fn submit(
         jobs::Insert::New => {
             let message = format!("job {} was submitted", job.spec.name);
             events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
+            if let Some(warning) = warning {
+                events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
+            }
             sqlx::query("select pg_notify('nlac_plan', '')")
                 .execute(&mut *tx)
                 .await
@@ -130,8 +133,11 @@ fn check_prompts(spec: &JobSpec, hashes: &serde_json::Value) -> Result<(), Probl
     Err(Problem::unprocessable(detail).remedy("choose a set that has it, or another algorithm"))
 }
 
-/// What would fail at the start is refused before it.
-async fn check_peers(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<(), Problem> {
+/// What would fail at the start is refused before it; what a trainer silently leaves out is a warning.
+async fn check_peers(
+    conn: &mut sqlx::PgConnection,
+    spec: &JobSpec,
+) -> Result<Option<String>, Problem> {
     let engines = peers::engines(conn).await?;
     let trainers = peers::trainers(conn).await?;
     let names = |all: Vec<&str>| if all.is_empty() { "none".into() } else { all.join(", ") };
@@ -159,7 +165,14 @@ async fn check_peers(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<()
                 .remedy(format!("set model.base to {base}, or choose another {what}")));
         }
     }
-    Ok(())
+    let unclipped = trainer.kind == "skyrl_jax" && spec.optimizer.grad_clip_norm > 0.0;
+    Ok(unclipped.then(|| {
+        format!(
+            "trainer {} does not clip gradients: optimizer.grad_clip_norm {} has no effect there; if the loss \
+             jumps, lower the learning rate",
+            trainer.name, spec.optimizer.grad_clip_norm
+        )
+    }))
 }
 
 /// What is to be learnt from must be there.

@@ -10,6 +10,8 @@ text_enum!(
     EventKind {
         /// The job was accepted.
         Submitted = "submitted",
+        /// Something that the spec asks for does not hold on the engine or trainer that it names.
+        Warned = "warned",
         /// Its first work was planned.
         Started = "started",
         /// A phase of an iteration began.

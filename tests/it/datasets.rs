@@ -1,7 +1,7 @@
 //! Logged episodes: imported line by line, learnt from without a rollout, annotated anew by a newer
 //! critic.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -118,16 +118,26 @@ async fn a_job_learns_from_imported_episodes_alone() {
     service.stop().await;
 }
 
+/// A process that does not outlive a test that fails.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// `nlac serve` with nothing but its Postgres.
-fn serve(place: &Place, port: u16) -> std::process::Child {
-    Command::new(env!("CARGO_BIN_EXE_nlac"))
+fn serve(place: &Place, port: u16) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command
         .args(["serve", "--no-local", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
         .arg(place.path().join("data"))
         .env_remove("DATABASE_URL")
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Process(command.spawn().unwrap())
 }
 
 /// The dataset as it is listed, once the service answers; null while there is none.
@@ -143,11 +153,11 @@ async fn listed(port: u16) -> Value {
     panic!("no service after a minute");
 }
 
-/// The most memory that a process has held, MiB.
-fn peak(child: &std::process::Child) -> u64 {
+/// The most memory that a process has held, MiB; none of one that has just ended.
+fn peak(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,16 +180,16 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
 
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let import = || {
-        Command::new(env!("CARGO_BIN_EXE_nlac"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+        command
             .arg("import")
             .arg(&file)
             .args(["--dataset", "log", "--server", &format!("http://127.0.0.1:{port}")])
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        Process(command.spawn().unwrap())
     };
-    let mut server = serve(&place, port);
+    let server = serve(&place, port);
     assert_eq!(listed(port).await, Value::Null);
     let mut first = import();
     let before = loop {
@@ -187,39 +197,35 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
         if stored > 0 {
             break stored;
         }
-        assert!(first.try_wait().unwrap().is_none(), "the import ended before anything was seen");
+        assert!(first.0.try_wait().unwrap().is_none(), "the import ended before anything was seen");
     };
-    server.kill().unwrap();
-    server.wait().unwrap();
-    first.kill().unwrap();
-    first.wait().unwrap();
+    drop(server);
+    drop(first);
     assert!(before < EPISODES, "it was killed in the middle");
 
     let mut server = serve(&place, port);
     let kept = listed(port).await["episodes"].as_u64().unwrap() as usize;
     assert!(kept >= before, "what was answered for is kept: {kept} of {before}");
-    let again = import();
+    let mut again = import();
     let mut watched = 0;
-    let output = {
-        let mut again = again;
-        while again.try_wait().unwrap().is_none() {
-            watched = watched.max(peak(&again));
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        again.wait_with_output().unwrap()
-    };
-    let said = String::from_utf8(output.stdout).unwrap();
+    while again.0.try_wait().unwrap().is_none() {
+        watched = watched.max(peak(&again.0).unwrap_or(0));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let mut said = String::new();
+    std::io::Read::read_to_string(again.0.stdout.as_mut().unwrap(), &mut said).unwrap();
     let rest = EPISODES - kept;
     assert!(said.contains(&format!("{rest} episodes stored, {kept} were there")), "{said}");
     let dataset = listed(port).await;
     assert_eq!(dataset["episodes"], EPISODES);
     assert_eq!(dataset["transitions"], 4 * EPISODES);
     // Five pieces of 4 MiB went through; the service holds a few of them at a time.
-    assert!(peak(&server) < 256 && watched < 128, "{} MiB, {watched} MiB", peak(&server));
+    let served = peak(&server.0).unwrap();
+    assert!(watched > 0 && watched < 128 && served < 256, "{served} MiB, {watched} MiB");
     nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(server.id().cast_signed()),
+        nix::unistd::Pid::from_raw(server.0.id().cast_signed()),
         nix::sys::signal::Signal::SIGTERM,
     )
     .unwrap();
-    assert!(server.wait().unwrap().success());
+    assert!(server.0.wait().unwrap().success());
 }

@@ -167,3 +167,28 @@ async fn an_engine_without_seeds_is_sent_none() {
     assert!(ended("local").await.iter().all(serde_json::Value::is_i64));
     service.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_trainer_leaves_out_is_told_at_the_submission() {
+    let service = crate::support::Service::start().await;
+    let trainer = serde_json::json!({
+        "kind": "skyrl_jax", "url": "http://127.0.0.1:9", "base_model": "help-desk-base",
+    });
+    let request = service.http.put(format!("{}/v1/trainers/skyrl", service.url)).json(&trainer);
+    assert!(request.send().await.unwrap().status().is_success());
+    let mut spec = crate::support::small_job();
+    spec["model"]["trainer"] = "skyrl".into();
+    for (norm, warnings) in [(1.0, 1), (0.0, 0)] {
+        spec["optimizer"]["grad_clip_norm"] = norm.into();
+        let (status, job) = service.post("/v1/jobs", &spec).await;
+        assert_eq!(status, 201, "{job}");
+        let id = job["id"].as_str().unwrap();
+        let (_, page) = service.get(&format!("/v1/jobs/{id}/events")).await;
+        let all = page["data"].as_array().unwrap();
+        let warned: Vec<_> = all.iter().filter(|event| event["kind"] == "warned").collect();
+        assert_eq!(warned.len(), warnings, "{page}");
+        assert!(warned.iter().all(|e| e["message"].as_str().unwrap().contains("does not clip")));
+        service.post(&format!("/v1/jobs/{id}/cancel"), &serde_json::json!({})).await;
+    }
+    service.stop().await;
+}

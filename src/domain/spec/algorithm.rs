@@ -176,7 +176,7 @@ impl Default for NlacSpec {
     fn default() -> Self {
         Self {
             futures: 1,
-            rounds: 1,
+            rounds: 2,
             on_yes: OnYes::DistillOriginal,
             warmup_iterations: 2,
             critic_weight: 1.0,
