@@ -19,10 +19,17 @@ pub async fn predictions(
 ) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar(
         "-- assessment::predictions
-         select g.text from predictions p
+         -- A look-up for each draw (`offset 0`): joined freely, a plan made while the tables were
+         -- empty compares every prediction with every draw.
+         select g.text from replay_draws d
+         cross join lateral (
+             select p.ordinal, p.generation_id from predictions p
+             where p.iteration_id = d.iteration_id and p.transition_id = d.transition_id
+                 and p.purpose = 'critique' and p.round = 0
+             offset 0
+         ) p
          join generations g on g.id = p.generation_id
-         join replay_draws d on d.iteration_id = p.iteration_id and d.transition_id = p.transition_id
-         where p.iteration_id = $1 and p.purpose = 'critique' and p.round = 0
+         where d.iteration_id = $1
          order by d.position, p.ordinal limit $2",
     )
     .bind(iteration)
