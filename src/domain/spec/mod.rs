@@ -115,7 +115,8 @@ pub enum ObjectTable {
     /// Eighty objects, questions in plain English; every fifth object is held out.
     #[default]
     Full,
-    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold.
+    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold; the first guess
+    /// ends the game.
     Small,
 }
 
