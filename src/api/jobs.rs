@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     extract::{Id, Params, Valid, limit},
+    peers::TrainerKind,
     problem::Problem,
 };
 use crate::{
@@ -165,7 +166,8 @@ async fn check_peers(
                 .remedy(format!("set model.base to {base}, or choose another {what}")));
         }
     }
-    let unclipped = trainer.kind == "skyrl_jax" && spec.optimizer.grad_clip_norm > 0.0;
+    let unclipped =
+        trainer.kind == TrainerKind::SkyrlJax.name() && spec.optimizer.grad_clip_norm > 0.0;
     Ok(unclipped.then(|| {
         format!(
             "trainer {} does not clip gradients: optimizer.grad_clip_norm {} has no effect there; if the loss \

@@ -46,7 +46,7 @@ pub enum TrainerKind {
 }
 
 impl TrainerKind {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tinker => "tinker",
             Self::SkyrlJax => "skyrl_jax",

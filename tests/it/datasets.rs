@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{Place, Service, small_job};
+use crate::support::{Place, Service, free_port, small_job};
 
 /// `nlac import`, with what it said.
 async fn import(service: &Service, file: &std::path::Path) -> (bool, String) {
@@ -178,7 +178,7 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
     std::fs::write(&file, lines.join("\n")).unwrap();
     drop(lines);
 
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let import = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
         command

@@ -13,7 +13,7 @@ use nlac::{
     trainer::{Reduction, Tinker, Trainer},
 };
 
-use crate::support::{Place, http, model_dir};
+use crate::support::{Place, free_port, http, model_dir};
 
 /// An engine in a process of its own, killed at the end.
 struct Replica {
@@ -30,8 +30,7 @@ impl Drop for Replica {
 
 impl Replica {
     async fn start() -> Self {
-        // Between asking for a free port and using it somebody else could take it; the test would say so.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let url = format!("http://127.0.0.1:{port}");
         let process = Command::new(env!("CARGO_BIN_EXE_nlac"))
             .args(["local", "engine", "--listen", &format!("127.0.0.1:{port}"), "--model"])

@@ -17,7 +17,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{Place, http, model_dir};
+use super::{Place, free_port, http, model_dir};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl Faulty {
     }
 
     async fn start(mut command: Vec<String>, decide: Box<Decide>) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         command.extend(["--listen".into(), format!("127.0.0.1:{port}"), "--model".into()]);
         command.push(model_dir().display().to_string());
         let process = Mutex::new(spawn(&command, port).await);

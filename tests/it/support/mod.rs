@@ -87,6 +87,11 @@ pub fn http() -> reqwest::Client {
     reqwest::Client::new()
 }
 
+/// A port that was free just now. Somebody else could take it before it is used; the test would say so.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 pub fn settings(data_dir: &Path) -> ServiceSettings {
     ServiceSettings {
         listen: ([127, 0, 0, 1], 0).into(),
