@@ -1,6 +1,11 @@
 //! Checkpoints.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,7 +17,8 @@ use super::{
 use crate::{
     domain::ids::{CheckpointId, JobId},
     store::{
-        jobs,
+        checkpoints::{self, WantedAdapter},
+        jobs, peers,
         read::jobs::{self as read_jobs, CheckpointView},
     },
 };
@@ -80,4 +86,74 @@ pub(super) async fn read(
     let mut conn = state.store.acquire().await?;
     let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
     found.pop().map(Json).ok_or_else(|| Problem::not_found("checkpoint", id))
+}
+
+/// Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+#[utoipa::path(
+    get, path = "/v1/checkpoints/{id}/files", tag = "jobs", operation_id = "get_checkpoint_files",
+    params(("id" = CheckpointId, Path)),
+    responses(
+        (status = 200, description = "The adapter", content_type = "application/gzip", body = Vec<u8>),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such checkpoint, or its files are gone", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn files(
+    State(state): State<AppState>,
+    Id(id): Id<CheckpointId>,
+) -> Result<Response, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
+    drop(conn);
+    let checkpoint = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
+    let path = std::path::PathBuf::from(&checkpoint.path);
+    let packed = tokio::task::spawn_blocking(move || pack(&path)).await;
+    let archive = packed.map_err(std::io::Error::other).flatten().map_err(|error| {
+        Problem::with_status(
+            axum::http::StatusCode::NOT_FOUND,
+            format!("the files of {} cannot be read: {error}", checkpoint.name),
+        )
+        .remedy("they lie under the service's data directory; a copy there serves again")
+    })?;
+    let name = format!("attachment; filename=\"{}.tar.gz\"", checkpoint.name);
+    let headers = [
+        (header::CONTENT_TYPE, "application/gzip".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    Ok((headers, archive).into_response())
+}
+
+/// A directory's files as a `tar.gz`.
+fn pack(directory: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(compressed);
+    archive.append_dir_all(".", directory)?;
+    archive.into_inner()?.finish()
+}
+
+/// Adapters of an engine.
+#[derive(Serialize, ToSchema)]
+pub struct WantedList {
+    /// Oldest first.
+    data: Vec<WantedAdapter>,
+}
+
+/// Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+#[utoipa::path(
+    get, path = "/v1/engines/{name}/adapters", tag = "peers", operation_id = "list_wanted_adapters",
+    params(("name" = String, Path)),
+    responses(
+        (status = 200, description = "Adapters", body = WantedList),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn wanted(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<WantedList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    if peers::engines(&mut conn).await?.iter().all(|engine| engine.record.name != name) {
+        return Err(Problem::not_found("engine", name));
+    }
+    Ok(Json(WantedList { data: checkpoints::wanted_by_engine(&mut conn, &name).await? }))
 }

@@ -11,9 +11,8 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    AppState,
+    AppState, admission,
     extract::{Id, Params, Valid, limit},
-    peers::TrainerKind,
     problem::Problem,
 };
 use crate::{
@@ -22,10 +21,10 @@ use crate::{
         ids::JobId,
         job::{Job, JobStatus},
         metric::Metric,
-        spec::{Ablation, AlgorithmSpec, JobSpec},
+        spec::JobSpec,
     },
     store::{
-        datasets, events, jobs, peers,
+        events, jobs,
         read::jobs::{self as read_jobs, IterationView, JobView},
         work_items,
     },
@@ -74,8 +73,7 @@ pub(super) async fn submit(
     headers: HeaderMap,
     Valid(spec): Valid<JobSpec>,
 ) -> Result<Response, Problem> {
-    let mut tx = state.store.begin().await?;
-    let warning = check_peers(&mut tx, &spec).await?;
+    let warnings = admission::check_peers(&state, &spec).await?;
     let hashes = (state.prompt_hashes)(&spec.model.prompts)
         .map_err(|reason| Problem::unprocessable(format!("model.prompts: {reason}")))?;
     let job = Job {
@@ -87,7 +85,8 @@ pub(super) async fn submit(
         started_at: None,
         finished_at: None,
     };
-    check_prompts(&job.spec, &hashes)?;
+    admission::check_prompts(&job.spec, &hashes)?;
+    let mut tx = state.store.begin().await?;
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     match jobs::insert(&mut tx, &job, &hashes, key).await? {
         jobs::Insert::Existing(earlier) if earlier.spec != job.spec => {
@@ -101,7 +100,7 @@ pub(super) async fn submit(
         jobs::Insert::New => {
             let message = format!("job {} was submitted", job.spec.name);
             events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
-            if let Some(warning) = warning {
+            for warning in warnings {
                 events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
             }
             sqlx::query("select pg_notify('nlac_plan', '')")
@@ -114,92 +113,6 @@ pub(super) async fn submit(
             Ok((StatusCode::CREATED, location, Json(view)).into_response())
         }
     }
-}
-
-/// Parts that the algorithm plays must have a prompt.
-fn check_prompts(spec: &JobSpec, hashes: &serde_json::Value) -> Result<(), Problem> {
-    if spec.rehearsal.share > 0.0 && hashes.get("general").is_none() {
-        let detail = format!("rehearsal: prompt set {} has no general.yaml", spec.model.prompts);
-        return Err(Problem::unprocessable(detail).remedy("choose a set that has it, or share: 0"));
-    }
-    let needed = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => "corrector",
-        AlgorithmSpec::ScalarCritic(_) => "value",
-        _ => return Ok(()),
-    };
-    if hashes.get(needed).is_some() {
-        return Ok(());
-    }
-    let detail = format!("model.prompts: set {} has no {needed}.md", spec.model.prompts);
-    Err(Problem::unprocessable(detail).remedy("choose a set that has it, or another algorithm"))
-}
-
-/// What would fail at the start is refused before it; what a trainer silently leaves out is a warning.
-async fn check_peers(
-    conn: &mut sqlx::PgConnection,
-    spec: &JobSpec,
-) -> Result<Option<String>, Problem> {
-    let engines = peers::engines(conn).await?;
-    let trainers = peers::trainers(conn).await?;
-    let names = |all: Vec<&str>| if all.is_empty() { "none".into() } else { all.join(", ") };
-    let model = &spec.model;
-    let Some(engine) = engines.iter().find(|e| e.name == model.engine) else {
-        let known = names(engines.iter().map(|e| e.name.as_str()).collect());
-        let detail =
-            format!("model.engine: {:?} is not registered; registered: {known}", model.engine);
-        return Err(Problem::unprocessable(detail).remedy("register it with PUT /v1/engines/NAME"));
-    };
-    let Some(trainer) = trainers.iter().find(|t| t.name == model.trainer) else {
-        let known = names(trainers.iter().map(|t| t.name.as_str()).collect());
-        let detail =
-            format!("model.trainer: {:?} is not registered; registered: {known}", model.trainer);
-        return Err(Problem::unprocessable(detail).remedy("register it with PUT /v1/trainers/NAME"));
-    };
-    check_datasets(conn, spec).await?;
-    for (what, name, base) in [
-        ("engine", &engine.name, &engine.base_model),
-        ("trainer", &trainer.name, &trainer.base_model),
-    ] {
-        if *base != model.base {
-            let detail = format!("model.base: {what} {name} has {base}, not {}", model.base);
-            return Err(Problem::unprocessable(detail)
-                .remedy(format!("set model.base to {base}, or choose another {what}")));
-        }
-    }
-    let unclipped =
-        trainer.kind == TrainerKind::SkyrlJax.name() && spec.optimizer.grad_clip_norm > 0.0;
-    Ok(unclipped.then(|| {
-        format!(
-            "trainer {} does not clip gradients: optimizer.grad_clip_norm {} has no effect there; if the loss \
-             jumps, lower the learning rate",
-            trainer.name, spec.optimizer.grad_clip_norm
-        )
-    }))
-}
-
-/// What is to be learnt from must be there.
-async fn check_datasets(conn: &mut sqlx::PgConnection, spec: &JobSpec) -> Result<(), Problem> {
-    let mut logged = 0;
-    for name in &spec.datasets {
-        let size = datasets::size(conn, name).await?.ok_or_else(|| {
-            Problem::unprocessable(format!("datasets: there is no {name:?}"))
-                .remedy("import it with `nlac import FILE --dataset NAME`")
-        })?;
-        logged += size;
-    }
-    if spec.rollout.episodes == 0 && logged == 0 && spec.algorithm.trains() {
-        return Err(Problem::unprocessable("rollout.episodes is 0 and there is no dataset")
-            .remedy("collect episodes, or name a dataset that has some"));
-    }
-    let replays = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) => nlac.ablation == Ablation::RawRollouts,
-        _ => false,
-    };
-    if replays && logged > 0 {
-        return Err(Problem::unprocessable("raw_rollouts cannot go on from logged states")
-            .remedy("leave datasets empty, or choose another ablation"));
-    }
-    Ok(())
 }
 
 async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {

@@ -3,6 +3,8 @@
 //! One declaration per route yields the router, the inventory and the document, so no route can be
 //! undocumented.
 
+mod admission;
+mod capabilities;
 mod checkpoints;
 mod datasets;
 mod episodes;
@@ -26,7 +28,10 @@ use utoipa_axum::{
     routes,
 };
 
-use crate::{domain::clock::Clock, store::Store};
+use crate::{
+    domain::{clock::Clock, peer::Discover},
+    store::Store,
+};
 
 pub use problem::Problem;
 
@@ -46,6 +51,8 @@ pub struct AppState {
     pub shutdown: CancellationToken,
     /// Content hashes of a prompt set, or why there is none.
     pub prompt_hashes: PromptHashes,
+    /// Finds out what engines and trainers can do.
+    pub discover: Arc<dyn Discover>,
 }
 
 #[derive(OpenApi)]
@@ -78,6 +85,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))
+        .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))
         .routes(routes!(transitions::list))
@@ -87,6 +95,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
         .routes(routes!(peers::put_engine))
+        .routes(routes!(checkpoints::wanted))
         .routes(routes!(peers::trainers))
         .routes(routes!(peers::put_trainer))
         .routes(routes!(service::healthz))

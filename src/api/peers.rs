@@ -9,49 +9,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{AppState, extract::Valid, problem::Problem};
-use crate::store::peers::{self, EngineRecord, TrainerRecord};
+use crate::{
+    domain::peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+    store::peers::{self, EngineView, TrainerView},
+};
 
 /// All engines.
 #[derive(Serialize, ToSchema)]
 pub struct EngineList {
     /// By name.
-    data: Vec<EngineRecord>,
+    data: Vec<EngineView>,
 }
 
 /// All trainers.
 #[derive(Serialize, ToSchema)]
 pub struct TrainerList {
     /// By name.
-    data: Vec<TrainerRecord>,
-}
-
-/// Dialects of engines.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineKind {
-    /// vLLM's protocol with run-time LoRA.
-    Vllm,
-}
-
-/// Protocols of trainers.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TrainerKind {
-    /// The Tinker API, as hosted, as nlac's own trainers and as SkyRL's FSDP and Megatron backends speak it:
-    /// losses are summed over tokens.
-    Tinker,
-    /// SkyRL's JAX backend: the same operations, but losses are averaged per sequence, and gradients are
-    /// not clipped.
-    SkyrlJax,
-}
-
-impl TrainerKind {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Tinker => "tinker",
-            Self::SkyrlJax => "skyrl_jax",
-        }
-    }
+    data: Vec<TrainerView>,
 }
 
 /// An engine's registration.
@@ -60,25 +34,50 @@ impl TrainerKind {
 pub struct PutEngine {
     /// Its dialect.
     #[garde(skip)]
-    #[serde(rename = "kind")]
-    _kind: EngineKind,
+    kind: EngineKind,
     /// `http://host:port` of every replica; all serve the same base model and see the same adapter files.
     #[garde(length(min = 1, max = 64), inner(pattern("^https?://")))]
     #[schema(min_items = 1, max_items = 64, example = json!(["http://10.0.0.1:8000", "http://10.0.0.2:8000"]))]
     urls: Vec<String>,
+    /// Which of them get nothing new: what they are doing ends, then they may be stopped.
+    #[garde(length(max = 64))]
+    #[schema(max_items = 64)]
+    #[serde(default)]
+    draining: Vec<String>,
     /// The base model's name on the wire.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200)]
     base_model: String,
-    /// Directory with the base model's tokenizer and chat template, as this service sees it.
-    #[garde(length(min = 1, max = 4096))]
+    /// The model's name in specs (`model.base`), where engine and trainer call the same model differently;
+    /// `base_model` unless given.
+    #[garde(inner(length(min = 1, max = 200)))]
+    #[schema(min_length = 1, max_length = 200)]
+    model: Option<String>,
+    /// Directory with the base model's tokenizer and chat template, as this service sees it; kinds `tgi` and
+    /// `openai` need none.
+    #[garde(inner(length(min = 1, max = 4096)))]
     #[schema(min_length = 1, max_length = 4096)]
-    model_dir: String,
-    /// Whether requests may carry a seed, so that the same request writes the same text. Set it to false for
+    model_dir: Option<String>,
+    /// Directory of the adapters as the engine sees it, where that is not this service's own path: another
+    /// mount, or where `nlac sync` keeps them beside the engine.
+    #[garde(inner(length(min = 1, max = 4096)))]
+    #[schema(min_length = 1, max_length = 4096)]
+    adapter_dir: Option<String>,
+    /// Whether requests carry a seed, so that the same request writes the same text. Set it to false for
     /// engines that fail on seeds (vLLM 0.32's build for CPUs dies of one); seeds are then not recorded either.
     #[garde(skip)]
     #[serde(default = "yes")]
     seeds: bool,
+    /// The environment variable of this service that holds the engine's API key. The key itself is kept
+    /// nowhere.
+    #[garde(inner(pattern("^[A-Z][A-Z0-9_]{0,99}$")))]
+    #[schema(pattern = "^[A-Z][A-Z0-9_]{0,99}$", example = "OPENAI_API_KEY")]
+    api_key_env: Option<String>,
+    /// Milliseconds after which a request without an answer is asked of another replica as well; the first
+    /// answer counts. Not at all unless given.
+    #[garde(inner(range(min = 1, max = 600_000)))]
+    #[schema(minimum = 1, maximum = 600_000)]
+    hedge_ms: Option<i32>,
 }
 
 const fn yes() -> bool {
@@ -100,6 +99,14 @@ pub struct PutTrainer {
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200)]
     base_model: String,
+    /// The model's name in specs (`model.base`); `base_model` unless given.
+    #[garde(inner(length(min = 1, max = 200)))]
+    #[schema(min_length = 1, max_length = 200)]
+    model: Option<String>,
+    /// The environment variable of this service that holds the trainer's API key.
+    #[garde(inner(pattern("^[A-Z][A-Z0-9_]{0,99}$")))]
+    #[schema(pattern = "^[A-Z][A-Z0-9_]{0,99}$", example = "TINKER_API_KEY")]
+    api_key_env: Option<String>,
 }
 
 /// Lists engines.
@@ -127,7 +134,7 @@ pub(super) async fn trainers(State(state): State<AppState>) -> Result<Json<Train
     put, path = "/v1/engines/{name}", tag = "peers", operation_id = "put_engine",
     params(("name" = String, Path)), request_body = PutEngine,
     responses(
-        (status = 200, description = "Registered", body = EngineRecord),
+        (status = 200, description = "Registered, with what it was found to be able to do", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
@@ -137,17 +144,36 @@ pub(super) async fn put_engine(
     State(state): State<AppState>,
     Path(name): Path<String>,
     Valid(body): Valid<PutEngine>,
-) -> Result<Json<EngineRecord>, Problem> {
+) -> Result<Json<EngineView>, Problem> {
+    if let Some(unknown) = body.draining.iter().find(|url| !body.urls.contains(url)) {
+        return Err(Problem::unprocessable(format!("draining: {unknown} is none of urls"))
+            .remedy("drain a replica that is registered; one that is gone is left out of urls"));
+    }
+    if body.kind.serves_adapters() && body.model_dir.is_none() {
+        return Err(Problem::unprocessable(format!("model_dir is missing for kind {}", body.kind))
+            .remedy("name a directory with the model's tokenizer.json and chat template"));
+    }
+    check_key(&state, body.api_key_env.as_deref())?;
     let record = EngineRecord {
         name: named(name)?,
-        kind: "vllm".into(),
+        kind: body.kind,
         urls: body.urls,
+        draining: body.draining,
+        model: body.model.unwrap_or_else(|| body.base_model.clone()),
         base_model: body.base_model,
         model_dir: body.model_dir,
+        adapter_dir: body.adapter_dir,
         seeds: body.seeds,
+        api_key_env: body.api_key_env,
+        hedge_ms: body.hedge_ms,
     };
     peers::put_engine(&mut *state.store.acquire().await?, &record).await?;
-    Ok(Json(record))
+    let found = state.discover.engine(&record).await;
+    let mut conn = state.store.acquire().await?;
+    peers::note_engine(&mut conn, &record.name, &found).await?;
+    let all = peers::engines(&mut conn).await?;
+    let view = all.into_iter().find(|view| view.record.name == record.name);
+    view.map(Json).ok_or_else(|| Problem::not_found("engine", record.name))
 }
 
 /// Registers a trainer, or changes its registration.
@@ -155,7 +181,7 @@ pub(super) async fn put_engine(
     put, path = "/v1/trainers/{name}", tag = "peers", operation_id = "put_trainer",
     params(("name" = String, Path)), request_body = PutTrainer,
     responses(
-        (status = 200, description = "Registered", body = TrainerRecord),
+        (status = 200, description = "Registered, with what it was found to be able to do", body = TrainerView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
@@ -165,15 +191,34 @@ pub(super) async fn put_trainer(
     State(state): State<AppState>,
     Path(name): Path<String>,
     Valid(body): Valid<PutTrainer>,
-) -> Result<Json<TrainerRecord>, Problem> {
+) -> Result<Json<TrainerView>, Problem> {
+    check_key(&state, body.api_key_env.as_deref())?;
     let record = TrainerRecord {
         name: named(name)?,
-        kind: body.kind.name().into(),
+        kind: body.kind,
         url: body.url,
+        model: body.model.unwrap_or_else(|| body.base_model.clone()),
         base_model: body.base_model,
+        api_key_env: body.api_key_env,
     };
     peers::put_trainer(&mut *state.store.acquire().await?, &record).await?;
-    Ok(Json(record))
+    let found = state.discover.trainer(&record).await;
+    let mut conn = state.store.acquire().await?;
+    peers::note_trainer(&mut conn, &record.name, &found).await?;
+    let all = peers::trainers(&mut conn).await?;
+    let view = all.into_iter().find(|view| view.record.name == record.name);
+    view.map(Json).ok_or_else(|| Problem::not_found("trainer", record.name))
+}
+
+/// A key that is not there would show at the first request only.
+fn check_key(state: &AppState, variable: Option<&str>) -> Result<(), Problem> {
+    match variable {
+        Some(name) if !state.discover.holds_key(name) => {
+            Err(Problem::unprocessable(format!("api_key_env: the service has no variable {name}"))
+                .remedy("set it in the service's environment and start the service again"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn named(name: String) -> Result<String, Problem> {

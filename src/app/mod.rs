@@ -11,13 +11,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api,
     dev::{base_model, local::LocalPeers, postgres::Postgres},
-    domain::clock::SystemClock,
+    domain::{
+        clock::SystemClock,
+        peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+    },
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
     scheduler,
     store::{Store, peers, work_items},
     telemetry,
-    work::Worker,
+    work::{Peers, Worker, fleet},
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -127,12 +130,15 @@ impl App {
         let metrics = telemetry::metrics();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock = Arc::new(SystemClock);
-        let worker = Arc::new(Worker::new(store.clone(), adapters, clock.clone()));
+        let peers = Arc::new(Peers::default());
+        let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
+        let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
         let runner = Runner::new(store.clone(), worker, owner, QueueSettings::default());
         let tasks = vec![
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
+            tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
         ];
         let state = api::AppState {
             store: store.clone(),
@@ -143,6 +149,7 @@ impl App {
                 let set = PromptSet::load(name).map_err(|e| e.to_string())?;
                 serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
             }),
+            discover: peers,
         };
         let token = drain.clone();
         let server = tokio::spawn(async move {
@@ -183,21 +190,12 @@ async fn register(
     base_model: String,
     model_dir: &std::path::Path,
 ) -> Result<(), crate::store::StoreError> {
-    let engine = peers::EngineRecord {
-        name: "local".into(),
-        kind: "vllm".into(),
-        urls: vec![local.engine_url()],
-        base_model: base_model.clone(),
-        model_dir: model_dir.display().to_string(),
-        seeds: true,
-    };
+    let mut engine =
+        EngineRecord::new("local", EngineKind::Vllm, &[local.engine_url()], &base_model);
+    engine.model_dir = Some(model_dir.display().to_string());
     peers::put_engine(conn, &engine).await?;
-    let trainer = peers::TrainerRecord {
-        name: "local".into(),
-        kind: "tinker".into(),
-        url: local.trainer_url(),
-        base_model,
-    };
+    let url = local.trainer_url();
+    let trainer = TrainerRecord::new("local", TrainerKind::Tinker, &url, &base_model);
     peers::put_trainer(conn, &trainer).await
 }
 

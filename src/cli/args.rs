@@ -31,6 +31,9 @@ pub enum Command {
     Demo(DemoArgs),
     /// Try every registered engine and trainer end to end, and say what works, how fast, and what to change.
     Doctor(DoctorArgs),
+    /// Keep the adapters of jobs under way in a directory beside an engine that shares no file system with
+    /// the service.
+    Sync(SyncArgs),
     /// Take logged episodes into a dataset of a running service, to learn from.
     Import(ImportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
@@ -94,6 +97,23 @@ pub struct DoctorArgs {
     /// the length of the examination.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     pub shared: PathBuf,
+}
+
+/// What is kept where.
+#[derive(Debug, Args)]
+pub struct SyncArgs {
+    /// The engine, by its registered name; its registration's adapter_dir is DIR as the engine sees it.
+    #[arg(long)]
+    pub engine: String,
+    /// A directory for this alone: what lies there and is wanted no more is removed.
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The service.
+    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
+    pub server: String,
+    /// Seconds between two looks.
+    #[arg(long, default_value_t = 1.0)]
+    pub every: f64,
 }
 
 /// What the demo runs.

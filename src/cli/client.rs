@@ -11,6 +11,7 @@ use crate::{
 };
 
 const DEADLINE: Duration = Duration::from_secs(35);
+const DOWNLOAD: Duration = Duration::from_secs(600);
 
 /// A client of one service.
 pub struct Api {
@@ -26,6 +27,11 @@ impl Api {
     /// GET.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.http.get(path, DEADLINE).await.map_err(|e| self.explain(e))
+    }
+
+    /// GET, the body as it is.
+    pub async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.http.get_bytes(path, DOWNLOAD).await.map_err(|e| self.explain(e))
     }
 
     /// POST.

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{Failure, args::DoctorArgs, client::Api, report};
 use crate::{
-    doctor::{EngineUnderTest, Finding, TrainerUnderTest, examine_engine, examine_trainer},
+    doctor::{Finding, examine_engine, examine_trainer},
+    domain::peer::{EngineRecord, TrainerRecord},
     engine::Adapter,
     telemetry,
 };
@@ -20,8 +21,8 @@ use crate::{
 pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("error");
     let api = Api::new(&args.server)?;
-    let engines: Vec<EngineUnderTest> = listed(api.get("/v1/engines").await?)?;
-    let trainers: Vec<TrainerUnderTest> = listed(api.get("/v1/trainers").await?)?;
+    let engines: Vec<EngineRecord> = listed(api.get("/v1/engines").await?)?;
+    let trainers: Vec<TrainerRecord> = listed(api.get("/v1/trainers").await?)?;
     if engines.is_empty() || trainers.is_empty() {
         report::line(
             "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
@@ -43,8 +44,8 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn examine(
-    engines: Vec<EngineUnderTest>,
-    trainers: Vec<TrainerUnderTest>,
+    engines: Vec<EngineRecord>,
+    trainers: Vec<TrainerRecord>,
     place: &Path,
     now: u128,
 ) -> Vec<Finding> {
@@ -52,7 +53,8 @@ async fn examine(
     let mut adapters = Vec::new();
     for trainer in trainers {
         let export = place.join(&trainer.name);
-        tell(examine_trainer(&trainer, &export).await, &mut all);
+        let key = api_key(trainer.api_key_env.as_deref());
+        tell(examine_trainer(&trainer, key.as_deref(), &export).await, &mut all);
         if export.is_dir() {
             adapters.push(Adapter {
                 name: format!("nlac-doctor-{}-{now}", trainer.name),
@@ -62,10 +64,11 @@ async fn examine(
     }
     for engine in engines {
         let adapter = adapters.first();
-        if adapter.is_none() {
+        let key = api_key(engine.api_key_env.as_deref());
+        if adapter.is_none() && engine.kind.serves_adapters() {
             report::line(&format!("        {}: no trainer made an adapter to load", engine.name));
         }
-        tell(examine_engine(&engine, adapter).await, &mut all);
+        tell(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
     }
     all
 }
@@ -75,6 +78,11 @@ fn tell(findings: Vec<Finding>, all: &mut Vec<Finding>) {
         report::line(&finding.to_string());
     }
     all.extend(findings);
+}
+
+/// The key from this command's own environment; without it the peer says what it lacks.
+fn api_key(variable: Option<&str>) -> Option<String> {
+    std::env::var(variable?).ok()
 }
 
 fn listed<T: DeserializeOwned>(mut page: Value) -> Result<Vec<T>, Failure> {

@@ -11,6 +11,7 @@ mod local;
 mod progress;
 mod report;
 mod serve;
+mod sync;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
         Command::Local(command) => local::run(command).await,
+        Command::Sync(args) => sync::run(args).await,
         Command::Migrate(args) => serve::migrate(args).await,
         Command::Openapi => {
             report::raw(&crate::api::openapi_yaml()?);

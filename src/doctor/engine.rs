@@ -1,63 +1,74 @@
 //! An engine's replicas, one by one.
 
-use std::{path::PathBuf, time::Instant};
+use std::{path::Path, time::Instant};
 
 use futures_util::future::try_join_all;
-use serde::Deserialize;
 
 use super::{Examination, Finding, Trouble};
 use crate::{
-    domain::{generation::Sampling, message::Message},
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Pool, Request},
+    domain::{generation::Sampling, message::Message, peer::EngineRecord},
+    engine::{
+        Adapter, Chat, Completion, Engine, EngineError, EngineInfo, Frozen, Limits, Pool, Request,
+        Tokenized,
+    },
     prompt::Encoder,
 };
 
 /// Requests at a time when speed is measured, and tokens that each may write.
 const CROWD: (u64, u32) = (64, 32);
 
-/// A registered engine.
-#[derive(Debug, Clone, Deserialize)]
-pub struct EngineUnderTest {
-    /// Registered name.
-    pub name: String,
-    /// Addresses of its replicas.
-    pub urls: Vec<String>,
-    /// The base model's name on the wire.
-    pub base_model: String,
-    /// Where the base model's tokenizer lies.
-    pub model_dir: PathBuf,
-    /// Whether requests carry a seed.
-    pub seeds: bool,
-}
-
 /// Examines every replica. With an adapter, it is loaded, asked and unloaded.
-pub async fn examine(engine: &EngineUnderTest, adapter: Option<&Adapter>) -> Vec<Finding> {
+pub async fn examine(
+    engine: &EngineRecord,
+    key: Option<&str>,
+    adapter: Option<&Adapter>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for url in &engine.urls {
         let mut examination = Examination::new(format!("{} {url}", engine.name));
-        examine_replica(engine, url, adapter, &mut examination).await;
+        let replica = EngineRecord { urls: vec![url.clone()], draining: vec![], ..engine.clone() };
+        if engine.kind.serves_adapters() {
+            examine_replica(&replica, key, adapter, &mut examination).await;
+        } else {
+            examine_chat(&replica, key, &mut examination).await;
+        }
         findings.extend(examination.findings);
     }
     findings
 }
 
+async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Examination) {
+    let remedy = "check its address (without /v1), its API key and its name for the model";
+    let reached = async {
+        let chat = Chat::new(engine, key, Limits::default())?;
+        let info = chat.check().await?;
+        Ok::<_, EngineError>((chat, info))
+    };
+    let told = |(_, info): &(Chat, EngineInfo)| format!("it serves {}", info.models.join(", "));
+    let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
+    let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: None };
+    let messages = [Message::user("hello")];
+    let told = |c: &Completion| format!("{} answers", c.model);
+    seen.attempt("answer", remedy, chat.answer(&messages, sampling), told).await;
+}
+
 async fn examine_replica(
-    engine: &EngineUnderTest,
-    url: &String,
+    engine: &EngineRecord,
+    key: Option<&str>,
     adapter: Option<&Adapter>,
     seen: &mut Examination,
 ) {
-    let remedy = "check that it runs, that its address is right and that it serves vLLM's protocol";
+    let remedy =
+        "check that it runs, that its address is right and that it serves the protocol of its kind";
     let reached = async {
-        let EngineUnderTest { name, base_model, seeds, .. } = engine;
-        let urls = std::slice::from_ref(url);
-        let pool = Pool::new(name, urls, base_model, *seeds, Limits::default())?;
+        let pool = Pool::new(engine, key, Limits::default())?;
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };
     let told = |(_, info): &(Pool, EngineInfo)| {
         let longest = info.max_model_len.map_or("no limit told".into(), |n| format!("{n} tokens"));
-        format!("version {}, longest sequence {longest}", info.version)
+        let adapters = if info.runtime_adapters { "at run time" } else { "none at run time" };
+        format!("version {}, longest sequence {longest}, adapters {adapters}", info.version)
     };
     let Some((pool, info)) = seen.attempt("reach", remedy, reached, told).await else { return };
     if !info.models.contains(&engine.base_model) {
@@ -70,20 +81,22 @@ async fn examine_replica(
     let messages = [Message::user("hello")];
     let remedy =
         "model_dir must hold the tokenizer.json and chat template of the model that it serves";
-    let encoded = async { Encoder::load(&engine.model_dir)?.encode(&messages) };
+    let directory = engine.model_dir.as_deref().unwrap_or_default();
+    let encoded = async { Encoder::load(Path::new(directory))?.encode(&messages) };
     let told = |tokens: &Vec<u32>| format!("{} tokens", tokens.len());
     let Some(prompt) = seen.attempt("tokenizer", remedy, encoded, told).await else { return };
     let remedy =
         "nlac and the engine tokenise differently: register the model_dir of the same model";
+    let told = |tokens: &Tokenized| format!("{} tokens", tokens.count());
     let theirs = seen.attempt("tokenise", remedy, pool.tokenize_chat(&messages), told).await;
-    if let Some(theirs) = theirs.filter(|theirs| *theirs != prompt) {
+    if let Some(theirs) = theirs.filter(|theirs| !theirs.agrees(&prompt)) {
         let what = format!("nlac reads {prompt:?}, the engine {theirs:?}");
         return seen.conclude("same tokens", Err(Trouble { what, remedy }));
     }
 
     let remedy = "see its log; vLLM 0.10 or newer is needed for token ids, and its build for CPUs up to 0.32 \
                   dies of seeds: register it with \"seeds\": false";
-    let asked = || request(&prompt, None, engine.seeds.then_some(1));
+    let asked = || request(&prompt, engine.seeds.then_some(1));
     let told = |c: &Completion| format!("{} tokens", c.token_ids.len());
     let Some(first) = seen.attempt("generate", remedy, pool.generate(asked()), told).await else {
         return;
@@ -104,7 +117,7 @@ async fn examine_replica(
     let start = Instant::now();
     let crowd = try_join_all((0..CROWD.0).map(|number| {
         let seed = engine.seeds.then_some(number.cast_signed());
-        let mut request = request(&prompt, None, seed);
+        let mut request = request(&prompt, seed);
         request.sampling.max_tokens = CROWD.1;
         pool.generate(request)
     }));
@@ -128,26 +141,14 @@ async fn examine_adapter(pool: &Pool, adapter: &Adapter, prompt: &[u32], seen: &
     }
     let remedy =
         "it answers for the base model in the adapter's name, or fails with adapters: see its log";
-    let greedy = |adapter: Option<Adapter>| {
-        let mut request = request(prompt, adapter, None);
-        request.sampling.temperature = 0.0;
-        pool.generate(request)
-    };
-    let both = async {
-        let (base, adapted) = (greedy(None).await?, greedy(Some(adapter.clone())).await?);
-        if base.logprobs == adapted.logprobs {
-            let what = "the adapter changes nothing: the base model answers in its name".to_owned();
-            return Err(EngineError::Wrong { engine: pool.name().to_owned(), what });
-        }
-        Ok(adapted)
-    };
-    let told = |_: &Completion| "it changes what is written".to_owned();
-    seen.attempt("use adapter", remedy, both, told).await;
+    let told = |(): &()| "it changes what is written".to_owned();
+    seen.attempt("use adapter", remedy, pool.probe(adapter, prompt), told).await;
     let remedy = "adapters pile up where they cannot be unloaded; see its log";
     seen.attempt("unload", remedy, pool.unload(&adapter.name), |()| String::new()).await;
 }
 
-fn request(prompt: &[u32], adapter: Option<Adapter>, seed: Option<i64>) -> Request {
+fn request(prompt: &[u32], seed: Option<i64>) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed };
-    Request { adapter, prompt: prompt.to_vec(), sampling, logprobs: true, session: 0 }
+    let prompt = prompt.to_vec();
+    Request { adapter: None, prompt, sampling, logprobs: true, session: 0, job: None }
 }

@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{
-    engine::{EngineUnderTest, examine as examine_engine},
-    trainer::{TrainerUnderTest, examine as examine_trainer},
-};
+pub use self::{engine::examine as examine_engine, trainer::examine as examine_trainer};
 
 /// One thing that was tried.
 #[derive(Debug, Clone)]

@@ -2,39 +2,32 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::{Examination, Finding, Trouble};
-use crate::trainer::{Adam, Datum, Reduction, Run, StepReport, Tinker, Trainer, TrainerError};
-
-/// A registered trainer.
-#[derive(Debug, Clone, Deserialize)]
-pub struct TrainerUnderTest {
-    /// Registered name.
-    pub name: String,
-    /// Its address.
-    pub url: String,
-    /// The base model's name on the wire.
-    pub base_model: String,
-    /// Its protocol, which says how it makes one loss of many.
-    pub kind: String,
-}
+use crate::{
+    domain::peer::TrainerRecord,
+    trainer::{Adam, Datum, Run, StepReport, Tinker, Trainer, TrainerError},
+};
 
 const RANK: u32 = 8;
 const STEPS: usize = 3;
 
 /// Examines a trainer; what it trained is written as PEFT files into the new directory `export`.
-pub async fn examine(trainer: &TrainerUnderTest, export: &Path) -> Vec<Finding> {
+pub async fn examine(trainer: &TrainerRecord, key: Option<&str>, export: &Path) -> Vec<Finding> {
     let mut seen = Examination::new(format!("{} {}", trainer.name, trainer.url));
-    examine_in_order(trainer, export, &mut seen).await;
+    examine_in_order(trainer, key, export, &mut seen).await;
     seen.findings
 }
 
-async fn examine_in_order(trainer: &TrainerUnderTest, export: &Path, seen: &mut Examination) {
-    let TrainerUnderTest { name, url, base_model, kind } = trainer;
+async fn examine_in_order(
+    trainer: &TrainerRecord,
+    key: Option<&str>,
+    export: &Path,
+    seen: &mut Examination,
+) {
+    let base_model = &trainer.base_model;
     let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
     let reached = async {
-        let client = Tinker::new(name, url, base_model, Reduction::of_kind(kind))?;
+        let client = Tinker::new(trainer, key)?;
         let models = client.check().await?;
         Ok::<_, TrainerError>((client, models))
     };

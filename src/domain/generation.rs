@@ -36,6 +36,8 @@ text_enum!(
         Target = "target",
         /// The base model, no adapter.
         Base = "base",
+        /// Another model, which is never trained: the spec's `model.frozen`.
+        Frozen = "frozen",
     }
 );
 
@@ -69,9 +71,10 @@ pub struct Generation {
     pub role: Role,
     /// The weights asked for.
     pub weights: Weights,
-    /// The checkpoint behind them; null for the base model.
+    /// The checkpoint behind them; null for the base model and a frozen one.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The model name that the engine echoed (equal to the one asked for, or the call fails).
+    /// The model name that the engine echoed (equal to the one asked for, or the call fails; a chat endpoint
+    /// may answer by the full name of what was asked for).
     pub model: String,
     /// The engine that answered.
     pub engine: String,
@@ -81,7 +84,8 @@ pub struct Generation {
     pub sampling: Sampling,
     /// Tokens in the prompt, as the engine counted them.
     pub prompt_tokens: i32,
-    /// The tokens written, end-of-text included where the engine returns it.
+    /// The tokens written, end-of-text included where the engine returns it. Of a frozen model's text, the
+    /// tokens that the job's own model would write it in.
     pub token_ids: Vec<i32>,
     /// Log-probability of each token under the weights, natural log; only for the policy's actions.
     pub logprobs: Option<Vec<f32>>,

@@ -3,6 +3,7 @@
 //! Level 0: imports nothing else of this crate, opens nothing, decides nothing about time or chance
 //! (see [`clock`] and [`seed`], which others are handed).
 
+pub mod admission;
 pub mod annotation;
 pub mod checkpoint;
 pub mod clock;
@@ -16,6 +17,7 @@ pub mod job;
 pub mod logged;
 pub mod message;
 pub mod metric;
+pub mod peer;
 pub mod seed;
 pub mod spec;
 pub mod training;

@@ -3,9 +3,9 @@
 //! What comes back is what was asked for, or an error: an answer in another model's name, for another
 //! prompt, cut by an abort or without its token ids is never data.
 
+mod chat;
+mod dialect;
 mod pool;
-mod vllm;
-mod wire;
 
 use std::path::PathBuf;
 
@@ -15,14 +15,15 @@ use crate::{
     domain::{
         fault::Fault,
         generation::{FinishReason, Sampling},
+        ids::JobId,
         message::Message,
     },
     net::NetError,
 };
 
+pub use chat::Chat;
+pub use dialect::Limits;
 pub use pool::Pool;
-pub use vllm::Limits;
-use vllm::Vllm;
 
 /// A published adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Request {
     pub logprobs: bool,
     /// Requests of one session share a prefix: an episode's turns, the samples of one prompt.
     pub session: u64,
+    /// Whose it is; replicas are shared fairly between jobs.
+    pub job: Option<JobId>,
 }
 
 /// A generated text.
@@ -68,7 +71,7 @@ pub struct Completion {
 }
 
 /// What an engine says of itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct EngineInfo {
     /// Its version.
     pub version: String,
@@ -76,6 +79,60 @@ pub struct EngineInfo {
     pub models: Vec<String>,
     /// Longest sequence, tokens.
     pub max_model_len: Option<u32>,
+    /// Adapters can be loaded while it runs.
+    pub runtime_adapters: bool,
+    /// The highest rank of an adapter, where it tells.
+    pub max_rank: Option<u32>,
+    /// Replicas that answered.
+    pub replicas: u32,
+}
+
+impl EngineInfo {
+    /// Two replicas together: every name, and what both can do.
+    fn and(self, other: Self) -> Self {
+        let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
+        let mut models = self.models;
+        models.extend(other.models);
+        models.sort_unstable();
+        models.dedup();
+        Self {
+            version: self.version,
+            models,
+            max_model_len: least(self.max_model_len, other.max_model_len),
+            runtime_adapters: self.runtime_adapters && other.runtime_adapters,
+            max_rank: least(self.max_rank, other.max_rank),
+            replicas: self.replicas + other.replicas,
+        }
+    }
+}
+
+/// A conversation's tokens, as far as an engine tells them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tokenized {
+    /// The tokens.
+    Ids(Vec<u32>),
+    /// How many there are.
+    Count(u32),
+}
+
+impl Tokenized {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Ids(ids) => ids.len(),
+            Self::Count(count) => *count as usize,
+        }
+    }
+
+    /// Whether they are, as far as is told, these.
+    #[must_use]
+    pub fn agrees(&self, ours: &[u32]) -> bool {
+        match self {
+            Self::Ids(ids) => ids == ours,
+            Self::Count(count) => *count as usize == ours.len(),
+        }
+    }
 }
 
 /// Why an engine did not do what it was asked.
@@ -103,6 +160,22 @@ pub enum EngineError {
         /// Registered name.
         engine: String,
     },
+    /// It does not have the adapter, or not any more.
+    #[error("engine {engine} does not have adapter {adapter}")]
+    Forgotten {
+        /// Registered name.
+        engine: String,
+        /// The adapter.
+        adapter: String,
+    },
+    /// None of its replicas takes anything new.
+    #[error(
+        "all replicas of engine {engine} are draining; take one out of `draining` in PUT /v1/engines/{engine}"
+    )]
+    Draining {
+        /// Registered name.
+        engine: String,
+    },
     /// The adapter cannot be loaded there.
     #[error("engine {engine} cannot load adapter {adapter}: {reason}")]
     Load {
@@ -124,10 +197,13 @@ impl EngineError {
                 NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => {
                     true
                 }
-                NetError::Status { status, .. } => matches!(status, 408 | 429 | 500 | 502..=504),
+                // 424: how TGI says that generating failed.
+                NetError::Status { status, .. } => {
+                    matches!(status, 408 | 424 | 429 | 500 | 502..=504)
+                }
                 NetError::Decode { .. } => false,
             },
-            Self::Aborted { .. } => true,
+            Self::Aborted { .. } | Self::Forgotten { .. } | Self::Draining { .. } => true,
             Self::Wrong { .. } | Self::Load { .. } => false,
         }
     }
@@ -173,5 +249,27 @@ pub trait Engine: Send + Sync {
     async fn check(&self) -> Result<EngineInfo, EngineError>;
 
     /// The tokens of a conversation by the engine's own tokenizer and template.
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, EngineError>;
+    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;
+
+    /// Asks every replica that has the adapter for the same text by it and by the base model. Where both say
+    /// the same with the same log-probabilities, the base model answers in the adapter's name: an error.
+    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<(), EngineError>;
+}
+
+/// A model that is never trained: it is asked in conversations, and whoever needs its tokens makes them of
+/// its text.
+#[async_trait]
+pub trait Frozen: Send + Sync {
+    /// Whether requests may carry a seed.
+    fn takes_seeds(&self) -> bool;
+
+    /// What it says next. The completion has no token ids.
+    async fn answer(
+        &self,
+        messages: &[Message],
+        sampling: Sampling,
+    ) -> Result<Completion, EngineError>;
+
+    /// Asks who it is.
+    async fn check(&self) -> Result<EngineInfo, EngineError>;
 }

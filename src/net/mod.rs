@@ -3,6 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use rand::Rng;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Largest body that is read.
@@ -70,6 +71,26 @@ impl NetError {
     }
 }
 
+/// A header that is never shown.
+pub struct Secret {
+    header: HeaderName,
+    value: String,
+}
+
+impl Secret {
+    /// `Authorization: Bearer …`, as engines take it.
+    #[must_use]
+    pub fn bearer(key: &str) -> Self {
+        Self { header: reqwest::header::AUTHORIZATION, value: format!("Bearer {key}") }
+    }
+
+    /// `X-API-Key: …`, as the Tinker API takes it.
+    #[must_use]
+    pub fn api_key(key: &str) -> Self {
+        Self { header: HeaderName::from_static("x-api-key"), value: key.to_owned() }
+    }
+}
+
 /// An HTTP client for one peer.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -83,14 +104,32 @@ impl Client {
     /// # Errors
     /// A TLS back end that cannot be initialised.
     pub fn new(base: &str) -> Result<Self, NetError> {
+        Self::with_secret(base, None)
+    }
+
+    /// A client that sends a secret header with every request. The value is shown nowhere.
+    ///
+    /// # Errors
+    /// A TLS back end that cannot be initialised; a secret that no header can hold.
+    pub fn with_secret(base: &str, secret: Option<Secret>) -> Result<Self, NetError> {
         let base = base.trim_end_matches('/').to_owned();
+        let failed = |reason: String| NetError::Connect { peer: base.clone(), reason };
+        let mut headers = HeaderMap::new();
+        if let Some(Secret { header, value }) = secret {
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                failed("its API key holds characters that no header can hold".into())
+            })?;
+            value.set_sensitive(true);
+            headers.insert(header, value);
+        }
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
             .pool_max_idle_per_host(256)
             .tcp_nodelay(true)
             .no_proxy()
+            .default_headers(headers)
             .build()
-            .map_err(|e| NetError::Connect { peer: base.clone(), reason: e.to_string() })?;
+            .map_err(|e| failed(e.to_string()))?;
         Ok(Self { http, base })
     }
 

@@ -4,12 +4,12 @@ use crate::{
     domain::{
         fault::Fault,
         generation::{Generation, Role, Sampling, Weights},
-        ids::{CheckpointId, GenerationId},
+        ids::{CheckpointId, GenerationId, JobId},
         message::Message,
         seed::SeedPath,
         spec::SamplingSpec,
     },
-    engine::{Adapter, Engine, Request},
+    engine::{Adapter, Completion, Engine, Frozen, Request},
     prompt::{Encoder, PromptSet, Template},
 };
 
@@ -34,6 +34,10 @@ pub struct Cast<'a> {
     pub online: Published,
     /// Its lagging average.
     pub target: Published,
+    /// Who plays the parts that are never trained.
+    pub frozen: Option<&'a dyn Frozen>,
+    /// Whose cast it is.
+    pub job: Option<JobId>,
 }
 
 /// One line to be spoken.
@@ -78,21 +82,31 @@ impl Cast<'_> {
         let published = match line.weights {
             Weights::Online => Some(&self.online),
             Weights::Target => Some(&self.target),
-            Weights::Base => None,
+            Weights::Base | Weights::Frozen => None,
+        };
+        let takes_seeds = match (line.weights, self.frozen) {
+            (Weights::Frozen, Some(frozen)) => frozen.takes_seeds(),
+            _ => self.engine.takes_seeds(),
         };
         let sampling = Sampling {
             temperature: line.sampling.temperature,
             max_tokens: line.sampling.max_tokens,
-            seed: self.engine.takes_seeds().then(|| line.seed.sampling_seed()),
+            seed: takes_seeds.then(|| line.seed.sampling_seed()),
         };
-        let request = Request {
-            adapter: published.map(|p| p.adapter.clone()),
-            prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
-            sampling,
-            logprobs: line.role == Role::Policy,
-            session: line.seed.siblings(),
+        let completion = match line.weights {
+            Weights::Frozen => self.ask_frozen(line.messages, sampling).await?,
+            _ => {
+                let request = Request {
+                    adapter: published.map(|p| p.adapter.clone()),
+                    prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
+                    sampling,
+                    logprobs: line.role == Role::Policy,
+                    session: line.seed.siblings(),
+                    job: self.job,
+                };
+                self.engine.generate(request).await.map_err(|e| e.fault())?
+            }
         };
-        let completion = self.engine.generate(request).await.map_err(|e| e.fault())?;
         Ok(Generation {
             id: GenerationId::new(),
             role: line.role,
@@ -108,5 +122,21 @@ impl Cast<'_> {
             text: completion.text.trim().to_owned(),
             finish_reason: completion.finish_reason,
         })
+    }
+
+    /// The frozen model's text, in the tokens that the job's own model would write it in: it is what the
+    /// job's model may learn to say.
+    async fn ask_frozen(
+        &self,
+        messages: &[Message],
+        sampling: Sampling,
+    ) -> Result<Completion, Fault> {
+        let frozen = self.frozen.ok_or_else(|| {
+            Fault::Fail("a part has frozen weights, but the spec names no model.frozen".into())
+        })?;
+        let mut completion = frozen.answer(messages, sampling).await.map_err(|e| e.fault())?;
+        let text = completion.text.trim();
+        completion.token_ids = self.encoder.completion(messages, text).map_err(Fault::fail)?;
+        Ok(completion)
     }
 }

@@ -150,3 +150,38 @@ pub async fn unused(
     .fetch_all(conn)
     .await?)
 }
+
+/// An adapter that an engine should be able to load.
+#[derive(Debug, Clone, serde::Serialize, sqlx::FromRow, utoipa::ToSchema)]
+pub struct WantedAdapter {
+    /// Its checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// The name that engines know it by; its directory is called so too.
+    pub name: String,
+    /// SHA-256 of its tensors, hex.
+    pub sha256: String,
+}
+
+/// Adapters that jobs under way may ask an engine for, oldest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn wanted_by_engine(
+    conn: &mut PgConnection,
+    engine: &str,
+) -> Result<Vec<WantedAdapter>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- checkpoints::wanted_by_engine
+         select c.id as checkpoint_id, c.name, c.sha256
+         from jobs j join checkpoints c on c.job_id = j.id
+         where j.spec -> 'model' ->> 'engine' = $1 and j.status in ('queued', 'running', 'paused')
+             and c.version >= (
+                 select min(least(i.base, i.index - 1)) from iterations i
+                 where i.job_id = j.id and i.finished_at is null
+             ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0)
+         order by c.id",
+    )
+    .bind(engine)
+    .fetch_all(conn)
+    .await?)
+}

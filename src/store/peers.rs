@@ -1,59 +1,79 @@
 //! Registered engines and trainers.
 
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::StoreError;
+use crate::domain::peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord};
 
-/// A registered engine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, sqlx::FromRow, utoipa::ToSchema)]
-pub struct EngineRecord {
-    /// The name that specs use.
-    pub name: String,
-    /// Its dialect: `vllm`.
-    pub kind: String,
-    /// `http://host:port` of every replica.
-    pub urls: Vec<String>,
-    /// The base model's name on the wire.
-    pub base_model: String,
-    /// Directory with the base model's tokenizer and chat template, as this service sees it.
-    pub model_dir: String,
-    /// Whether requests carry a seed.
-    pub seeds: bool,
+/// A registered engine and what it can do.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct EngineView {
+    /// Its registration.
+    #[serde(flatten)]
+    #[sqlx(flatten)]
+    pub record: EngineRecord,
+    /// What it was found to be able to do; null if it was never reached.
+    #[schema(value_type = Option<EngineCapabilities>)]
+    pub capabilities: Option<Json<EngineCapabilities>>,
+    /// Why it did not answer when it was last asked; null if it did.
+    pub trouble: Option<String>,
+    /// When it was last asked.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub checked_at: Option<OffsetDateTime>,
 }
 
-/// A registered trainer.
-#[derive(Debug, Clone, PartialEq, Serialize, sqlx::FromRow, utoipa::ToSchema)]
-pub struct TrainerRecord {
-    /// The name that specs use.
-    pub name: String,
-    /// Its protocol: `tinker` or `skyrl_jax`.
-    pub kind: String,
-    /// `http://host:port`.
-    pub url: String,
-    /// The base model's name on the wire.
-    pub base_model: String,
+/// A registered trainer and what it can do.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct TrainerView {
+    /// Its registration.
+    #[serde(flatten)]
+    #[sqlx(flatten)]
+    pub record: TrainerRecord,
+    /// What it was found to be able to do; null if it was never reached.
+    #[schema(value_type = Option<TrainerCapabilities>)]
+    pub capabilities: Option<Json<TrainerCapabilities>>,
+    /// Why it did not answer when it was last asked; null if it did.
+    pub trouble: Option<String>,
+    /// When it was last asked.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub checked_at: Option<OffsetDateTime>,
 }
 
-/// Registers an engine, or changes its registration.
+/// Registers an engine, or changes its registration. What it was found to be able to do stays where its
+/// replicas and its model do.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_engine
-         insert into engines (name, kind, urls, base_model, model_dir, seeds)
-         values ($1, $2, $3, $4, $5, $6)
+         insert into engines as e (name, kind, urls, draining, base_model, model, model_dir, adapter_dir,
+             seeds, api_key_env, hedge_ms)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          on conflict (name) do update set kind = excluded.kind, urls = excluded.urls,
-             base_model = excluded.base_model, model_dir = excluded.model_dir,
-             seeds = excluded.seeds, updated_at = now()",
+             draining = excluded.draining, base_model = excluded.base_model, model = excluded.model,
+             model_dir = excluded.model_dir, adapter_dir = excluded.adapter_dir, seeds = excluded.seeds,
+             api_key_env = excluded.api_key_env, hedge_ms = excluded.hedge_ms, updated_at = now(),
+             capabilities = case when (e.kind, e.urls, e.base_model)
+                 is distinct from (excluded.kind, excluded.urls, excluded.base_model)
+                 then null else e.capabilities end",
     )
     .bind(&engine.name)
-    .bind(&engine.kind)
+    .bind(engine.kind)
     .bind(&engine.urls)
+    .bind(&engine.draining)
     .bind(&engine.base_model)
+    .bind(&engine.model)
     .bind(&engine.model_dir)
+    .bind(&engine.adapter_dir)
     .bind(engine.seeds)
+    .bind(&engine.api_key_env)
+    .bind(engine.hedge_ms)
     .execute(conn)
     .await?;
     Ok(())
@@ -69,14 +89,65 @@ pub async fn put_trainer(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- peers::put_trainer
-         insert into trainers (name, kind, url, base_model) values ($1, $2, $3, $4)
+         insert into trainers as t (name, kind, url, base_model, model, api_key_env)
+         values ($1, $2, $3, $4, $5, $6)
          on conflict (name) do update set kind = excluded.kind, url = excluded.url,
-             base_model = excluded.base_model, updated_at = now()",
+             base_model = excluded.base_model, model = excluded.model,
+             api_key_env = excluded.api_key_env, updated_at = now(),
+             capabilities = case when (t.kind, t.url, t.base_model)
+                 is distinct from (excluded.kind, excluded.url, excluded.base_model)
+                 then null else t.capabilities end",
     )
     .bind(&trainer.name)
-    .bind(&trainer.kind)
+    .bind(trainer.kind)
     .bind(&trainer.url)
     .bind(&trainer.base_model)
+    .bind(&trainer.model)
+    .bind(&trainer.api_key_env)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes what an engine was found to be able to do, or why it did not answer. What was known stays then.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn note_engine(
+    conn: &mut PgConnection,
+    name: &str,
+    found: &Result<EngineCapabilities, String>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- peers::note_engine
+         update engines set capabilities = coalesce($2, capabilities), trouble = $3, checked_at = now()
+         where name = $1",
+    )
+    .bind(name)
+    .bind(found.as_ref().ok().map(Json))
+    .bind(found.as_ref().err())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes what a trainer was found to be able to do, or why it did not answer. What was known stays then.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn note_trainer(
+    conn: &mut PgConnection,
+    name: &str,
+    found: &Result<TrainerCapabilities, String>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- peers::note_trainer
+         update trainers set capabilities = coalesce($2, capabilities), trouble = $3, checked_at = now()
+         where name = $1",
+    )
+    .bind(name)
+    .bind(found.as_ref().ok().map(Json))
+    .bind(found.as_ref().err())
     .execute(conn)
     .await?;
     Ok(())
@@ -86,10 +157,12 @@ pub async fn put_trainer(
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRecord>, StoreError> {
+pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineView>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::engines
-         select name, kind, urls, base_model, model_dir, seeds from engines order by name",
+         select name, kind, urls, draining, base_model, model, model_dir, adapter_dir, seeds, api_key_env,
+             hedge_ms, capabilities, trouble, checked_at
+         from engines order by name",
     )
     .fetch_all(conn)
     .await?)
@@ -99,10 +172,11 @@ pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRecord>, Store
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn trainers(conn: &mut PgConnection) -> Result<Vec<TrainerRecord>, StoreError> {
+pub async fn trainers(conn: &mut PgConnection) -> Result<Vec<TrainerView>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::trainers
-         select name, kind, url, base_model from trainers order by name",
+         select name, kind, url, base_model, model, api_key_env, capabilities, trouble, checked_at
+         from trainers order by name",
     )
     .fetch_all(conn)
     .await?)

@@ -82,6 +82,18 @@ pub fn sha256(directory: &Path) -> Result<String, AdapterError> {
     Ok(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
 }
 
+/// Largest absolute entry of the adapter's B matrices, which begin at 0: how far training has moved it.
+///
+/// # Errors
+/// A file that cannot be read or is no adapter.
+pub fn largest_update(directory: &Path) -> Result<f32, AdapterError> {
+    let bytes = std::fs::read(directory.join(TENSORS)).map_err(io(directory))?;
+    let tensors = read_tensors(&bytes).map_err(|reason| invalid(directory, reason))?;
+    let updates = tensors.iter().filter(|(name, _)| name.ends_with(".lora_B.weight"));
+    let entries = updates.flat_map(|(_, (_, values))| values);
+    Ok(entries.fold(0.0, |largest, value| value.abs().max(largest)))
+}
+
 /// Writes `(1 − rate) · target + rate · online` into a new directory, each of A and B on its own.
 /// That is not the average of the products B·A, which has a higher rank; it follows them closely while
 /// the two adapters are close, which is what a lagging target is.

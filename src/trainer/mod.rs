@@ -12,7 +12,10 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::{domain::fault::Fault, net::NetError};
+use crate::{
+    domain::{fault::Fault, peer::TrainerKind},
+    net::NetError,
+};
 
 pub use tinker::Tinker;
 
@@ -29,7 +32,7 @@ pub struct Datum {
 
 /// How a trainer makes one loss of its tokens' losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reduction {
+enum Reduction {
     /// The sum over tokens of weight times loss, over all data until the step: the Tinker API, hosted, ours
     /// and SkyRL's FSDP and Megatron backends.
     TokenSum,
@@ -40,9 +43,11 @@ pub enum Reduction {
 
 impl Reduction {
     /// Of a trainer registered under a kind.
-    #[must_use]
-    pub fn of_kind(kind: &str) -> Self {
-        if kind == "skyrl_jax" { Self::SequenceMean } else { Self::TokenSum }
+    const fn of_kind(kind: TrainerKind) -> Self {
+        match kind {
+            TrainerKind::Tinker => Self::TokenSum,
+            TrainerKind::SkyrlJax => Self::SequenceMean,
+        }
     }
 }
 

@@ -15,7 +15,10 @@ use super::{
         Session, Submitted, WireDatum,
     },
 };
-use crate::net::{Client, NetError};
+use crate::{
+    domain::peer::TrainerRecord,
+    net::{Client, NetError, Secret},
+};
 
 /// Deadline of a submission; the work itself is polled for.
 const SUBMIT: Duration = Duration::from_secs(60);
@@ -36,19 +39,21 @@ pub struct Tinker {
 }
 
 impl Tinker {
-    /// A client of the trainer at `url`.
+    /// A client of a registered trainer, with its API key where it wants one.
     ///
     /// # Errors
     /// An HTTP client that cannot be built.
-    pub fn new(
-        name: &str,
-        url: &str,
-        base_model: &str,
-        reduction: Reduction,
-    ) -> Result<Self, TrainerError> {
-        let http = Client::new(url)
-            .map_err(|source| TrainerError::Net { trainer: name.to_owned(), source })?;
-        Ok(Self { name: name.into(), base_model: base_model.into(), reduction, http })
+    pub fn new(trainer: &TrainerRecord, key: Option<&str>) -> Result<Self, TrainerError> {
+        let TrainerRecord { name, url, base_model, kind, .. } = trainer;
+        let http = Client::with_secret(url, key.map(Secret::api_key))
+            .map_err(|source| TrainerError::Net { trainer: name.clone(), source })?;
+        let reduction = Reduction::of_kind(*kind);
+        Ok(Self {
+            name: name.as_str().into(),
+            base_model: base_model.as_str().into(),
+            reduction,
+            http,
+        })
     }
 
     fn net(&self, source: NetError) -> TrainerError {

@@ -27,7 +27,7 @@ impl Worker {
         let scene = self.scene(lease, |_| version).await?;
         let trainer = self.peers.trainer(&self.store, &scene.job.spec.model).await?;
         if scene.iteration.index == 0 {
-            self.preflight(&scene, &*trainer).await?;
+            self.preflight(&scene).await?;
         }
         let before = scene.online.as_ref();
         let state = before.and_then(|checkpoint| checkpoint.trainer_state.as_deref());
@@ -157,37 +157,18 @@ impl Worker {
     }
 
     /// What would otherwise go wrong silently: another model behind the name, another tokenizer.
-    async fn preflight(
-        &self,
-        scene: &Scene,
-        trainer: &dyn crate::trainer::Trainer,
-    ) -> Result<(), Fault> {
-        let base = &scene.job.spec.model.base;
-        let info = scene.engine.check().await.map_err(|e| e.fault())?;
-        if !info.models.contains(base) {
-            return Err(Fault::Fail(format!(
-                "engine {} does not serve {base}; it serves {}",
-                scene.engine.name(),
-                info.models.join(", ")
-            )));
-        }
-        let trained = trainer.check().await.map_err(|e| e.fault())?;
-        if !trained.contains(base) {
-            return Err(Fault::Fail(format!(
-                "the trainer does not train {base}; it trains {}",
-                trained.join(", ")
-            )));
-        }
+    async fn preflight(&self, scene: &Scene) -> Result<(), Fault> {
+        self.peers.fit(&self.store, &scene.job.spec).await?;
         let probe =
             [Message::user("what is your name ?"), Message::assistant("no"), Message::user("ok .")];
         let ours = scene.encoder.encode(&probe).map_err(Fault::fail)?;
         let theirs = scene.engine.tokenize_chat(&probe).await.map_err(|e| e.fault())?;
-        if ours != theirs {
+        if !theirs.agrees(&ours) {
             return Err(Fault::Fail(format!(
                 "engine {} tokenises a conversation to {} tokens, the tokenizer that it was registered \
                  with to {}; register it with the directory of the model that it serves",
                 scene.engine.name(),
-                theirs.len(),
+                theirs.count(),
                 ours.len()
             )));
         }

@@ -3,6 +3,7 @@
 mod annotate;
 mod assess;
 mod collect;
+pub mod fleet;
 mod import;
 mod learn;
 mod peers;
@@ -30,17 +31,17 @@ pub use peers::Peers;
 /// Does every kind of work.
 pub struct Worker {
     store: Store,
-    peers: Peers,
+    peers: Arc<Peers>,
     /// Published adapters lie here, one directory each; engines read them from here.
     adapters: PathBuf,
     clock: Arc<dyn Clock>,
 }
 
 impl Worker {
-    /// A worker over a store; adapters are published under `adapters`.
+    /// A worker over a store and its peers; adapters are published under `adapters`.
     #[must_use]
-    pub fn new(store: Store, adapters: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { store, peers: Peers::default(), adapters, clock }
+    pub fn new(store: Store, peers: Arc<Peers>, adapters: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { store, peers, adapters, clock }
     }
 }
 

@@ -4,23 +4,29 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
+use async_trait::async_trait;
+
 use crate::{
-    domain::{fault::Fault, spec::ModelSpec},
-    engine::{Engine, Limits, Pool},
-    prompt::Encoder,
-    store::{
-        Store,
-        peers::{self, EngineRecord},
+    domain::{
+        admission,
+        fault::Fault,
+        peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+        spec::{JobSpec, ModelSpec},
     },
-    trainer::{Reduction, Tinker, Trainer},
+    engine::{Chat, Engine, EngineInfo, Frozen, Limits, Pool},
+    prompt::Encoder,
+    store::{Store, peers},
+    trainer::{Tinker, Trainer},
 };
 
 /// Clients by what they were made from, so that a new registration gets a new client.
 #[derive(Default)]
 pub struct Peers {
-    engines: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
+    pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
+    chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
 }
 
@@ -31,32 +37,32 @@ impl Peers {
         store: &Store,
         model: &ModelSpec,
     ) -> Result<(Arc<dyn Engine>, Encoder), Fault> {
-        let mut conn = store.acquire().await?;
-        let record = peers::engines(&mut conn)
-            .await?
-            .into_iter()
-            .find(|e| e.name == model.engine)
-            .ok_or_else(|| Fault::Fail(format!("engine {} is not registered", model.engine)))?;
-        drop(conn);
-        let known = lock(&self.engines).get(&record).cloned();
-        let engine = match known {
-            Some(engine) => engine,
-            None => {
-                let EngineRecord { name, urls, base_model, seeds, .. } = &record;
-                let made = Pool::new(name, urls, base_model, *seeds, Limits::default());
-                let made = Arc::new(made.map_err(|e| e.fault())?);
-                lock(&self.engines).entry(record.clone()).or_insert(made).clone()
-            }
-        };
-        let known = lock(&self.encoders).get(&record.model_dir).cloned();
-        let encoder = match known {
-            Some(encoder) => encoder,
-            None => {
-                let made = Encoder::load(Path::new(&record.model_dir)).map_err(Fault::fail)?;
-                lock(&self.encoders).entry(record.model_dir).or_insert(made).clone()
-            }
-        };
+        let record = self.registered(store, &model.engine).await?;
+        let directory = record.model_dir.clone().ok_or_else(|| {
+            Fault::Fail(format!("engine {} is registered without a model_dir", record.name))
+        })?;
+        let engine = self.pool(record)?;
+        let encoder = kept(&self.encoders, directory, |directory| {
+            Encoder::load(Path::new(directory)).map_err(Fault::fail)
+        })?;
         Ok((engine, encoder))
+    }
+
+    /// The model that plays a job's frozen parts, where it has any.
+    pub(super) async fn frozen(
+        &self,
+        store: &Store,
+        model: &ModelSpec,
+    ) -> Result<Option<Arc<dyn Frozen>>, Fault> {
+        let Some(name) = &model.frozen else { return Ok(None) };
+        let record = self.registered(store, name).await?;
+        let chat = kept(&self.chats, record, |record| {
+            let key = api_key(record.api_key_env.as_deref())?;
+            Chat::new(record, key.as_deref(), Limits::default())
+                .map(Arc::new)
+                .map_err(|e| e.fault())
+        })?;
+        Ok(Some(chat))
     }
 
     /// The trainer of a job's model.
@@ -65,18 +71,122 @@ impl Peers {
         store: &Store,
         model: &ModelSpec,
     ) -> Result<Arc<dyn Trainer>, Fault> {
-        let mut conn = store.acquire().await?;
-        let record = peers::trainers(&mut conn)
-            .await?
-            .into_iter()
-            .find(|t| t.name == model.trainer)
-            .ok_or_else(|| Fault::Fail(format!("trainer {} is not registered", model.trainer)))?;
-        let reduction = Reduction::of_kind(&record.kind);
-        let made = Tinker::new(&record.name, &record.url, &record.base_model, reduction);
-        Ok(Arc::new(made.map_err(|e| e.fault())?))
+        Ok(Arc::new(tinker(&self.registered_trainer(store, &model.trainer).await?)?))
+    }
+
+    /// That a job's engine and trainer, as they are now, can do what it asks of them.
+    pub(super) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
+        let engine = self.registered(store, &spec.model.engine).await?;
+        let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
+        let found = Discover::engine(self, &engine).await.map_err(Fault::Retry)?;
+        admission::engine_able(spec, &engine, &found).map_err(Fault::fail)?;
+        let found = Discover::trainer(self, &trainer).await.map_err(Fault::Retry)?;
+        admission::trainer_able(&trainer, &found).map_err(Fault::fail)
+    }
+
+    async fn registered_trainer(&self, store: &Store, name: &str) -> Result<TrainerRecord, Fault> {
+        let all = peers::trainers(&mut *store.acquire().await?).await?;
+        let found = all.into_iter().find(|t| t.record.name == name);
+        let found =
+            found.ok_or_else(|| Fault::Fail(format!("trainer {name} is not registered")))?;
+        Ok(found.record)
+    }
+
+    async fn registered(&self, store: &Store, name: &str) -> Result<EngineRecord, Fault> {
+        let all = peers::engines(&mut *store.acquire().await?).await?;
+        let found = all.into_iter().find(|e| e.record.name == name);
+        let found = found.ok_or_else(|| Fault::Fail(format!("engine {name} is not registered")))?;
+        Ok(found.record)
+    }
+
+    /// The pool of a registration. Draining makes no new one: what is known of the replicas stays, and work
+    /// that is under way sees it too.
+    fn pool(&self, mut record: EngineRecord) -> Result<Arc<Pool>, Fault> {
+        let draining = std::mem::take(&mut record.draining);
+        let pool = kept(&self.pools, record, |record| {
+            let key = api_key(record.api_key_env.as_deref())?;
+            Pool::new(record, key.as_deref(), Limits::default())
+                .map(Arc::new)
+                .map_err(|e| e.fault())
+        })?;
+        pool.drain(&draining);
+        Ok(pool)
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Deadline of finding out what a peer can do; whoever registers it waits.
+const DISCOVERY: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Discover for Peers {
+    async fn engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, String> {
+        let asking = async {
+            if record.kind.serves_adapters() {
+                self.pool(record.clone())?.check().await.map_err(|e| e.fault())
+            } else {
+                let key = api_key(record.api_key_env.as_deref())?;
+                let chat = Chat::new(record, key.as_deref(), Limits::default());
+                chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
+            }
+        };
+        let EngineInfo { version, models, max_model_len, runtime_adapters, max_rank, replicas } =
+            in_time(asking).await?;
+        Ok(EngineCapabilities {
+            version,
+            models,
+            max_model_len,
+            runtime_adapters,
+            max_rank,
+            replicas,
+        })
+    }
+
+    async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String> {
+        let asking = async { tinker(record)?.check().await.map_err(|e| e.fault()) };
+        Ok(TrainerCapabilities { models: in_time(asking).await? })
+    }
+
+    fn holds_key(&self, variable: &str) -> bool {
+        api_key(Some(variable)).is_ok()
+    }
+}
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, String> {
+    match tokio::time::timeout(DISCOVERY, asking).await {
+        Ok(outcome) => outcome.map_err(|fault| fault.to_string()),
+        Err(_) => Err(format!("no answer within {} s", DISCOVERY.as_secs())),
+    }
+}
+
+fn tinker(record: &TrainerRecord) -> Result<Tinker, Fault> {
+    let key = api_key(record.api_key_env.as_deref())?;
+    Tinker::new(record, key.as_deref()).map_err(|e| e.fault())
+}
+
+/// The key that an environment variable of this process holds.
+fn api_key(variable: Option<&str>) -> Result<Option<String>, Fault> {
+    variable
+        .map(|name| {
+            std::env::var(name).map_err(|_| {
+                Fault::Fail(format!(
+                    "the service has no environment variable {name} with the API key; set it and start \
+                     the service again"
+                ))
+            })
+        })
+        .transpose()
+}
+
+/// What was made of a key before, or is made now.
+fn kept<K: Clone + Eq + std::hash::Hash, V: Clone>(
+    known: &Mutex<HashMap<K, V>>,
+    key: K,
+    make: impl FnOnce(&K) -> Result<V, Fault>,
+) -> Result<V, Fault> {
+    let lock = || known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(value) = lock().get(&key) {
+        return Ok(value.clone());
+    }
+    let made = make(&key)?;
+    Ok(lock().entry(key).or_insert(made).clone())
 }

@@ -18,6 +18,9 @@ use crate::{
     trainer::adapter,
 };
 
+/// Largest entry of an adapter's B from which on an engine of low precision must show that it has it.
+const VISIBLE_UPDATE: f32 = 1e-3;
+
 impl Scene {
     /// A name that no other adapter ever has.
     pub(super) fn adapter_name(&self, role: CheckpointRole, sha256: &str) -> String {
@@ -51,9 +54,6 @@ impl Worker {
         }
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
-        if scene.target.is_none() {
-            checkpoints::insert(&mut tx, &target).await?;
-        }
         checkpoints::set_published(&mut tx, online.id).await?;
         checkpoints::set_published(&mut tx, target.id).await?;
         let message = format!("adapter {} is live", online.name);
@@ -66,7 +66,7 @@ impl Worker {
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
-    /// target ← (1 − τ) target + τ online, on the files.
+    /// target ← (1 − τ) target + τ online, on the files; then it is a checkpoint.
     async fn follow(
         &self,
         lease: &Lease,
@@ -87,7 +87,7 @@ impl Worker {
         let name = scene.adapter_name(role, &sha256);
         let path = self.adapters.join(&name);
         settle(&incoming, &path)?;
-        Ok(Checkpoint {
+        let target = Checkpoint {
             id: CheckpointId::new(),
             job_id: scene.job.id,
             iteration_id: scene.iteration.id,
@@ -100,18 +100,29 @@ impl Worker {
             trainer_state: None,
             optimizer_steps: online.optimizer_steps,
             created_at: self.clock.now(),
-        })
+        };
+        // Before it is loaded: who brings the files to the engine learns of them by the row.
+        let mut tx = self.store.begin().await?;
+        work_items::hold(&mut tx, lease).await?;
+        checkpoints::insert(&mut tx, &target).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+        Ok(target)
     }
 
-    /// One token in the adapter's own name: the engine's echo is checked by the client.
+    /// On every replica, in the adapter's own name. Where it changes anything, the answers must not be the
+    /// base model's.
     async fn load_and_probe(&self, scene: &Scene, checkpoint: &Checkpoint) -> Result<(), Fault> {
-        let adapter =
-            Adapter { name: checkpoint.name.clone(), path: PathBuf::from(&checkpoint.path) };
+        let path = PathBuf::from(&checkpoint.path);
+        let largest = adapter::largest_update(&path).map_err(Fault::fail)?;
+        let adapter = Adapter { name: checkpoint.name.clone(), path };
         scene.engine.load(&adapter).await.map_err(|e| e.fault())?;
         let prompt = scene.encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
+        if largest >= VISIBLE_UPDATE {
+            return scene.engine.probe(&adapter, &prompt).await.map_err(|e| e.fault());
+        }
         let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
-        let request =
-            Request { adapter: Some(adapter), prompt, sampling, logprobs: false, session: 0 };
+        let (adapter, logprobs, job) = (Some(adapter), false, Some(scene.job.id));
+        let request = Request { adapter, prompt, sampling, logprobs, session: 0, job };
         scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
     }
 

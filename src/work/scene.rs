@@ -12,7 +12,7 @@ use crate::{
         seed::SeedPath,
         work::Lease,
     },
-    engine::{Adapter, Engine},
+    engine::{Adapter, Engine, Frozen},
     env::{Environment, build},
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
@@ -24,6 +24,7 @@ pub(super) struct Scene {
     pub job: Job,
     pub iteration: Iteration,
     pub engine: Arc<dyn Engine>,
+    pub frozen: Option<Arc<dyn Frozen>>,
     pub encoder: Encoder,
     pub prompts: PromptSet,
     pub environment: Arc<dyn Environment>,
@@ -70,6 +71,8 @@ impl Scene {
             encoder: &self.encoder,
             online: published(&self.online)?,
             target: published(&self.target)?,
+            frozen: self.frozen.as_deref(),
+            job: Some(self.job.id),
         })
     }
 }
@@ -102,7 +105,8 @@ impl Worker {
             )));
         }
         let (engine, encoder) = self.peers.engine(&self.store, &job.spec.model).await?;
+        let frozen = self.peers.frozen(&self.store, &job.spec.model).await?;
         let environment = build(&job.spec.environment);
-        Ok(Scene { job, iteration, engine, encoder, prompts, environment, online, target })
+        Ok(Scene { job, iteration, engine, frozen, encoder, prompts, environment, online, target })
     }
 }

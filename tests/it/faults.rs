@@ -4,7 +4,10 @@
 use std::time::{Duration, Instant};
 
 use nlac::{
-    domain::generation::Sampling,
+    domain::{
+        generation::Sampling,
+        peer::{EngineKind, EngineRecord},
+    },
     engine::{Engine, Limits, Pool, Request},
 };
 use serde_json::{Value, json};
@@ -180,7 +183,8 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     let (hangs, works) = tokio::join!(hangs, works);
     let limits = Limits { generation: Duration::from_secs(2), ..Limits::default() };
     let urls = [hangs.url.clone(), works.url.clone()];
-    let pool = Pool::new("pair", &urls, "help-desk-base", true, limits).unwrap();
+    let pair = EngineRecord::new("pair", EngineKind::Vllm, &urls, "help-desk-base");
+    let pool = Pool::new(&pair, None, limits).unwrap();
     let started = Instant::now();
     let ask = (0..60).map(|number| {
         let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(number) };
@@ -191,6 +195,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
             sampling,
             logprobs: false,
             session,
+            job: None,
         })
     });
     for answer in futures_util::future::join_all(ask).await {
@@ -203,7 +208,8 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(0) };
     for session in 0..20 {
         let prompt = vec![1, 4, 6];
-        pool.generate(Request { adapter: None, prompt, sampling, logprobs: false, session })
+        let (adapter, job) = (None, None);
+        pool.generate(Request { adapter, prompt, sampling, logprobs: false, session, job })
             .await
             .unwrap();
     }

@@ -3,9 +3,12 @@
 
 use nlac::{
     dev::{base_model, local::LocalPeers},
-    domain::generation::{FinishReason, Sampling},
+    domain::{
+        generation::{FinishReason, Sampling},
+        peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+    },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
-    trainer::{Adam, Datum, Reduction, Tinker, Trainer, adapter},
+    trainer::{Adam, Datum, Tinker, Trainer, adapter},
 };
 
 use crate::support::{Place, Service, model_dir, small_job};
@@ -27,7 +30,13 @@ fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64
         sampling,
         logprobs: true,
         session: seed.cast_unsigned(),
+        job: None,
     }
+}
+
+fn pool(name: &str, url: &str, base_model: &str) -> Pool {
+    let engine = EngineRecord::new(name, EngineKind::Vllm, &[url.to_owned()], base_model);
+    Pool::new(&engine, None, Limits::default()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,8 +44,9 @@ async fn what_is_trained_is_what_is_served() {
     let place = Place::new();
     let name = base_model::NAME;
     let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
-    let trainer = Tinker::new("t", &local.trainer_url(), name, Reduction::TokenSum).unwrap();
-    let engine = Pool::new("e", &[local.engine_url()], name, true, Limits::default()).unwrap();
+    let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &local.trainer_url(), name);
+    let trainer = Tinker::new(&trainer, None).unwrap();
+    let engine = pool("e", &local.engine_url(), name);
     assert_eq!(trainer.check().await.unwrap(), [name]);
 
     let prompt = vec![1, 4, 15, 16, 17];
@@ -97,7 +107,7 @@ async fn what_is_trained_is_what_is_served() {
     adapter::interpolate(&online, &online, 1.0, &copy).unwrap();
     let other = Adapter { name: served.name.clone(), path: copy.clone() };
     assert!(matches!(engine.load(&other).await, Err(EngineError::Load { .. })));
-    let another = Pool::new("e", &[local.engine_url()], name, true, Limits::default()).unwrap();
+    let another = pool("e", &local.engine_url(), name);
     another.unload(&served.name).await.unwrap();
     let back = engine.generate(request(Some(served.clone()), &prompt, 1.0, 7)).await.unwrap();
     assert_eq!(
@@ -126,8 +136,7 @@ async fn what_is_trained_is_what_is_served() {
 
 #[tokio::test]
 async fn an_engine_that_is_not_there_is_named_with_the_remedy() {
-    let engine =
-        Pool::new("gone", &["http://127.0.0.1:9".into()], "m", true, Limits::default()).unwrap();
+    let engine = pool("gone", "http://127.0.0.1:9", "m");
     let error = engine.check().await.unwrap_err();
     assert!(error.is_transient());
     let text = error.to_string();
@@ -141,7 +150,9 @@ async fn an_engine_without_seeds_is_sent_none() {
     let mut engine = service.get("/v1/engines").await.1["data"][0].take();
     assert_eq!(engine["seeds"], true);
     engine["seeds"] = false.into();
-    engine.as_object_mut().unwrap().remove("name");
+    for found in ["name", "capabilities", "trouble", "checked_at"] {
+        engine.as_object_mut().unwrap().remove(found);
+    }
     let put = service.http.put(format!("{}/v1/engines/seedless", service.url)).json(&engine);
     assert_eq!(put.send().await.unwrap().status(), 200);
 
@@ -185,9 +196,11 @@ async fn what_a_trainer_leaves_out_is_told_at_the_submission() {
         let id = job["id"].as_str().unwrap();
         let (_, page) = service.get(&format!("/v1/jobs/{id}/events")).await;
         let all = page["data"].as_array().unwrap();
-        let warned: Vec<_> = all.iter().filter(|event| event["kind"] == "warned").collect();
-        assert_eq!(warned.len(), warnings, "{page}");
-        assert!(warned.iter().all(|e| e["message"].as_str().unwrap().contains("does not clip")));
+        let clips = |event: &&serde_json::Value| {
+            event["kind"] == "warned"
+                && event["message"].as_str().unwrap().contains("does not clip")
+        };
+        assert_eq!(all.iter().filter(clips).count(), warnings, "{page}");
         service.post(&format!("/v1/jobs/{id}/cancel"), &serde_json::json!({})).await;
     }
     service.stop().await;

@@ -8,9 +8,12 @@ use std::{
 
 use nlac::{
     dev::{base_model, local::LocalPeers},
-    domain::generation::Sampling,
+    domain::{
+        generation::Sampling,
+        peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+    },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
-    trainer::{Reduction, Tinker, Trainer},
+    trainer::{Tinker, Trainer},
 };
 
 use crate::support::{Place, free_port, http, model_dir};
@@ -66,7 +69,8 @@ fn request(number: u64, adapter: Option<&Adapter>) -> Request {
     let prompt = (0..30 + number as u32 % 20).map(|i| 6 + (i * 7 + number as u32) % 60).collect();
     let seed = Some(number.cast_signed());
     let sampling = Sampling { temperature: 1.0, max_tokens: 20, seed };
-    Request { adapter: adapter.cloned(), prompt, sampling, logprobs: false, session: number / 4 }
+    let (adapter, session) = (adapter.cloned(), number / 4);
+    Request { adapter, prompt, sampling, logprobs: false, session, job: None }
 }
 
 /// Asks for many texts at a time; how many came.
@@ -85,11 +89,13 @@ async fn two_replicas_share_the_work_and_one_may_die() {
     let place = Place::new();
     let (one, mut two) = (Replica::start().await, Replica::start().await);
     let urls = [one.url.clone(), two.url.clone()];
-    let pool = Pool::new("e", &urls, base_model::NAME, true, Limits::default()).unwrap();
+    let engine = EngineRecord::new("e", EngineKind::Vllm, &urls, base_model::NAME);
+    let pool = Pool::new(&engine, None, Limits::default()).unwrap();
     let path = place.path().join("adapter");
     let local = LocalPeers::start(&model_dir(), base_model::NAME, place.path(), 1).unwrap();
-    let trainer = Tinker::new("t", &local.trainer_url(), base_model::NAME, Reduction::TokenSum);
-    let mut run = trainer.unwrap().open(8, 1, None).await.unwrap();
+    let url = local.trainer_url();
+    let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &url, base_model::NAME);
+    let mut run = Tinker::new(&trainer, None).unwrap().open(8, 1, None).await.unwrap();
     run.export_adapter("a", &path).await.unwrap();
     local.stop().await;
     let served = Adapter { name: "job-online-v1".into(), path };

@@ -124,7 +124,7 @@ pub enum ObjectTable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
-    /// The base model's name, as engine and trainer know it.
+    /// The base model's name, as engine and trainer are registered with.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200, example = "help-desk-base")]
     pub base: String,
@@ -138,6 +138,12 @@ pub struct ModelSpec {
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, default = "local")]
     pub trainer: String,
+    /// A registered engine that plays the parts whose weights are `frozen`: a chat endpoint, its model
+    /// never trained.
+    #[serde(default)]
+    #[garde(inner(length(min = 1, max = 100)))]
+    #[schema(min_length = 1, max_length = 100)]
+    pub frozen: Option<String>,
     /// The prompt set (a folder under `prompts/`).
     #[serde(default = "default_prompts")]
     #[garde(length(min = 1, max = 100), pattern("^[a-z0-9_]+$"))]

@@ -19,6 +19,8 @@ pub(super) struct Load {
 struct Now {
     /// Tokens of the requests under way, prompts and what they may write.
     tokens: u64,
+    /// Requests under way.
+    requests: u64,
     /// Up to when busy time has been counted; none while idle.
     counted: Option<Instant>,
     /// Less than a millisecond that is not yet told.
@@ -36,16 +38,24 @@ impl Load {
         }
     }
 
-    pub(super) fn tokens(&self) -> u64 {
-        self.lock().tokens
+    /// Tokens and requests under way.
+    pub(super) fn now(&self) -> (u64, u64) {
+        let now = self.lock();
+        (now.tokens, now.requests)
     }
 
     pub(super) fn add(&self, tokens: u64) {
-        self.change(|now| now.tokens += tokens);
+        self.change(|now| {
+            now.tokens += tokens;
+            now.requests += 1;
+        });
     }
 
     pub(super) fn remove(&self, tokens: u64) {
-        self.change(|now| now.tokens -= tokens);
+        self.change(|now| {
+            now.tokens -= tokens;
+            now.requests -= 1;
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Now)) {
@@ -58,7 +68,7 @@ impl Load {
             now.rest -= Duration::from_millis(whole);
         }
         change(&mut now);
-        now.counted = (now.tokens > 0).then_some(at);
+        now.counted = (now.requests > 0).then_some(at);
         self.outstanding.set(now.tokens as f64);
     }
 

@@ -3,122 +3,194 @@
 
 mod breaker;
 mod load;
+mod replica;
 mod routing;
+mod slots;
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+use futures_util::future::{Either, select};
 
-use self::{breaker::Breaker, load::Load};
-use super::{Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Request, Vllm};
-use crate::{domain::message::Message, net::pause_after};
+use self::replica::{Replica, Share};
+use super::{
+    Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Request, Tokenized, dialect,
+};
+use crate::{
+    domain::{generation::Sampling, message::Message, peer::EngineRecord},
+    net::pause_after,
+};
 
 /// How often a text is asked for before the work that needs it fails; more where there are more replicas.
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt; the next ones are longer.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Tries at loading where the engine's side fetches the files for itself: about two minutes.
+const FETCHED_LOAD_ATTEMPTS: u32 = 10;
+/// Tokens of a probe.
+const PROBE_TOKENS: u32 = 16;
 
 /// An engine of one or more replicas.
 pub struct Pool {
     name: String,
     seeds: bool,
-    replicas: Vec<Replica>,
-}
-
-struct Replica {
-    client: Vllm,
-    load: Load,
-    breaker: Mutex<Breaker>,
-}
-
-/// A request's share of a replica, given back when it is over in whatever way.
-struct Share<'a> {
-    replica: &'a Replica,
-    tokens: u64,
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.replica.load.remove(self.tokens);
-        self.replica.breaker().released();
-    }
-}
-
-impl Replica {
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, tokens: u64) -> Share<'_> {
-        self.load.add(tokens);
-        Share { replica: self, tokens }
-    }
-
-    /// Notes how a call went. A refused request is an answer too.
-    fn note<T>(&self, outcome: &Result<T, EngineError>) {
-        let mut breaker = self.breaker();
-        match outcome {
-            Ok(_) => breaker.succeeded(),
-            Err(error) if error.is_of_request() => breaker.succeeded(),
-            Err(error) => {
-                if breaker.failed(Instant::now(), error.is_silence()) {
-                    let replica = self.client.url();
-                    tracing::warn!(replica, %error, "a replica is left alone for a while");
-                    metrics::counter!("nlac_replica_rests_total", "replica" => replica.to_owned())
-                        .increment(1);
-                }
-            }
-        }
-    }
+    /// When a request is asked of a second replica as well.
+    hedge: Option<Duration>,
+    /// Where the engine's side sees the adapters, if elsewhere.
+    adapter_dir: Option<String>,
+    replicas: Vec<Arc<Replica>>,
 }
 
 impl Pool {
-    /// An engine whose replicas listen at `urls`. With `seeds`, requests carry one.
+    /// A client of a registered engine, with its API key where it wants one.
     ///
     /// # Errors
-    /// An HTTP client that cannot be built.
+    /// A kind that serves no adapters; an HTTP client that cannot be built.
     pub fn new(
-        name: &str,
-        urls: &[String],
-        base_model: &str,
-        seeds: bool,
-        limits: Limits,
+        engine: &EngineRecord,
+        key: Option<&str>,
+        mut limits: Limits,
     ) -> Result<Self, EngineError> {
-        let replicas = urls.iter().map(|url| {
-            Ok(Replica {
-                client: Vllm::new(name, url, base_model, limits)?,
-                load: Load::new(url),
-                breaker: Mutex::default(),
-            })
+        if engine.adapter_dir.is_some() {
+            limits.load_attempts = limits.load_attempts.max(FETCHED_LOAD_ATTEMPTS);
+        }
+        let replicas = engine.urls.iter().map(|url| {
+            Ok(Replica::new(url, dialect::of(engine, url, key, limits)?, limits.in_flight))
         });
-        Ok(Self { name: name.to_owned(), seeds, replicas: replicas.collect::<Result<_, _>>()? })
+        let pool = Self {
+            name: engine.name.clone(),
+            seeds: engine.seeds,
+            hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
+            adapter_dir: engine.adapter_dir.clone(),
+            replicas: replicas.collect::<Result<_, _>>()?,
+        };
+        pool.drain(&engine.draining);
+        Ok(pool)
+    }
+
+    /// From now on these replicas get nothing new, and only these.
+    pub fn drain(&self, urls: &[String]) {
+        for replica in &self.replicas {
+            replica.draining.store(urls.contains(&replica.url), Relaxed);
+        }
+    }
+
+    /// Replicas that take new work.
+    fn open(&self) -> impl Iterator<Item = &Arc<Replica>> {
+        self.replicas.iter().filter(|replica| !replica.is_draining())
+    }
+
+    /// An adapter as the engine sees it.
+    fn seen_there(&self, adapter: &Adapter) -> Adapter {
+        let path = self.adapter_dir.as_ref().map(|dir| [dir, &adapter.name].iter().collect());
+        Adapter { name: adapter.name.clone(), path: path.unwrap_or_else(|| adapter.path.clone()) }
     }
 
     /// A replica for a request, with its tokens added to it. Those `tried` come last, and so do those that
     /// rest: where all rest, asking one is better than failing at once.
-    fn choose(&self, request: &Request, tried: &[usize]) -> (usize, Share<'_>) {
+    fn choose(&self, request: &Request, tried: &[usize]) -> Result<(usize, Share), EngineError> {
         let tokens = request.prompt.len() as u64 + u64::from(request.sampling.max_tokens);
         let now = Instant::now();
-        let replicas: Vec<_> = self
-            .replicas
-            .iter()
-            .enumerate()
-            .map(|(index, replica)| routing::Candidate {
-                name: replica.client.url(),
-                outstanding: replica.load.tokens(),
-                preferred: !tried.contains(&index) && replica.breaker().admits(now),
+        let (indices, candidates): (Vec<_>, Vec<_>) = (0..)
+            .zip(&self.replicas)
+            .filter(|(_, replica)| !replica.is_draining())
+            .map(|(index, replica)| {
+                let candidate = routing::Candidate {
+                    name: &replica.url,
+                    outstanding: replica.outstanding(),
+                    preferred: !tried.contains(&index) && replica.breaker().admits(now),
+                };
+                (index, candidate)
             })
-            .collect();
-        let index = routing::choose(&replicas, request.session, tokens);
+            .unzip();
+        if indices.is_empty() {
+            return Err(EngineError::Draining { engine: self.name.clone() });
+        }
+        if indices.len() > 1 {
+            self.open().for_each(Replica::ask_for_queue);
+        }
+        let index: usize = indices[routing::choose(&candidates, request.session, tokens)];
         self.replicas[index].breaker().sent(now);
-        (index, self.replicas[index].take(tokens))
+        Ok((index, self.replicas[index].take(tokens)))
+    }
+
+    /// Asks one replica.
+    async fn send(
+        &self,
+        (index, share): (usize, Share),
+        request: &Request,
+    ) -> Result<Completion, EngineError> {
+        let outcome = self.replicas[index].generate(request).await;
+        self.replicas[index].note(&outcome);
+        drop(share);
+        outcome
+    }
+
+    /// Asks a replica that was not `tried`, and another one where the answer is late and the engine hedges:
+    /// the first text counts. Notes whom it asked.
+    async fn ask(
+        &self,
+        request: &Request,
+        tried: &mut Vec<usize>,
+    ) -> Result<Completion, EngineError> {
+        let chosen = self.choose(request, tried)?;
+        tried.push(chosen.0);
+        let mut first = pin!(self.send(chosen, request));
+        let Some(hedge) = self.hedge else { return first.await };
+        if let Ok(outcome) = tokio::time::timeout(hedge, &mut first).await {
+            return outcome;
+        }
+        let other = self.choose(request, tried)?;
+        if tried.contains(&other.0) {
+            drop(other);
+            return first.await;
+        }
+        tried.push(other.0);
+        metrics::counter!("nlac_hedged_requests_total", "engine" => self.name.clone()).increment(1);
+        let second = pin!(self.send(other, request));
+        match select(first, second).await {
+            Either::Left((Ok(text), _)) | Either::Right((Ok(text), _)) => Ok(text),
+            Either::Left((Err(_), second)) => second.await,
+            Either::Right((Err(_), first)) => first.await,
+        }
     }
 
     fn empty(&self) -> EngineError {
         EngineError::Wrong { engine: self.name.clone(), what: "it has no replicas".into() }
+    }
+
+    /// That one replica answers otherwise with the adapter than without.
+    async fn probe_on(
+        &self,
+        replica: &Replica,
+        adapter: &Adapter,
+        prompt: &[u32],
+    ) -> Result<(), EngineError> {
+        let greedy = |adapter: Option<&Adapter>| Request {
+            adapter: adapter.cloned(),
+            prompt: prompt.to_vec(),
+            sampling: Sampling { temperature: 0.0, max_tokens: PROBE_TOKENS, seed: None },
+            logprobs: true,
+            session: 0,
+            job: None,
+        };
+        let base = replica.generate(&greedy(None)).await?;
+        let adapted = replica.generate(&greedy(Some(adapter))).await?;
+        if (&base.token_ids, &base.logprobs) != (&adapted.token_ids, &adapted.logprobs) {
+            return Ok(());
+        }
+        let what = format!(
+            "replica {} answers for the base model in the name of adapter {}: the same {} tokens with the same \
+             log-probabilities; restart it, and see that its --max-lora-rank is not below the job's rank",
+            replica.url,
+            adapter.name,
+            base.token_ids.len()
+        );
+        Err(EngineError::Wrong { engine: self.name.clone(), what })
     }
 }
 
@@ -132,23 +204,20 @@ impl Engine for Pool {
         self.seeds
     }
 
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+    async fn generate(&self, mut request: Request) -> Result<Completion, EngineError> {
+        request.adapter = request.adapter.map(|adapter| self.seen_there(&adapter));
         // Generation has no effect but its answer, so it may be asked for again, and elsewhere.
         let most = ATTEMPTS.max(self.replicas.len() as u32);
         let (mut tried, mut hopeless) = (Vec::new(), true);
         loop {
-            let (index, share) = self.choose(&request, &tried);
-            let outcome = self.replicas[index].client.generate(&request).await;
-            self.replicas[index].note(&outcome);
-            drop(share);
-            let error = match outcome {
+            let error = match self.ask(&request, &mut tried).await {
                 Ok(completion) => return Ok(completion),
-                Err(error) if error.is_of_request() => return Err(error),
+                Err(error) if error.is_of_request() || tried.is_empty() => return Err(error),
                 Err(error) => error,
             };
-            tried.push(index);
             hopeless &= !error.is_transient();
-            let everywhere = (0..self.replicas.len()).all(|index| tried.contains(&index));
+            let everywhere = (0..self.replicas.len())
+                .all(|index| tried.contains(&index) || self.replicas[index].is_draining());
             let attempts = tried.len() as u32;
             if attempts >= most || (everywhere && hopeless) {
                 return Err(error);
@@ -159,15 +228,18 @@ impl Engine for Pool {
         }
     }
 
-    /// On one replica after the other, so that not all stand still at once. A replica that cannot take it is
-    /// left to be taught when it is next asked; none that can is an error.
+    /// On one replica after the other, so that not all stand still at once. What the first that answers
+    /// refuses, no other is shown. A replica that cannot be reached is left to be taught when it is next
+    /// asked; none that can is an error.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
+        let adapter = &self.seen_there(adapter);
         let (mut loaded, mut last) = (0, None);
-        for replica in &self.replicas {
-            let outcome = replica.client.load(adapter).await;
+        for replica in self.open() {
+            let outcome = replica.dialect.load(adapter).await;
             replica.note(&outcome);
             match outcome {
                 Ok(()) => loaded += 1,
+                Err(error @ EngineError::Load { .. }) if loaded == 0 => return Err(error),
                 Err(error) => last = Some(error),
             }
         }
@@ -184,7 +256,7 @@ impl Engine for Pool {
     async fn unload(&self, name: &str) -> Result<(), EngineError> {
         let mut last = Ok(());
         for replica in &self.replicas {
-            let outcome = replica.client.unload(name).await;
+            let outcome = replica.unload(name).await;
             if outcome.is_err() {
                 last = outcome;
             }
@@ -192,34 +264,45 @@ impl Engine for Pool {
         last
     }
 
-    /// What all replicas together serve: the version of the first that answers, every name.
+    /// What all replicas together serve, and what each of them can do: the version of the first that answers,
+    /// every name, the lowest bounds.
     async fn check(&self) -> Result<EngineInfo, EngineError> {
         let mut all: Option<EngineInfo> = None;
         let mut last = None;
-        for replica in &self.replicas {
-            match replica.client.check().await {
-                Ok(info) => match &mut all {
-                    None => all = Some(info),
-                    Some(all) => {
-                        let more = info.models.into_iter().filter(|m| !all.models.contains(m));
-                        let more: Vec<_> = more.collect();
-                        all.models.extend(more);
-                    }
-                },
+        for replica in self.open() {
+            match replica.dialect.check().await {
+                Ok(info) => all = Some(all.map_or(info.clone(), |all| all.and(info))),
                 Err(error) => last = Some(error),
             }
         }
         all.ok_or_else(|| last.unwrap_or_else(|| self.empty()))
     }
 
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, EngineError> {
+    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
         let mut last = self.empty();
-        for replica in &self.replicas {
-            match replica.client.tokenize_chat(messages).await {
+        for replica in self.open() {
+            match replica.dialect.tokenize_chat(messages).await {
                 Ok(tokens) => return Ok(tokens),
                 Err(error) => last = error,
             }
         }
         Err(last)
+    }
+
+    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<(), EngineError> {
+        let adapter = &self.seen_there(adapter);
+        let (mut passed, mut last) = (0, None);
+        for replica in self.open() {
+            match self.probe_on(replica, adapter, prompt).await {
+                Ok(()) => passed += 1,
+                Err(error) if error.is_transient() => {
+                    let replica = &replica.url;
+                    tracing::warn!(replica, %error, adapter = adapter.name, "it could not be probed");
+                    last = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if passed > 0 { Ok(()) } else { Err(last.unwrap_or_else(|| self.empty())) }
     }
 }

@@ -1,5 +1,6 @@
 //! What tests start from.
 
+pub mod endpoint;
 pub mod faulty;
 pub mod scripted;
 pub mod stub;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nlac::{
     domain::{generation::FinishReason, ids::CheckpointId, message::Message},
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request},
+    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request, Tokenized},
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
 };
@@ -48,6 +48,8 @@ where
             encoder: &self.encoder,
             online: published("online"),
             target: published("target"),
+            frozen: None,
+            job: None,
         }
     }
 }
@@ -92,7 +94,11 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         unreachable!("the algorithm checks nothing")
     }
 
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Vec<u32>, EngineError> {
+    async fn tokenize_chat(&self, _: &[Message]) -> Result<Tokenized, EngineError> {
         unreachable!("the algorithm tokenises by itself")
+    }
+
+    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<(), EngineError> {
+        unreachable!("the algorithm probes nothing")
     }
 }

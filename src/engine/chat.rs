@@ -1,0 +1,182 @@
+//! Models that are never trained, behind chat endpoints: judges, critics and refiners that somebody hosts.
+//!
+//! TGI: written from the sources of 3.3.6 (`router/src/server.rs`, `router/src/lib.rs`), never run against one.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+
+use super::{
+    Completion, EngineError, EngineInfo, Frozen, Limits,
+    dialect::{
+        Wire,
+        wire::{ChatAnswer, ChatBody, TgiInfo},
+    },
+};
+use crate::{
+    domain::{
+        generation::{FinishReason, Sampling},
+        message::Message,
+        peer::{EngineKind, EngineRecord},
+    },
+    net::{NetError, retry},
+};
+
+/// How often a text is asked for before the work that needs it fails.
+const ATTEMPTS: u32 = 6;
+/// Pause before the second attempt; hosted models limit rates by the minute.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A chat endpoint of one or more replicas.
+pub struct Chat {
+    name: String,
+    kind: EngineKind,
+    seeds: bool,
+    replicas: Vec<Wire>,
+    next: AtomicUsize,
+    slots: Semaphore,
+    /// It wants `max_completion_tokens`.
+    renamed: AtomicBool,
+}
+
+impl Chat {
+    /// A client of a registered engine, with its API key where it wants one.
+    ///
+    /// # Errors
+    /// An HTTP client that cannot be built.
+    pub fn new(
+        engine: &EngineRecord,
+        key: Option<&str>,
+        limits: Limits,
+    ) -> Result<Self, EngineError> {
+        let wires = engine.urls.iter().filter(|url| !engine.draining.contains(url));
+        Ok(Self {
+            name: engine.name.clone(),
+            kind: engine.kind,
+            seeds: engine.seeds,
+            replicas: wires
+                .map(|url| Wire::new(engine, url, key, limits))
+                .collect::<Result<_, _>>()?,
+            next: AtomicUsize::new(0),
+            slots: Semaphore::new(limits.in_flight),
+            renamed: AtomicBool::new(false),
+        })
+    }
+
+    fn first(&self) -> Result<&Wire, EngineError> {
+        self.replicas.first().ok_or_else(|| EngineError::Draining { engine: self.name.clone() })
+    }
+
+    /// The replica whose turn it is.
+    fn wire(&self) -> &Wire {
+        &self.replicas[self.next.fetch_add(1, Relaxed) % self.replicas.len()]
+    }
+
+    /// TGI takes any name but its own for an adapter's, and answers by the base model where it has none.
+    fn model<'a>(&self, wire: &'a Wire) -> &'a str {
+        if self.kind == EngineKind::Tgi { "tgi" } else { &wire.base_model }
+    }
+
+    async fn ask(
+        &self,
+        wire: &Wire,
+        messages: &[Message],
+        sampling: Sampling,
+    ) -> Result<ChatAnswer, EngineError> {
+        let renamed = self.renamed.load(Relaxed);
+        let body = ChatBody {
+            model: self.model(wire),
+            messages,
+            max_tokens: (!renamed).then_some(sampling.max_tokens),
+            max_completion_tokens: renamed.then_some(sampling.max_tokens),
+            temperature: sampling.temperature,
+            seed: sampling.seed,
+        };
+        let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;
+        match answer {
+            Err(NetError::Status { status: 400, body, .. })
+                if !renamed && body.contains("max_completion_tokens") =>
+            {
+                self.renamed.store(true, Relaxed);
+                Box::pin(self.ask(wire, messages, sampling)).await
+            }
+            // An empty purse is told by the status of a passing crowd.
+            Err(NetError::Status { status: 429, body, .. })
+                if body.contains("insufficient_quota") =>
+            {
+                Err(wire.wrong(format!("its account has no quota left: {body}")))
+            }
+            outcome => outcome.map_err(|e| wire.net(e)),
+        }
+    }
+
+    fn checked(&self, wire: &Wire, answer: ChatAnswer) -> Result<Completion, EngineError> {
+        let [choice] = <[_; 1]>::try_from(answer.choices)
+            .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
+        let finish_reason = match choice.finish_reason.as_deref() {
+            Some("stop" | "eos_token" | "stop_sequence") => FinishReason::Stop,
+            Some("length") => FinishReason::Length,
+            Some("abort") => return Err(wire.aborted()),
+            other => {
+                return Err(wire.wrong(format!("it ended for {other:?}: no text to go on with")));
+            }
+        };
+        let text =
+            choice.message.content.ok_or_else(|| wire.wrong("it answered without a text"))?;
+        Ok(Completion {
+            engine: wire.engine.clone(),
+            model: answer.model,
+            prompt_tokens: answer.usage.map_or(0, |usage| usage.prompt_tokens),
+            token_ids: Vec::new(),
+            logprobs: None,
+            text,
+            finish_reason,
+        })
+    }
+}
+
+#[async_trait]
+impl Frozen for Chat {
+    fn takes_seeds(&self) -> bool {
+        self.seeds
+    }
+
+    async fn answer(
+        &self,
+        messages: &[Message],
+        sampling: Sampling,
+    ) -> Result<Completion, EngineError> {
+        let first = self.first()?;
+        let Ok(_slot) = self.slots.acquire().await else {
+            return Err(first.wrong("the client was shut down"));
+        };
+        // An answer has no effect but itself, so it may be asked for again, and elsewhere.
+        retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
+            let wire = self.wire();
+            self.checked(wire, self.ask(wire, messages, sampling).await?)
+        })
+        .await
+    }
+
+    async fn check(&self) -> Result<EngineInfo, EngineError> {
+        let wire = self.first()?;
+        if self.kind == EngineKind::Tgi {
+            let info = wire.http.get("/info", wire.limits.control).await;
+            let TgiInfo { model_id, version, max_total_tokens } = info.map_err(|e| wire.net(e))?;
+            let models = vec![model_id];
+            return Ok(EngineInfo {
+                version,
+                max_model_len: max_total_tokens,
+                models,
+                replicas: 1,
+                ..EngineInfo::default()
+            });
+        }
+        let models = wire.models().await?.data.into_iter().map(|card| card.id).collect();
+        Ok(EngineInfo { version: "chat".into(), models, replicas: 1, ..EngineInfo::default() })
+    }
+}

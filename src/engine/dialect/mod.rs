@@ -1,0 +1,177 @@
+//! What each kind of engine says on the wire, and what of its answers counts.
+
+mod prometheus;
+mod sglang;
+mod vllm;
+pub(super) mod wire;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized};
+use crate::{
+    domain::{
+        message::Message,
+        peer::{EngineKind, EngineRecord},
+    },
+    net::{Client, NetError, Secret},
+};
+
+/// Bounds on what is asked of a replica.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests in flight; the engine's own queue has no bound.
+    pub in_flight: usize,
+    /// Deadline of one generation.
+    pub generation: Duration,
+    /// Deadline of loading an adapter; the first use of one compiles kernels on some engines.
+    pub load: Duration,
+    /// How often loading is tried while the engine does not see the adapter's files, with pauses from a
+    /// quarter of a second on, twice as long each time.
+    pub load_attempts: u32,
+    /// Deadline of everything else.
+    pub control: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            in_flight: 256,
+            generation: Duration::from_secs(300),
+            load: Duration::from_secs(120),
+            load_attempts: 6,
+            control: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Requests that a replica has, whoever sent them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queue {
+    pub running: u64,
+    pub waiting: u64,
+}
+
+/// One replica's protocol.
+#[async_trait]
+pub(super) trait Dialect: Send + Sync {
+    /// Generates a text by the base model or a loaded adapter; [`EngineError::Forgotten`] if it is not loaded.
+    async fn generate(&self, request: &Request) -> Result<Completion, EngineError>;
+
+    /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
+    async fn load(&self, adapter: &Adapter) -> Result<(), EngineError>;
+
+    /// Unloads an adapter; one that is not there is fine.
+    async fn unload(&self, name: &str) -> Result<(), EngineError>;
+
+    /// Asks who it is and what it can do.
+    async fn check(&self) -> Result<EngineInfo, EngineError>;
+
+    /// A conversation's tokens by the replica's own tokenizer and template.
+    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;
+
+    /// How much it has to do.
+    async fn queue(&self) -> Result<Queue, EngineError>;
+}
+
+/// The dialect of a registered engine, spoken with the replica at `url`.
+///
+/// # Errors
+/// A kind that serves no adapters; an HTTP client that cannot be built.
+pub(super) fn of(
+    engine: &EngineRecord,
+    url: &str,
+    key: Option<&str>,
+    limits: Limits,
+) -> Result<Box<dyn Dialect>, EngineError> {
+    let wire = Wire::new(engine, url, key, limits)?;
+    match engine.kind {
+        EngineKind::Vllm => Ok(Box::new(vllm::Vllm(wire))),
+        EngineKind::Sglang => Ok(Box::new(sglang::Sglang(wire))),
+        kind @ (EngineKind::Tgi | EngineKind::Openai) => {
+            Err(wire.wrong(format!("{kind} serves no adapters; it plays frozen parts only")))
+        }
+    }
+}
+
+/// The way to one replica.
+pub(super) struct Wire {
+    pub engine: String,
+    pub base_model: String,
+    pub http: Client,
+    pub limits: Limits,
+}
+
+impl Wire {
+    pub fn new(
+        engine: &EngineRecord,
+        url: &str,
+        key: Option<&str>,
+        limits: Limits,
+    ) -> Result<Self, EngineError> {
+        let http = Client::with_secret(url, key.map(Secret::bearer))
+            .map_err(|source| EngineError::Net { engine: engine.name.clone(), source })?;
+        let (engine, base_model) = (engine.name.clone(), engine.base_model.clone());
+        Ok(Self { engine, base_model, http, limits })
+    }
+
+    /// The model that a request is for.
+    fn model<'a>(&'a self, request: &'a Request) -> &'a str {
+        request.adapter.as_ref().map_or(&self.base_model, |adapter| &adapter.name)
+    }
+
+    pub fn net(&self, source: NetError) -> EngineError {
+        EngineError::Net { engine: self.engine.clone(), source }
+    }
+
+    pub fn wrong(&self, what: impl Into<String>) -> EngineError {
+        EngineError::Wrong { engine: self.engine.clone(), what: what.into() }
+    }
+
+    fn refused(&self, adapter: &str, reason: impl Into<String>) -> EngineError {
+        let (engine, adapter) = (self.engine.clone(), adapter.to_owned());
+        EngineError::Load { engine, adapter, reason: reason.into() }
+    }
+
+    fn forgotten(&self, adapter: &Adapter) -> EngineError {
+        let (engine, adapter) = (self.engine.clone(), adapter.name.clone());
+        EngineError::Forgotten { engine, adapter }
+    }
+
+    pub fn aborted(&self) -> EngineError {
+        EngineError::Aborted { engine: self.engine.clone() }
+    }
+
+    /// `GET /v1/models`.
+    pub async fn models(&self) -> Result<wire::Models, EngineError> {
+        self.http.get("/v1/models", self.limits.control).await.map_err(|e| self.net(e))
+    }
+
+    /// That a name is served from a path.
+    async fn verify(&self, adapter: &Adapter) -> Result<(), EngineError> {
+        let path = adapter.path.display().to_string();
+        let models = self.models().await?;
+        let card = models.data.into_iter().find(|card| card.id == adapter.name);
+        match card.and_then(|card| card.root) {
+            Some(root) if root == path => Ok(()),
+            Some(root) => {
+                let reason = format!("it serves that name from {root}, not from {path}");
+                Err(self.refused(&adapter.name, reason))
+            }
+            None => Err(self.refused(&adapter.name, "it does not list it after loading")),
+        }
+    }
+
+    /// `GET /metrics`, the two gauges of a queue summed over whatever labels they have.
+    async fn gauges(&self, running: &str, waiting: &str) -> Result<Queue, EngineError> {
+        let page = self.http.get_bytes("/metrics", self.limits.control).await;
+        let page = page.map_err(|e| self.net(e))?;
+        let page = String::from_utf8_lossy(&page);
+        let sum = |name| {
+            prometheus::sum(&page, name)
+                .ok_or_else(|| self.wrong(format!("its /metrics page has no {name}")))
+        };
+        Ok(Queue { running: sum(running)? as u64, waiting: sum(waiting)? as u64 })
+    }
+}

@@ -1,0 +1,197 @@
+//! SGLang: its native `/generate`, because that takes the adapter in a field of its own. On the OpenAI routes
+//! a model's name that is not known is answered by the base model.
+//!
+//! Written from the sources of SGLang 0.5.23; tested against bodies made from them, never run against one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Dialect, Queue, Wire,
+    wire::{
+        ChatAnswer, ChatBody, Finish, GenerateAnswer, GenerateBody, LoadBody, LoraUpdate,
+        SamplingParams, ServerInfo,
+    },
+};
+use crate::{
+    domain::{generation::FinishReason, message::Message},
+    engine::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized},
+    net::{NetError, retry},
+};
+
+/// A replica of SGLang.
+pub(super) struct Sglang(pub(super) Wire);
+
+/// What its errors say, in whichever of the forms it uses: `{"error": {"message"}}` on native routes,
+/// `{"message"}` on OpenAI's, `{"error_message"}` about adapters.
+fn message(body: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let found = [&value["error"]["message"], &value["error_message"], &value["message"]];
+    found.into_iter().find_map(serde_json::Value::as_str).unwrap_or(body).to_owned()
+}
+
+/// The body of a refusal.
+fn refusal(error: &NetError) -> Option<String> {
+    match error {
+        NetError::Status { status: 400, body, .. } => Some(message(body)),
+        _ => None,
+    }
+}
+
+/// The files are not there, or not yet: a shared file system may show a new directory late.
+fn is_late(reason: &str) -> bool {
+    ["No such file", "not found", "does not exist", "local folder", "Can't find"]
+        .iter()
+        .any(|words| reason.contains(words))
+}
+
+impl Sglang {
+    /// Turns an answer into data, or refuses it. It echoes neither model nor prompt: the adapter is one that
+    /// it refuses by name when it lacks it, and of the prompt there is the number of its tokens.
+    fn checked(
+        &self,
+        request: &Request,
+        answer: GenerateAnswer,
+    ) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
+        let GenerateAnswer { text, meta_info: meta } = answer;
+        if meta.prompt_tokens as usize != request.prompt.len() {
+            return Err(wire.wrong(format!(
+                "it read {} tokens of prompt, not the {} that were sent",
+                meta.prompt_tokens,
+                request.prompt.len()
+            )));
+        }
+        let finish_reason = match meta.finish_reason {
+            Some(Finish::Stop) => FinishReason::Stop,
+            Some(Finish::Length) => FinishReason::Length,
+            Some(Finish::Abort { message }) => {
+                tracing::debug!(engine = wire.engine, ?message, "aborted");
+                return Err(wire.aborted());
+            }
+            None => return Err(wire.wrong("it does not tell why the text ended")),
+        };
+        if meta.output_token_logprobs.len() != meta.completion_tokens as usize {
+            return Err(wire.wrong("a token of its answer is missing"));
+        }
+        let (logprobs, token_ids): (Vec<f32>, Vec<u32>) =
+            meta.output_token_logprobs.into_iter().map(|(logprob, id, _)| (logprob, id)).unzip();
+        Ok(Completion {
+            engine: wire.engine.clone(),
+            model: wire.model(request).to_owned(),
+            prompt_tokens: meta.prompt_tokens,
+            token_ids,
+            logprobs: request.logprobs.then_some(logprobs),
+            text,
+            finish_reason,
+        })
+    }
+
+    async fn server_info(&self) -> Result<ServerInfo, EngineError> {
+        let Self(wire) = self;
+        let old = wire.http.get("/get_server_info", wire.limits.control).await;
+        match old {
+            Err(error) if error.status() == Some(404) => {
+                wire.http.get("/server_info", wire.limits.control).await
+            }
+            outcome => outcome,
+        }
+        .map_err(|e| wire.net(e))
+    }
+}
+
+#[async_trait]
+impl Dialect for Sglang {
+    async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
+        let body = GenerateBody {
+            input_ids: &request.prompt,
+            sampling_params: SamplingParams {
+                max_new_tokens: request.sampling.max_tokens,
+                temperature: request.sampling.temperature,
+                sampling_seed: request.sampling.seed,
+            },
+            return_logprob: true,
+            logprob_start_len: -1,
+            lora_path: request.adapter.as_ref().map(|adapter| adapter.name.as_str()),
+        };
+        let answer = wire.http.post("/generate", &body, wire.limits.generation).await;
+        match (answer, &request.adapter) {
+            (Ok(answer), _) => self.checked(request, answer),
+            (Err(error), Some(adapter))
+                if refusal(&error).is_some_and(|reason| reason.contains("not loaded")) =>
+            {
+                Err(wire.forgotten(adapter))
+            }
+            (Err(error), _) => Err(wire.net(error)),
+        }
+    }
+
+    async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
+        let Self(wire) = self;
+        let path = adapter.path.display().to_string();
+        let body = LoadBody { lora_name: &adapter.name, lora_path: Some(&path) };
+        let late = |e: &NetError| e.status().is_none() || refusal(e).is_some_and(|r| is_late(&r));
+        let loaded = retry(wire.limits.load_attempts, Duration::from_millis(250), late, || {
+            wire.http.post::<LoraUpdate>("/load_lora_adapter", &body, wire.limits.load)
+        })
+        .await;
+        match loaded {
+            Ok(LoraUpdate { success: true, .. }) => wire.verify(adapter).await,
+            Ok(LoraUpdate { error_message, .. }) => {
+                Err(wire.refused(&adapter.name, error_message.unwrap_or_default()))
+            }
+            Err(error) => match refusal(&error) {
+                Some(reason) if reason.contains("already") => wire.verify(adapter).await,
+                Some(reason) => Err(wire.refused(&adapter.name, reason)),
+                None => Err(wire.net(error)),
+            },
+        }
+    }
+
+    /// It waits for what the adapter is still writing.
+    async fn unload(&self, name: &str) -> Result<(), EngineError> {
+        let Self(wire) = self;
+        let body = LoadBody { lora_name: name, lora_path: None };
+        match wire.http.post_bytes("/unload_lora_adapter", &body, wire.limits.generation).await {
+            Err(error) if refusal(&error).is_none() => Err(wire.net(error)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn check(&self) -> Result<EngineInfo, EngineError> {
+        let info = self.server_info().await?;
+        let models = self.0.models().await?;
+        let base = models.data.iter().find(|card| card.id == self.0.base_model);
+        Ok(EngineInfo {
+            version: info.version.unwrap_or_else(|| "unknown".into()),
+            max_model_len: base.and_then(|card| card.max_model_len),
+            models: models.data.into_iter().map(|card| card.id).collect(),
+            runtime_adapters: info.enable_lora.unwrap_or(false),
+            max_rank: info.max_lora_rank,
+            replicas: 1,
+        })
+    }
+
+    /// It tokenises texts, not conversations; a chat tells at least how many tokens it read.
+    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
+        let Self(wire) = self;
+        let body = ChatBody {
+            model: &wire.base_model,
+            messages,
+            max_tokens: Some(1),
+            max_completion_tokens: None,
+            temperature: 0.0,
+            seed: None,
+        };
+        let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;
+        let ChatAnswer { usage, .. } = answer.map_err(|e| wire.net(e))?;
+        let usage = usage.ok_or_else(|| wire.wrong("it does not count the tokens of a prompt"))?;
+        Ok(Tokenized::Count(usage.prompt_tokens))
+    }
+
+    async fn queue(&self) -> Result<Queue, EngineError> {
+        self.0.gauges("sglang:num_running_reqs", "sglang:num_queue_reqs").await
+    }
+}

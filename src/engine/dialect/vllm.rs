@@ -1,0 +1,158 @@
+//! vLLM: token-id prompts, returned ids, run-time LoRA by name.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Dialect, Queue, Wire,
+    wire::{CompletionAnswer, CompletionBody, LoadBody, TokenizeBody, TokenizedAnswer, Version},
+};
+use crate::{
+    domain::{generation::FinishReason, message::Message},
+    engine::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized},
+    net::{NetError, retry},
+};
+
+/// A replica of vLLM.
+pub(super) struct Vllm(pub(super) Wire);
+
+impl Vllm {
+    /// Turns an answer into data, or refuses it.
+    fn checked(
+        &self,
+        request: &Request,
+        answer: CompletionAnswer,
+    ) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
+        let model = wire.model(request);
+        if answer.model != model {
+            return Err(wire.wrong(format!(
+                "asked for model {model}, answered by {}; what it wrote is refused",
+                answer.model
+            )));
+        }
+        let [choice] = <[_; 1]>::try_from(answer.choices)
+            .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
+        let prompt = choice
+            .prompt_token_ids
+            .ok_or_else(|| wire.wrong("it returns no token ids; nlac needs `return_token_ids`"))?;
+        if prompt != request.prompt {
+            return Err(wire.wrong("it read another prompt than was sent"));
+        }
+        let token_ids =
+            choice.token_ids.ok_or_else(|| wire.wrong("it returns no token ids of its answer"))?;
+        let finish_reason = match choice.finish_reason.as_deref() {
+            Some("stop") => FinishReason::Stop,
+            Some("length") => FinishReason::Length,
+            Some("abort") => return Err(wire.aborted()),
+            other => return Err(wire.wrong(format!("unknown finish reason {other:?}"))),
+        };
+        let logprobs = match (request.logprobs, choice.logprobs) {
+            (false, _) => None,
+            (true, Some(logprobs)) => {
+                let all: Option<Vec<f32>> = logprobs.token_logprobs.into_iter().collect();
+                let complete = all.filter(|all| all.len() == token_ids.len());
+                Some(complete.ok_or_else(|| wire.wrong("a log-probability is missing"))?)
+            }
+            (true, None) => return Err(wire.wrong("it returns no log-probabilities")),
+        };
+        Ok(Completion {
+            engine: wire.engine.clone(),
+            model: answer.model,
+            prompt_tokens: u32::try_from(prompt.len()).unwrap_or(u32::MAX),
+            token_ids,
+            logprobs,
+            text: choice.text,
+            finish_reason,
+        })
+    }
+}
+
+#[async_trait]
+impl Dialect for Vllm {
+    async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
+        let body = CompletionBody {
+            model: wire.model(request),
+            prompt: &request.prompt,
+            max_tokens: request.sampling.max_tokens,
+            temperature: request.sampling.temperature,
+            seed: request.sampling.seed,
+            return_token_ids: true,
+            logprobs: request.logprobs.then_some(0),
+            cache_salt: request.adapter.as_ref().map(|a| a.name.as_str()),
+        };
+        match (
+            wire.http.post("/v1/completions", &body, wire.limits.generation).await,
+            &request.adapter,
+        ) {
+            (Ok(answer), _) => self.checked(request, answer),
+            // It has restarted, and knows the base model alone.
+            (Err(error), Some(adapter)) if error.status() == Some(404) => {
+                Err(wire.forgotten(adapter))
+            }
+            (Err(error), _) => Err(wire.net(error)),
+        }
+    }
+
+    async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
+        let Self(wire) = self;
+        let path = adapter.path.display().to_string();
+        let body = LoadBody { lora_name: &adapter.name, lora_path: Some(&path) };
+        // A shared file system may show a new directory late; an answer of 500 is about the adapter
+        // itself and does not get better.
+        let late = |e: &NetError| matches!(e.status(), Some(404)) || e.status().is_none();
+        let loaded = retry(wire.limits.load_attempts, Duration::from_millis(250), late, || {
+            wire.http.post_bytes("/v1/load_lora_adapter", &body, wire.limits.load)
+        })
+        .await;
+        match loaded {
+            Ok(_) => wire.verify(adapter).await,
+            // Loaded already, or so it says.
+            Err(error) if error.status() == Some(400) => wire.verify(adapter).await,
+            Err(error) if error.status().is_none() => Err(wire.net(error)),
+            Err(error) => Err(wire.refused(&adapter.name, error.to_string())),
+        }
+    }
+
+    async fn unload(&self, name: &str) -> Result<(), EngineError> {
+        let Self(wire) = self;
+        let body = LoadBody { lora_name: name, lora_path: None };
+        match wire.http.post_bytes("/v1/unload_lora_adapter", &body, wire.limits.control).await {
+            Err(error) if error.status() != Some(404) => Err(wire.net(error)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn check(&self) -> Result<EngineInfo, EngineError> {
+        let Self(wire) = self;
+        let version = wire.http.get("/version", wire.limits.control).await;
+        let Version { version } = version.map_err(|e| wire.net(e))?;
+        let models = wire.models().await?;
+        let base = models.data.iter().find(|card| card.id == wire.base_model);
+        // The route exists only where run-time updates are on; it answers to nothing but POST.
+        let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.limits.control).await;
+        let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
+        Ok(EngineInfo {
+            version,
+            max_model_len: base.and_then(|card| card.max_model_len),
+            models: models.data.into_iter().map(|card| card.id).collect(),
+            runtime_adapters,
+            max_rank: None,
+            replicas: 1,
+        })
+    }
+
+    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
+        let Self(wire) = self;
+        let body = TokenizeBody { model: &wire.base_model, messages, add_generation_prompt: true };
+        let answer = wire.http.post("/tokenize", &body, wire.limits.control).await;
+        let TokenizedAnswer { tokens } = answer.map_err(|e| wire.net(e))?;
+        Ok(Tokenized::Ids(tokens))
+    }
+
+    async fn queue(&self) -> Result<Queue, EngineError> {
+        self.0.gauges("vllm:num_requests_running", "vllm:num_requests_waiting").await
+    }
+}

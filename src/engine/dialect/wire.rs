@@ -1,0 +1,196 @@
+//! Bodies of the engines' routes, as far as they are used.
+//!
+//! vLLM: read in 0.32 and 0.33, seen live in 0.32. SGLang: written from the sources of 0.5.23
+//! (`managers/io_struct.py`, `entrypoints/http_server.py`), never seen live.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::message::Message;
+
+#[derive(Serialize)]
+pub(super) struct CompletionBody<'a> {
+    pub model: &'a str,
+    pub prompt: &'a [u32],
+    pub max_tokens: u32,
+    pub temperature: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    pub return_token_ids: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<u32>,
+    /// Keeps the prefix caches of two adapters apart on engines that key them by name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_salt: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CompletionAnswer {
+    pub model: String,
+    pub choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    pub text: String,
+    pub finish_reason: Option<String>,
+    pub token_ids: Option<Vec<u32>>,
+    pub prompt_token_ids: Option<Vec<u32>>,
+    pub logprobs: Option<Logprobs>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Logprobs {
+    pub token_logprobs: Vec<Option<f32>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LoadBody<'a> {
+    pub lora_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora_path: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct Models {
+    pub data: Vec<Card>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct Card {
+    pub id: String,
+    #[serde(default)]
+    pub root: Option<String>,
+    #[serde(default)]
+    pub max_model_len: Option<u32>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Version {
+    pub version: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct TokenizeBody<'a> {
+    pub model: &'a str,
+    pub messages: &'a [Message],
+    pub add_generation_prompt: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TokenizedAnswer {
+    pub tokens: Vec<u32>,
+}
+
+/// SGLang's `POST /generate`.
+#[derive(Serialize)]
+pub(super) struct GenerateBody<'a> {
+    pub input_ids: &'a [u32],
+    pub sampling_params: SamplingParams,
+    pub return_logprob: bool,
+    /// -1: of the written tokens only.
+    pub logprob_start_len: i32,
+    /// The adapter; a model's name would be ignored, and the base model would answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora_path: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SamplingParams {
+    pub max_new_tokens: u32,
+    pub temperature: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_seed: Option<i64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct GenerateAnswer {
+    pub text: String,
+    pub meta_info: MetaInfo,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MetaInfo {
+    pub finish_reason: Option<Finish>,
+    pub prompt_tokens: u32,
+    pub completion_tokens: u32,
+    /// Log-probability, token id and the token's text, of each written token.
+    #[serde(default)]
+    pub output_token_logprobs: Vec<(f32, u32, Option<String>)>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Finish {
+    Stop,
+    Length,
+    Abort {
+        #[serde(default)]
+        message: Option<String>,
+    },
+}
+
+/// SGLang's answer to loading and unloading, with 200 or 400.
+#[derive(Deserialize)]
+pub(super) struct LoraUpdate {
+    pub success: bool,
+    #[serde(default)]
+    pub error_message: Option<String>,
+}
+
+/// SGLang's `GET /get_server_info` (later `/server_info`): its arguments, its scheduler's state and more.
+#[derive(Deserialize)]
+pub(super) struct ServerInfo {
+    #[serde(default)]
+    pub version: Option<String>,
+    #[serde(default)]
+    pub enable_lora: Option<bool>,
+    #[serde(default)]
+    pub max_lora_rank: Option<u32>,
+}
+
+#[derive(Serialize)]
+pub(in crate::engine) struct ChatBody<'a> {
+    pub model: &'a str,
+    pub messages: &'a [Message],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// What newer hosted models want in place of `max_tokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_completion_tokens: Option<u32>,
+    pub temperature: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct ChatAnswer {
+    pub model: String,
+    pub choices: Vec<ChatChoice>,
+    #[serde(default)]
+    pub usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct ChatChoice {
+    pub message: ChatMessage,
+    pub finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct ChatMessage {
+    pub content: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::engine) struct Usage {
+    pub prompt_tokens: u32,
+}
+
+/// TGI's `GET /info`.
+#[derive(Deserialize)]
+pub(in crate::engine) struct TgiInfo {
+    pub model_id: String,
+    pub version: String,
+    #[serde(default)]
+    pub max_total_tokens: Option<u32>,
+}

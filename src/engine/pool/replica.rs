@@ -1,0 +1,163 @@
+//! One replica: what it was seen to serve, how it fares, and how much it has to do.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{breaker::Breaker, load::Load, slots::Slots};
+use crate::engine::{Adapter, Completion, EngineError, Request, dialect::Dialect};
+
+/// How old what a replica told of its queue may grow before it is asked again.
+const QUEUE_AGE: Duration = Duration::from_secs(5);
+/// Tokens of a request whose length nobody knows.
+const UNKNOWN_TOKENS: u64 = 512;
+
+/// A replica of an engine.
+pub(super) struct Replica {
+    pub url: String,
+    pub dialect: Box<dyn Dialect>,
+    /// It gets nothing new.
+    pub draining: AtomicBool,
+    slots: Arc<Slots>,
+    /// Adapters that this process has seen on it, loaded once each.
+    verified: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
+    load: Load,
+    breaker: Mutex<Breaker>,
+    /// Tokens that others have it write and read, by its own account.
+    others: AtomicU64,
+    /// When it was last asked for that account.
+    asked: Mutex<Option<Instant>>,
+}
+
+/// A request's share of a replica, given back when it is over in whatever way.
+pub(super) struct Share {
+    replica: Arc<Replica>,
+    tokens: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.replica.load.remove(self.tokens);
+        self.replica.breaker().released();
+    }
+}
+
+impl Replica {
+    pub fn new(url: &str, dialect: Box<dyn Dialect>, in_flight: usize) -> Arc<Self> {
+        Arc::new(Self {
+            url: url.to_owned(),
+            dialect,
+            draining: AtomicBool::new(false),
+            slots: Slots::new(in_flight),
+            verified: Mutex::default(),
+            load: Load::new(url),
+            breaker: Mutex::default(),
+            others: AtomicU64::new(0),
+            asked: Mutex::default(),
+        })
+    }
+
+    pub fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        lock(&self.breaker)
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Tokens that it has to read and write: ours, and others' as far as it told.
+    pub fn outstanding(&self) -> u64 {
+        self.load.now().0 + self.others.load(Relaxed)
+    }
+
+    pub fn take(self: &Arc<Self>, tokens: u64) -> Share {
+        self.load.add(tokens);
+        Share { replica: self.clone(), tokens }
+    }
+
+    /// Asks it how much others have it do, in the background and now and then. Its own page lags and knows
+    /// no tokens, so it only corrects what this process counts for itself.
+    pub fn ask_for_queue(self: &Arc<Self>) {
+        let mut asked = lock(&self.asked);
+        if asked.is_some_and(|at| at.elapsed() < QUEUE_AGE) {
+            return;
+        }
+        *asked = Some(Instant::now());
+        drop(asked);
+        let replica = self.clone();
+        tokio::spawn(async move {
+            let queue = replica.dialect.queue().await.ok();
+            let (tokens, requests) = replica.load.now();
+            let ours = replica.slots.held() as u64;
+            let theirs = queue.map_or(0, |q| (q.running + q.waiting).saturating_sub(ours));
+            let mean = tokens.checked_div(requests).unwrap_or(UNKNOWN_TOKENS);
+            replica.others.store(theirs * mean, Relaxed);
+        });
+    }
+
+    /// Generates a text. An adapter that this process has not seen on the replica is loaded first.
+    pub async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
+        let _slot = self.slots.take(request.job).await;
+        if let Some(adapter) = &request.adapter {
+            self.ensure(adapter).await?;
+        }
+        let completion = match (self.dialect.generate(request).await, &request.adapter) {
+            (Err(EngineError::Forgotten { .. }), Some(adapter)) => {
+                self.forget(&adapter.name);
+                self.ensure(adapter).await?;
+                self.dialect.generate(request).await?
+            }
+            (outcome, _) => outcome?,
+        };
+        let engine = completion.engine.clone();
+        metrics::counter!("nlac_prompt_tokens_total", "engine" => engine.clone())
+            .increment(u64::from(completion.prompt_tokens));
+        metrics::counter!("nlac_generated_tokens_total", "engine" => engine)
+            .increment(completion.token_ids.len() as u64);
+        Ok(completion)
+    }
+
+    /// Loads an adapter unless this process has seen it there.
+    async fn ensure(&self, adapter: &Adapter) -> Result<(), EngineError> {
+        let cell = lock(&self.verified).entry(adapter.name.clone()).or_default().clone();
+        cell.get_or_try_init(|| self.dialect.load(adapter)).await.map(|_| ())
+    }
+
+    /// Unloads an adapter; one that is not there is fine.
+    pub async fn unload(&self, name: &str) -> Result<(), EngineError> {
+        self.forget(name);
+        self.dialect.unload(name).await
+    }
+
+    fn forget(&self, name: &str) {
+        lock(&self.verified).remove(name);
+    }
+
+    /// Notes how a call went. A refused request is an answer too.
+    pub fn note<T>(&self, outcome: &Result<T, EngineError>) {
+        let mut breaker = self.breaker();
+        match outcome {
+            Ok(_) => breaker.succeeded(),
+            Err(error) if error.is_of_request() => breaker.succeeded(),
+            Err(error) => {
+                if breaker.failed(Instant::now(), error.is_silence()) {
+                    let replica = &self.url;
+                    tracing::warn!(replica, %error, "a replica is left alone for a while");
+                    metrics::counter!("nlac_replica_rests_total", "replica" => replica.clone())
+                        .increment(1);
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,58 @@
+//! Keeps what is known of the registered engines and trainers true: whether they answer, and what they can do.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join;
+use tokio_util::sync::CancellationToken;
+
+use super::Peers;
+use crate::{
+    domain::peer::Discover,
+    store::{Store, StoreError, peers},
+};
+
+/// How often everybody is asked.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Asks everybody now and then until `shutdown`.
+///
+/// # Errors
+/// None: a round that cannot be written is logged, and the next one tries again.
+pub async fn watch(
+    store: Store,
+    fleet: Arc<Peers>,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    loop {
+        let round = shutdown.run_until_cancelled(ask_all(&store, &fleet));
+        match round.await {
+            None => return Ok(()),
+            Some(Err(error)) => tracing::warn!(%error, "the fleet's state could not be written"),
+            Some(Ok(())) => {}
+        }
+        if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
+    let mut conn = store.acquire().await?;
+    let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+    drop(conn);
+    let asking_engines = futures_util::future::join_all(
+        engines.iter().map(|view| Discover::engine(fleet, &view.record)),
+    );
+    let asking_trainers = futures_util::future::join_all(
+        trainers.iter().map(|view| Discover::trainer(fleet, &view.record)),
+    );
+    let (of_engines, of_trainers) = join(asking_engines, asking_trainers).await;
+    let mut conn = store.acquire().await?;
+    for (view, found) in engines.iter().zip(of_engines) {
+        peers::note_engine(&mut conn, &view.record.name, &found).await?;
+    }
+    for (view, found) in trainers.iter().zip(of_trainers) {
+        peers::note_trainer(&mut conn, &view.record.name, &found).await?;
+    }
+    Ok(())
+}

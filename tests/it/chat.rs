@@ -1,0 +1,232 @@
+//! Models that are never trained, behind chat endpoints: OpenAI's form and TGI's (bodies written from the
+//! sources of TGI 3.3.6, `router/src/server.rs`).
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use nlac::{
+    domain::{
+        generation::{FinishReason, Sampling},
+        message::Message,
+        peer::{EngineKind, EngineRecord},
+    },
+    engine::{Chat, Completion, EngineError, Frozen, Limits},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Service,
+    endpoint::{Answer, Endpoint},
+    small_job,
+};
+
+fn said(model: &str, text: &str, finish: &str) -> (u16, Value) {
+    (
+        200,
+        json!({
+            "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model,
+            "choices": [{ "index": 0, "logprobs": null, "finish_reason": finish,
+                          "message": { "role": "assistant", "content": text, "refusal": null } }],
+            "usage": { "prompt_tokens": 17, "completion_tokens": 2, "total_tokens": 19 },
+        }),
+    )
+}
+
+async fn ask(
+    kind: EngineKind,
+    answer: Box<Answer>,
+) -> (Endpoint, Chat, Result<Completion, EngineError>) {
+    let server = Endpoint::start(answer).await;
+    let engine = EngineRecord::new("judge", kind, std::slice::from_ref(&server.url), "big-1");
+    let chat = Chat::new(&engine, Some("sk-secret"), Limits::default()).unwrap();
+    let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: Some(4) };
+    let outcome = chat.answer(&[Message::system("be brief"), Message::user("hi")], sampling).await;
+    (server, chat, outcome)
+}
+
+#[tokio::test]
+async fn a_hosted_model_answers_and_its_key_stays_a_secret() {
+    let (server, _, outcome) =
+        ask(EngineKind::Openai, Box::new(|_| said("big-1-2026-01-01", "yes", "stop"))).await;
+    let completion = outcome.unwrap();
+    assert_eq!((completion.model.as_str(), completion.text.as_str()), ("big-1-2026-01-01", "yes"));
+    assert_eq!((completion.prompt_tokens, completion.finish_reason), (17, FinishReason::Stop));
+    let asked = server.asked("/v1/chat/completions").pop().unwrap();
+    assert_eq!(asked.authorization.as_deref(), Some("Bearer sk-secret"));
+    assert_eq!(asked.body["messages"][0], json!({ "role": "system", "content": "be brief" }));
+    assert_eq!((&asked.body["max_tokens"], &asked.body["seed"]), (&json!(8), &json!(4)));
+
+    let (_, _, outcome) = ask(
+        EngineKind::Openai,
+        Box::new(|_| (401, json!({ "error": { "message": "Incorrect API key provided", "code": "invalid_api_key" } }))),
+    )
+    .await;
+    let error = outcome.unwrap_err();
+    assert!(!error.is_transient() && !error.to_string().contains("sk-secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_crowd_is_waited_for_and_an_empty_purse_is_not() {
+    let crowded = AtomicU32::new(0);
+    let (server, _, outcome) = ask(
+        EngineKind::Openai,
+        Box::new(move |_| match crowded.fetch_add(1, Relaxed) {
+            0 => (429, json!({ "error": { "message": "Rate limit", "type": "requests", "code": "rate_limit_exceeded" } })),
+            _ => said("big-1", "yes", "stop"),
+        }),
+    )
+    .await;
+    assert_eq!(outcome.unwrap().text, "yes");
+    assert_eq!(server.asked("/v1/chat/completions").len(), 2);
+
+    let (server, _, outcome) = ask(
+        EngineKind::Openai,
+        Box::new(|_| (429, json!({ "error": { "message": "You exceeded your quota", "type": "insufficient_quota", "code": "insufficient_quota" } }))),
+    )
+    .await;
+    assert!(outcome.unwrap_err().to_string().contains("no quota left"));
+    assert_eq!(server.asked("/v1/chat/completions").len(), 1);
+}
+
+#[tokio::test]
+async fn newer_models_get_the_field_that_they_want() {
+    let (server, chat, outcome) = ask(
+        EngineKind::Openai,
+        Box::new(|asked| {
+            if asked.body["max_tokens"].is_null() {
+                return said("big-1", "yes", "stop");
+            }
+            let message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                           'max_completion_tokens' instead.";
+            (400, json!({ "error": { "message": message, "code": "unsupported_parameter" } }))
+        }),
+    )
+    .await;
+    outcome.unwrap();
+    let sampling = Sampling { temperature: 1.0, max_tokens: 5, seed: None };
+    chat.answer(&[Message::user("again")], sampling).await.unwrap();
+    let asked = server.asked("/v1/chat/completions");
+    assert_eq!(asked.len(), 3, "asked wrongly once");
+    assert_eq!(asked[2].body["max_completion_tokens"], 5);
+
+    for (finish, named) in [("content_filter", "content_filter"), ("tool_calls", "tool_calls")] {
+        let (_, _, outcome) =
+            ask(EngineKind::Openai, Box::new(move |_| said("big-1", "no", finish))).await;
+        let error = outcome.unwrap_err();
+        assert!(!error.is_transient() && error.to_string().contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tgi_is_asked_by_the_one_name_that_is_no_adapters() {
+    let (server, chat, outcome) = ask(
+        EngineKind::Tgi,
+        Box::new(|asked| match asked.path.as_str() {
+            "/info" => (
+                200,
+                json!({ "model_id": "org/big", "model_sha": null, "model_pipeline_tag": "text-generation",
+                        "max_concurrent_requests": 128, "max_best_of": 2, "max_stop_sequences": 4,
+                        "max_input_tokens": 4095, "max_total_tokens": 4096, "validation_workers": 2,
+                        "max_client_batch_size": 4, "router": "text-generation-router",
+                        "version": "3.3.6-dev0", "sha": null, "docker_label": null }),
+            ),
+            _ => said("org/big", "no", "length"),
+        }),
+    )
+    .await;
+    assert_eq!(outcome.unwrap().finish_reason, FinishReason::Length);
+    assert_eq!(server.asked("/v1/chat/completions")[0].body["model"], "tgi");
+    let info = chat.check().await.unwrap();
+    assert_eq!((info.models, info.max_model_len), (vec!["org/big".to_owned()], Some(4096)));
+    assert!(!info.runtime_adapters);
+
+    let crowded = AtomicU32::new(0);
+    let (_, _, outcome) = ask(
+        EngineKind::Tgi,
+        Box::new(move |_| match crowded.fetch_add(1, Relaxed) {
+            0 => (429, json!({ "error": "Model is overloaded", "error_type": "overloaded" })),
+            1 => (
+                424,
+                json!({ "error": "Request failed during generation", "error_type": "generation" }),
+            ),
+            _ => said("org/big", "no", "stop"),
+        }),
+    )
+    .await;
+    assert_eq!(outcome.unwrap().text, "no");
+    let (server, _, outcome) = ask(
+        EngineKind::Tgi,
+        Box::new(|_| (422, json!({ "error": "Input validation error: `inputs` must have less than 4095 tokens", "error_type": "validation" }))),
+    )
+    .await;
+    assert!(outcome.unwrap_err().to_string().contains("Input validation error"));
+    assert_eq!(server.asked("/v1/chat/completions").len(), 1);
+}
+
+/// A critic that somebody hosts: what it says is a row in its own name, and what it says is acted upon.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_evaluator_plays_its_part_in_a_job() {
+    let service = Service::start().await;
+    let server =
+        Endpoint::start(Box::new(|_| said("big-1", "yes because it ends solved", "stop"))).await;
+    let put = async |name: &str, kind: &str, model: &str| {
+        let body = json!({ "kind": kind, "urls": [server.url], "base_model": model });
+        let request = service.http.put(format!("{}/v1/engines/{name}", service.url)).json(&body);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(put("judge", "openai", "big-1").await, 200);
+    assert_eq!(put("trained", "vllm", "big-1").await, 422, "it needs a model_dir");
+
+    let mut spec = small_job();
+    let refused = async |spec: &Value, named: &str| {
+        let (status, problem) = service.post("/v1/jobs", spec).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+        assert!(problem["remedy"].is_string());
+    };
+    spec["model"]["frozen"] = "judge".into();
+    refused(&spec, "no part would be played by judge").await;
+    spec["algorithm"]["weights"]["successor"] = "frozen".into();
+    refused(&spec, "cannot be frozen").await;
+    spec["algorithm"]["weights"]["successor"] = "online".into();
+    spec["algorithm"]["weights"]["evaluator"] = "frozen".into();
+    spec["model"]["frozen"] = "local".into();
+    refused(&spec, "is of kind vllm").await;
+    spec["model"]["frozen"] = "nobody".into();
+    refused(&spec, "not registered").await;
+    spec["model"].as_object_mut().unwrap().remove("frozen");
+    refused(&spec, "model.frozen names no engine").await;
+    spec["model"]["frozen"] = "judge".into();
+    spec["model"]["engine"] = "judge".into();
+    refused(&spec, "serves no adapters").await;
+    spec["model"]["engine"] = "local".into();
+
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let job = service.finished(id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let spoken: Vec<(String, String, String, String)> = sqlx::query_as(
+        "select distinct role, weights, engine, model from generations where job_id = $1::uuid
+         and (weights = 'frozen' or engine <> 'local')",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    let judge = ["evaluator", "frozen", "judge", "big-1"].map(String::from);
+    assert_eq!(spoken, [judge.into()]);
+    let (verdicts, refined): (i64, i64) = sqlx::query_as(
+        "select (select count(*) from critiques c join generations g on g.id = c.generation_id
+                 where g.job_id = $1::uuid and c.verdict = 'yes'),
+             (select count(*) from generations where job_id = $1::uuid and role = 'refiner')",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(verdicts > 40, "{verdicts}");
+    assert_eq!(refined, 0, "whoever is told yes is not rewritten");
+    drop(conn);
+    service.stop().await;
+}

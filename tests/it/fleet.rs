@@ -1,0 +1,280 @@
+//! Registered engines and trainers: what they can do is found out, shown and held against jobs; replicas are
+//! drained, hedged and spared; adapters reach engines that see other files.
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use nlac::{
+    domain::{
+        generation::Sampling,
+        peer::{EngineKind, EngineRecord},
+    },
+    engine::{Engine, EngineError, Limits, Pool, Request},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Place, Service,
+    endpoint::Endpoint,
+    faulty::{Fate, Faulty},
+    free_port, model_dir, small_job,
+};
+
+fn request(session: u64) -> Request {
+    let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(1) };
+    let prompt = vec![1, 4, 6];
+    Request { adapter: None, prompt, sampling, logprobs: false, session, job: None }
+}
+
+/// An engine that is asked for texts, and writes one token.
+async fn endpoint(running: u32, waiting: u32) -> Endpoint {
+    Endpoint::start(Box::new(move |asked| match asked.path.as_str() {
+        "/metrics" => {
+            let page = format!(
+                "# TYPE vllm:num_requests_running gauge\n\
+                 vllm:num_requests_running{{engine=\"0\",model_name=\"m\"}} {running}.0\n\
+                 vllm:num_requests_waiting{{engine=\"0\",model_name=\"m\"}} {waiting}.0\n\
+                 vllm:num_requests_waiting_by_reason{{reason=\"capacity\"}} 1000.0\n"
+            );
+            (200, page.into())
+        }
+        "/v1/completions" => (
+            200,
+            json!({ "model": "m", "choices": [{
+                "text": "x", "finish_reason": "length", "token_ids": [3],
+                "prompt_token_ids": asked.body["prompt"],
+            }] }),
+        ),
+        other => panic!("asked for {other}"),
+    }))
+    .await
+}
+
+fn pool_of(urls: &[&String], change: impl FnOnce(&mut EngineRecord)) -> Pool {
+    let urls: Vec<_> = urls.iter().map(|url| (*url).clone()).collect();
+    let mut engine = EngineRecord::new("e", EngineKind::Vllm, &urls, "m");
+    change(&mut engine);
+    Pool::new(&engine, None, Limits::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_replica_that_others_keep_busy_is_spared() {
+    let (busy, idle) = (endpoint(40, 200).await, endpoint(0, 0).await);
+    let pool = pool_of(&[&busy.url, &idle.url], |_| {});
+    let shares = || [&busy, &idle].map(|replica| replica.asked("/v1/completions").len());
+    pool.generate(request(0)).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while [&busy, &idle].iter().any(|replica| replica.asked("/metrics").is_empty()) {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let before = shares();
+    for session in 0..40 {
+        pool.generate(request(session)).await.unwrap();
+    }
+    assert_eq!(shares(), [before[0], before[1] + 40]);
+    assert!(busy.asked("/metrics").len() <= 2, "asked now and then, not always");
+}
+
+#[tokio::test]
+async fn a_draining_replica_gets_nothing_new() {
+    let (one, two) = (endpoint(0, 0).await, endpoint(0, 0).await);
+    let pool = pool_of(&[&one.url, &two.url], |engine| engine.draining = vec![one.url.clone()]);
+    for session in 0..30 {
+        pool.generate(request(session)).await.unwrap();
+    }
+    assert_eq!((one.asked("/v1/completions").len(), two.asked("/v1/completions").len()), (0, 30));
+    pool.drain(&[one.url.clone(), two.url.clone()]);
+    let error = pool.generate(request(0)).await.unwrap_err();
+    assert!(matches!(error, EngineError::Draining { .. }) && error.is_transient(), "{error}");
+    pool.drain(&[]);
+    for session in 0..30 {
+        pool.generate(request(session)).await.unwrap();
+    }
+    assert!(one.asked("/v1/completions").len() > 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_is_asked_of_another_replica_too() {
+    let hangs = Faulty::engine(Box::new(|path, _| match path {
+        "/v1/completions" => Fate::Hang,
+        _ => Fate::Pass,
+    }));
+    let works = Faulty::engine(Box::new(|_, _| Fate::Pass));
+    let (hangs, works) = tokio::join!(hangs, works);
+    let pool = pool_of(&[&hangs.url, &works.url], |engine| {
+        engine.hedge_ms = Some(200);
+        engine.base_model = "help-desk-base".into();
+    });
+    let started = Instant::now();
+    for answer in futures_util::future::join_all((0..20).map(|i| pool.generate(request(i)))).await {
+        answer.unwrap();
+    }
+    assert!(!hangs.spoilt().is_empty(), "it was asked first");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+async fn put(service: &Service, path: &str, body: &Value) -> (u16, Value) {
+    let request = service.http.put(format!("{}{path}", service.url)).json(body);
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_peers_can_do_is_shown_and_held_against_jobs() {
+    let service = Service::start().await;
+    let local = service.get("/v1/engines").await.1["data"][0].clone();
+    let mut body = json!({ "kind": "vllm", "urls": local["urls"], "base_model": "help-desk-base",
+                           "model": "desk", "model_dir": local["model_dir"] });
+    let (status, engine) = put(&service, "/v1/engines/mine", &body).await;
+    assert_eq!(status, 200, "{engine}");
+    let found = &engine["capabilities"];
+    assert_eq!((&found["runtime_adapters"], &found["replicas"]), (&json!(true), &json!(1)));
+    assert_eq!(found["models"], json!(["help-desk-base"]));
+    assert!(found["max_model_len"].as_u64().unwrap() > 100 && engine["trouble"].is_null());
+
+    // Engine and trainer may call the model what they like; specs call it by one name.
+    let trainer = service.get("/v1/trainers").await.1["data"][0].clone();
+    let mut mine =
+        json!({ "kind": "tinker", "url": trainer["url"], "base_model": "help-desk-base" });
+    put(&service, "/v1/trainers/mine", &mine).await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 1.into();
+    spec["model"]["base"] = "desk".into();
+    spec["model"]["engine"] = "mine".into();
+    spec["model"]["trainer"] = "mine".into();
+    let refused = async |spec: &Value, named: &str| {
+        let (status, problem) = service.post("/v1/jobs", spec).await;
+        assert_eq!(status, 422, "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(named) && problem["remedy"].is_string(), "{problem}");
+    };
+    refused(&spec, "trainer mine has help-desk-base, not desk").await;
+    mine["model"] = "desk".into();
+    put(&service, "/v1/trainers/mine", &mine).await;
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    assert_eq!(service.finished(job["id"].as_str().unwrap()).await["status"], "succeeded");
+
+    let mut greedy = spec.clone();
+    greedy["algorithm"]["sampling"]["evaluator"]["max_tokens"] = 30_000.into();
+    refused(&greedy, "leaves no room for a prompt").await;
+
+    // Engines that cannot do what a job needs.
+    let able = |adapters: bool, name: &'static str, rank: Option<u32>| {
+        Endpoint::start(Box::new(move |asked| match asked.path.as_str() {
+            "/server_info" | "/get_server_info" => (
+                200,
+                json!({ "version": "0.5.23", "enable_lora": adapters, "max_lora_rank": rank }),
+            ),
+            "/v1/models" => {
+                (200, json!({ "data": [{ "id": name, "root": name, "max_model_len": 512 }] }))
+            }
+            other => panic!("asked for {other}"),
+        }))
+    };
+    let cases = [
+        (able(false, "desk", None).await, "loads no adapters while it runs"),
+        (able(true, "another", None).await, "does not serve desk; it serves another"),
+        (able(true, "desk", Some(8)).await, "lora.rank is 16, engine mine takes 8 at most"),
+    ];
+    for (server, named) in cases {
+        body = json!({ "kind": "sglang", "urls": [server.url], "base_model": "desk", "model_dir": local["model_dir"] });
+        assert_eq!(put(&service, "/v1/engines/mine", &body).await.0, 200);
+        refused(&spec, named).await;
+    }
+
+    // Who does not answer is told at once, and again at the submission.
+    body["urls"] = json!(["http://127.0.0.1:9"]);
+    let (status, engine) = put(&service, "/v1/engines/mine", &body).await;
+    assert_eq!(status, 200);
+    assert!(engine["capabilities"].is_null(), "{engine}");
+    assert!(engine["trouble"].as_str().unwrap().contains("cannot reach"), "{engine}");
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let (_, events) = service.get(&format!("/v1/jobs/{id}/events")).await;
+    let warned = events["data"].as_array().unwrap().iter().find(|e| e["kind"] == "warned");
+    let message = warned.unwrap()["message"].as_str().unwrap();
+    assert!(message.contains("what engine mine can do is not known yet"), "{message}");
+    service.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+
+    for (change, named) in [
+        (json!({ "draining": ["http://127.0.0.1:10"] }), "none of urls"),
+        (json!({ "api_key_env": "NLAC_TEST_NO_SUCH_KEY" }), "no variable NLAC_TEST_NO_SUCH_KEY"),
+    ] {
+        let mut body = body.clone();
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let (status, problem) = put(&service, "/v1/engines/mine", &body).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+    }
+    service.stop().await;
+}
+
+/// A process that is killed at the end.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The engine is shown no file of the service: `nlac sync` beside it fetches what it will be asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn adapters_reach_an_engine_that_sees_other_files() {
+    let (service, place) = (Service::start().await, Place::new());
+    let port = free_port();
+    let nlac = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        Killed(command.spawn().unwrap())
+    };
+    let (listen, model) = (format!("127.0.0.1:{port}"), model_dir().display().to_string());
+    let _engine = nlac(&["local", "engine", "--listen", &listen, "--model", &model]);
+    let there = place.path().join("adapters").display().to_string();
+    let body = json!({ "kind": "vllm", "urls": [format!("http://{listen}")], "adapter_dir": there,
+                       "base_model": "help-desk-base", "model_dir": model });
+    assert_eq!(put(&service, "/v1/engines/far", &body).await.0, 200);
+    let mut spec = small_job();
+    spec["model"]["engine"] = "far".into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    // It begins late: loading waits for it.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let sync =
+        ["sync", "--engine", "far", "--dir", &there, "--server", &service.url, "--every", "0.2"];
+    let _sync = nlac(&sync);
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let names: Vec<String> = std::fs::read_dir(&there)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    // Online and target of every version that a job under way could ask for.
+    assert!(
+        names.len() >= 4 && names.iter().all(|name| name.starts_with("help-desk-")),
+        "{names:?}"
+    );
+
+    // Another's directory is left alone, and an engine that is not registered is told at once.
+    let other = place.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("thesis.tex"), "years").unwrap();
+    let refused = |engine: &str, dir: &std::path::Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+        command.args(["sync", "--engine", engine, "--server", &service.url, "--dir"]).arg(dir);
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused("far", &other).contains("name an empty directory"));
+    assert!(refused("nobody", &place.path().join("new")).contains("engine"));
+    service.stop().await;
+}

@@ -1,0 +1,70 @@
+//! An endpoint on the wire whose answers a test scripts, body by body.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub path: String,
+    pub body: Value,
+    pub authorization: Option<String>,
+}
+
+/// What is answered: a status and a body.
+pub type Answer = dyn FnMut(&Asked) -> (u16, Value) + Send;
+
+/// The endpoint; it ends with the test's runtime.
+pub struct Endpoint {
+    pub url: String,
+    script: Arc<Script>,
+}
+
+struct Script {
+    answer: Mutex<Box<Answer>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+impl Endpoint {
+    pub async fn start(answer: Box<Answer>) -> Self {
+        let script = Arc::new(Script { answer: Mutex::new(answer), asked: Mutex::default() });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().fallback(reply).with_state(script.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, script }
+    }
+
+    /// Every request of a path so far.
+    pub fn asked(&self, path: &str) -> Vec<Asked> {
+        let asked = self.script.asked.lock().unwrap();
+        asked.iter().filter(|request| request.path == path).cloned().collect()
+    }
+}
+
+async fn reply(
+    State(script): State<Arc<Script>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let asked = Asked {
+        path: uri.path().to_owned(),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        authorization: headers.get("authorization").map(|value| value.to_str().unwrap().to_owned()),
+    };
+    let (status, body) = (script.answer.lock().unwrap())(&asked);
+    script.asked.lock().unwrap().push(asked);
+    // A page of text is sent as it is.
+    let body = body.as_str().map_or_else(|| body.to_string(), ToOwned::to_owned);
+    (StatusCode::from_u16(status).unwrap(), [("content-type", "application/json")], body)
+        .into_response()
+}
