@@ -1,22 +1,77 @@
-// Polls the part of the page that changes, and sends the buttons' posts.
-const live = document.getElementById("live");
-async function refresh() {
-  if (!live || document.hidden) return;
-  try {
-    const answer = await fetch(live.dataset.poll);
-    if (!answer.ok) return;
-    const text = await answer.text();
-    // Leave a focused button alone: swapping it would lose the focus.
-    const focused = live.contains(document.activeElement) ? document.activeElement.dataset?.post : null;
-    live.innerHTML = text;
-    if (focused) live.querySelector(`[data-post="${focused}"]`)?.focus();
-  } catch { /* the service is away; the next poll tries again */ }
-}
-setInterval(refresh, 2000);
+// What a page does beside showing itself: buttons, keys, theme, pictures, and news from the event stream.
+import { compare, redraw, refresh } from "/assets/plots.js";
+
+const $ = (selector) => document.querySelector(selector);
+
+// Buttons that act by the API.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-post]");
   if (!button || (button.dataset.confirm && !confirm(button.dataset.confirm))) return;
+  event.preventDefault();
   button.disabled = true;
-  await fetch(button.dataset.post, { method: "POST" });
-  await refresh();
+  const body = button.dataset.body;
+  const headers = body ? { "content-type": "application/json" } : {};
+  const answer = await fetch(button.dataset.post, { method: "POST", headers, body });
+  if (!answer.ok) {
+    const problem = await answer.json().catch(() => ({}));
+    alert([problem.detail ?? `the service answered ${answer.status}`, problem.remedy].filter(Boolean).join("\n"));
+    button.disabled = false;
+  }
+  const live = button.closest("[hx-get]") ?? $("#live");
+  if (live) htmx.trigger(live, "refresh");
 });
+
+// Dark and light.
+$("#theme")?.addEventListener("click", () => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
+  const next = now === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("theme", next);
+  redraw();
+});
+
+// Keys; none while one types.
+const help = $("#help");
+$("#keys")?.addEventListener("click", () => help.showModal());
+const pages = { j: "/", s: "/search", c: "/compare", f: "/fleet" };
+let going = 0;
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const follow = (name) => $(`[data-key="${name}"]`)?.click();
+  if (Date.now() - going < 1200 && pages[event.key]) location.href = pages[event.key];
+  going = event.key === "g" ? Date.now() : 0;
+  if (event.key === "?") help.showModal();
+  if (event.key === "/") {
+    event.preventDefault();
+    const field = $("input[type=search]");
+    field ? field.focus() : (location.href = "/search");
+  }
+  if (["ArrowLeft", "ArrowRight", "[", "]"].includes(event.key)) follow(event.key);
+});
+
+// A job: its pictures, and its events as they happen; where they do not come, it polls.
+const section = $("#plots");
+if (section) refresh(section);
+document.querySelectorAll("[data-compare]").forEach(compare);
+const live = $("#live[data-events]");
+if (live && live.dataset.over !== "true") {
+  const source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
+  let waiting;
+  const heard = () => {
+    waiting ??= setTimeout(() => {
+      waiting = undefined;
+      htmx.trigger(live, "refresh");
+      if (section) refresh(section);
+    }, 400);
+  };
+  for (const kind of ["started", "phase_started", "iteration_finished", "published", "evaluated", "warned", "retried",
+    "reclaimed", "paused", "resumed", "cancelled", "budget_spent", "guard_tripped", "rolled_back", "failed", "succeeded"]) {
+    source.addEventListener(kind, heard);
+  }
+  document.addEventListener("htmx:afterSwap", () => {
+    if (["succeeded", "failed", "cancelled"].includes($("[data-status]")?.dataset.status)) source.close();
+  });
+  addEventListener("pagehide", () => source.close());
+}

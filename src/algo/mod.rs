@@ -13,11 +13,14 @@ pub mod rejection;
 pub mod replay;
 pub mod scalar;
 
+use std::collections::BTreeSet;
+
 use crate::{
     domain::{
         annotation::{Critique, Prediction, Refinement, Target},
         episode::Transition,
         generation::Generation,
+        ids::TransitionId,
         message::Message,
         seed::SeedPath,
         spec::RolloutSpec,
@@ -44,6 +47,16 @@ pub struct Annotations {
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
     pub env_steps: u64,
+}
+
+impl Annotations {
+    /// The transitions that something was said about, each once.
+    #[must_use]
+    pub fn annotated(&self) -> Vec<TransitionId> {
+        let targets = self.targets.iter().map(|target| target.transition_id);
+        let judged = self.critiques.iter().map(|critique| critique.transition_id);
+        targets.chain(judged).collect::<BTreeSet<_>>().into_iter().collect()
+    }
 }
 
 /// What an algorithm is handed beside the transitions; S are its settings.

@@ -16,7 +16,7 @@ use crate::{
     },
     store::{
         jobs,
-        read::experience::{self, EpisodeView},
+        read::episodes::{self, EpisodeView},
     },
 };
 
@@ -64,7 +64,7 @@ pub(super) async fn list(
         return Err(Problem::not_found("job", id));
     }
     let EpisodeQuery { purpose, after, .. } = query;
-    let data = experience::episodes(&mut conn, Some(id), None, purpose, after, limit).await?;
+    let data = episodes::episodes(&mut conn, Some(id), None, purpose, after, limit).await?;
     let next = data.last().filter(|_| data.len() as i64 == limit).map(|e| e.id);
     Ok(Json(EpisodeList { data, next }))
 }
@@ -84,6 +84,6 @@ pub(super) async fn read(
     Id(id): Id<EpisodeId>,
 ) -> Result<Json<EpisodeView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut found = experience::episodes(&mut conn, None, Some(id), None, None, 1).await?;
+    let mut found = episodes::episodes(&mut conn, None, Some(id), None, None, 1).await?;
     found.pop().map(Json).ok_or_else(|| Problem::not_found("episode", id))
 }

@@ -25,7 +25,7 @@ use crate::{
     },
     store::{
         events, jobs,
-        read::jobs::{self as read_jobs, IterationView, JobView},
+        read::jobs::{self as read_jobs, IterationView, JobFilter, JobView},
         work_items,
     },
 };
@@ -46,6 +46,9 @@ pub struct JobList {
 pub struct JobQuery {
     /// Only those in this status.
     status: Option<JobStatus>,
+    /// Only those with this as a part of their name or id.
+    #[param(max_length = 200)]
+    q: Option<String>,
     /// The cursor that the page before gave.
     after: Option<JobId>,
     /// Rows: 1 to 200.
@@ -116,7 +119,8 @@ pub(super) async fn submit(
 }
 
 async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
-    let mut found = read_jobs::page(conn, Some(id), None, None, 1).await?;
+    let filter = JobFilter { one: Some(id), ..JobFilter::default() };
+    let mut found = read_jobs::page(conn, &filter, 1).await?;
     found.pop().ok_or_else(|| Problem::not_found("job", id))
 }
 
@@ -134,7 +138,9 @@ pub(super) async fn list(
 ) -> Result<Json<JobList>, Problem> {
     let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
-    let data = read_jobs::page(&mut conn, None, query.status, query.after, limit).await?;
+    let JobQuery { status, q, after, .. } = &query;
+    let filter = JobFilter { one: None, status: *status, words: q.as_deref(), after: *after };
+    let data = read_jobs::page(&mut conn, &filter, limit).await?;
     let next = data.last().filter(|_| data.len() as i64 == limit).map(|job| job.id);
     Ok(Json(JobList { data, next }))
 }

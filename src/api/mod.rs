@@ -19,7 +19,7 @@ mod transitions;
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{Router, extract::DefaultBodyLimit, routing::get};
+use axum::{Router, extract::DefaultBodyLimit};
 use tokio_util::sync::CancellationToken;
 use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
 use utoipa::OpenApi;
@@ -89,12 +89,15 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))
         .routes(routes!(transitions::list))
+        .routes(routes!(transitions::search))
         .routes(routes!(transitions::read))
         .routes(routes!(transitions::critiques))
         .routes(routes!(datasets::list))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
         .routes(routes!(peers::put_engine))
+        .routes(routes!(peers::drain))
+        .routes(routes!(peers::resume))
         .routes(routes!(checkpoints::wanted))
         .routes(routes!(peers::trainers))
         .routes(routes!(peers::put_trainer))
@@ -121,11 +124,7 @@ pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
 /// All routes: the API and the page.
 pub fn router(state: AppState) -> Router {
     let (api, _) = routes().split_for_parts();
-    api.route("/", get(page::list))
-        .route("/jobs/{id}", get(page::job))
-        .route("/jobs/{id}/live", get(page::live))
-        .route("/live", get(page::list_live))
-        .route("/assets/{file}", get(page::asset))
+    api.merge(page::routes())
         .fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(DefaultBodyLimit::max(1 << 20))

@@ -176,6 +176,77 @@ pub(super) async fn put_engine(
     view.map(Json).ok_or_else(|| Problem::not_found("engine", record.name))
 }
 
+/// One of an engine's replicas.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaChoice {
+    /// Its address, as it is registered.
+    #[garde(length(min = 1, max = 500))]
+    #[schema(min_length = 1, max_length = 500, example = "http://10.0.0.1:8000")]
+    url: String,
+}
+
+/// Sends a replica nothing new; what it is doing ends.
+#[utoipa::path(
+    post, path = "/v1/engines/{name}/drain", tag = "peers", operation_id = "drain_replica",
+    params(("name" = String, Path)), request_body = ReplicaChoice,
+    responses(
+        (status = 200, description = "It gets nothing new", body = EngineView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn drain(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(choice): Valid<ReplicaChoice>,
+) -> Result<Json<EngineView>, Problem> {
+    set_draining(&state, &name, &choice.url, true).await
+}
+
+/// Lets a replica that was drained work again.
+#[utoipa::path(
+    post, path = "/v1/engines/{name}/resume", tag = "peers", operation_id = "resume_replica",
+    params(("name" = String, Path)), request_body = ReplicaChoice,
+    responses(
+        (status = 200, description = "It works again", body = EngineView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(choice): Valid<ReplicaChoice>,
+) -> Result<Json<EngineView>, Problem> {
+    set_draining(&state, &name, &choice.url, false).await
+}
+
+async fn set_draining(
+    state: &AppState,
+    name: &str,
+    url: &str,
+    draining: bool,
+) -> Result<Json<EngineView>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let find = |all: Vec<EngineView>| all.into_iter().find(|view| view.record.name == name);
+    let gone = || Problem::not_found("engine", name);
+    let view = find(peers::engines(&mut conn).await?).ok_or_else(gone)?;
+    if !view.record.urls.iter().any(|known| known == url) {
+        let known = view.record.urls.join(", ");
+        return Err(Problem::unprocessable(format!(
+            "{url} is no replica of {name}; it has {known}"
+        ))
+        .remedy("name one of them"));
+    }
+    peers::set_draining(&mut conn, name, url, draining).await?;
+    find(peers::engines(&mut conn).await?).map(Json).ok_or_else(gone)
+}
+
 /// Registers a trainer, or changes its registration.
 #[utoipa::path(
     put, path = "/v1/trainers/{name}", tag = "peers", operation_id = "put_trainer",

@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -11,14 +12,14 @@ use super::{
 };
 use crate::{
     domain::{
-        annotation::Verdict,
+        annotation::{TargetStatus, Verdict},
         ids::{JobId, TransitionId},
     },
     store::{
         jobs,
         read::{
             annotations::{self, Annotations},
-            experience::{self, TransitionFilter, TransitionView},
+            transitions::{self, Search, TransitionView},
         },
     },
 };
@@ -27,9 +28,9 @@ use crate::{
 #[derive(Serialize, ToSchema)]
 pub struct TransitionList {
     /// Newest first.
-    data: Vec<TransitionView>,
+    pub(super) data: Vec<TransitionView>,
     /// Pass it as `after` for the next page; null at the end.
-    next: Option<TransitionId>,
+    pub(super) next: Option<TransitionId>,
 }
 
 /// Which transitions.
@@ -37,15 +38,54 @@ pub struct TransitionList {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct TransitionQuery {
+    /// Only those with these words in action, newest critique or newest refinement; quotes hold a phrase
+    /// together, `or` and `-` mean what they say.
+    #[param(max_length = 500)]
+    pub(super) q: Option<String>,
     /// Only those whose newest verdict is this.
-    verdict: Option<Verdict>,
+    pub(super) verdict: Option<Verdict>,
+    /// Only those of episodes that were solved, or were not.
+    pub(super) success: Option<bool>,
     /// Only those whose newest refinement changed the action, or did not.
-    changed: Option<bool>,
+    pub(super) changed: Option<bool>,
+    /// Only those whose newest Bellman target is in this state.
+    pub(super) target_status: Option<TargetStatus>,
+    /// Only those of this iteration and later ones.
+    pub(super) from_iteration: Option<i32>,
+    /// Only those of this iteration and earlier ones.
+    pub(super) to_iteration: Option<i32>,
     /// The cursor that the page before gave.
-    after: Option<TransitionId>,
+    pub(super) after: Option<TransitionId>,
     /// Rows: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
+    pub(super) limit: Option<i64>,
+}
+
+/// Finds a page of transitions, of a job or of all.
+pub(super) async fn found(
+    conn: &mut PgConnection,
+    job: Option<JobId>,
+    query: &TransitionQuery,
+) -> Result<TransitionList, Problem> {
+    let limit = limit(query.limit)?;
+    let words = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    if words.is_some_and(|words| words.len() > 500) {
+        return Err(Problem::bad_request("q is longer than 500 bytes"));
+    }
+    let search = Search {
+        job,
+        words,
+        verdict: query.verdict,
+        success: query.success,
+        changed: query.changed,
+        target_status: query.target_status,
+        from_iteration: query.from_iteration,
+        to_iteration: query.to_iteration,
+        after: query.after,
+    };
+    let ids = transitions::search(conn, &search, limit).await?;
+    let next = ids.last().filter(|_| ids.len() as i64 == limit).copied();
+    Ok(TransitionList { data: transitions::views(conn, &ids).await?, next })
 }
 
 /// Lists a job's transitions, newest first, each with its newest critique and refinement.
@@ -63,16 +103,28 @@ pub(super) async fn list(
     Id(id): Id<JobId>,
     Params(query): Params<TransitionQuery>,
 ) -> Result<Json<TransitionList>, Problem> {
-    let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    let TransitionQuery { verdict, changed, after, .. } = query;
-    let filter = TransitionFilter { job: Some(id), one: None, verdict, changed, after };
-    let data = experience::transitions(&mut conn, filter, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|t| t.id);
-    Ok(Json(TransitionList { data, next }))
+    Ok(Json(found(&mut conn, Some(id), &query).await?))
+}
+
+/// Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+#[utoipa::path(
+    get, path = "/v1/transitions", tag = "experience", operation_id = "search_transitions",
+    params(TransitionQuery),
+    responses(
+        (status = 200, description = "A page of transitions", body = TransitionList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn search(
+    State(state): State<AppState>,
+    Params(query): Params<TransitionQuery>,
+) -> Result<Json<TransitionList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    Ok(Json(found(&mut conn, None, &query).await?))
 }
 
 /// Reads a transition.
@@ -90,9 +142,8 @@ pub(super) async fn read(
     Id(id): Id<TransitionId>,
 ) -> Result<Json<TransitionView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let filter = TransitionFilter { one: Some(id), ..TransitionFilter::default() };
-    let mut found = experience::transitions(&mut conn, filter, 1).await?;
-    found.pop().map(Json).ok_or_else(|| Problem::not_found("transition", id))
+    let found = transitions::one(&mut conn, id).await?;
+    found.map(Json).ok_or_else(|| Problem::not_found("transition", id))
 }
 
 /// Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
@@ -111,8 +162,7 @@ pub(super) async fn critiques(
     Id(id): Id<TransitionId>,
 ) -> Result<Json<Annotations>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let filter = TransitionFilter { one: Some(id), ..TransitionFilter::default() };
-    if experience::transitions(&mut conn, filter, 1).await?.is_empty() {
+    if transitions::one(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("transition", id));
     }
     Ok(Json(annotations::of_transition(&mut conn, id).await?))

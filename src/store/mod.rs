@@ -15,6 +15,7 @@ pub mod peers;
 pub mod read;
 pub mod replay;
 pub mod replay_draws;
+pub mod search;
 pub mod training;
 pub mod transitions;
 pub mod work_items;

@@ -153,6 +153,30 @@ pub async fn note_trainer(
     Ok(())
 }
 
+/// Drains one of an engine's replicas, or lets it work again.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_draining(
+    conn: &mut PgConnection,
+    name: &str,
+    url: &str,
+    draining: bool,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- peers::set_draining
+         update engines set updated_at = now(), draining = array_remove(draining, $2)
+             || case when $3 then array[$2] else '{}'::text[] end
+         where name = $1",
+    )
+    .bind(name)
+    .bind(url)
+    .bind(draining)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// All engines.
 ///
 /// # Errors

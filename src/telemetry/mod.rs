@@ -21,3 +21,10 @@ pub fn metrics() -> PrometheusHandle {
     let _ = metrics::set_global_recorder(recorder);
     handle
 }
+
+/// A metric's value for one value of its one label, on a rendered page.
+#[must_use]
+pub fn value(page: &str, name: &str, label: &str, of: &str) -> Option<f64> {
+    let line = format!("{name}{{{label}=\"{of}\"}} ");
+    page.lines().find_map(|text| text.strip_prefix(&line)?.parse().ok())
+}

@@ -11,7 +11,7 @@ use crate::{
         work::Lease,
     },
     store::{
-        StoreError, annotations, generations, iterations, replay, replay_draws, training,
+        StoreError, annotations, generations, iterations, replay, replay_draws, search, training,
         transitions, work_items,
     },
 };
@@ -75,6 +75,7 @@ impl Worker {
         let first = made.critiques.iter().filter(|c| c.round == 0);
         let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
         replay::set_refused(&mut tx, &verdicts).await?;
+        search::refresh(&mut tx, &made.annotated()).await?;
         iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())

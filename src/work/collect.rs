@@ -12,7 +12,7 @@ use crate::{
     },
     env::Split,
     rollout::{Played, PlayedStep, Stage, play},
-    store::{episodes, generations, replay, transitions, work_items},
+    store::{episodes, generations, replay, search, transitions, work_items},
 };
 
 impl Worker {
@@ -52,6 +52,7 @@ impl Worker {
         generations::insert_many(&mut tx, scene.job.id, scene.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         transitions::insert_many(&mut tx, &steps).await?;
+        search::refresh(&mut tx, &steps.iter().map(|step| step.id).collect::<Vec<_>>()).await?;
         replay::insert_many(&mut tx, scene.job.id, &entrants).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| crate::store::StoreError::from(e).into())

@@ -9,7 +9,7 @@ use crate::{
         logged::LoggedEpisode,
         work::Lease,
     },
-    store::{StoreError, datasets, episodes, replay, transitions, work_items},
+    store::{StoreError, datasets, episodes, replay, search, transitions, work_items},
 };
 
 /// Ordinals of imported episodes begin here, past those that any iteration collects.
@@ -44,6 +44,7 @@ impl Worker {
         work_items::hold(&mut tx, lease).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         transitions::insert_imported(&mut tx, &steps).await?;
+        search::refresh(&mut tx, &steps.iter().map(|step| step.0.id).collect::<Vec<_>>()).await?;
         replay::insert_many(&mut tx, scene.job.id, &entrants).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())

@@ -1,9 +1,11 @@
-// A person at the page: an empty list, a job that runs, its curve, its critiques, pause and resume.
+// A person at the pages: an empty list, jobs that run, pictures, an episode's steps, search, compare, fleet.
 import { chromium } from "playwright-core";
+import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 
 const url = process.argv[2];
 const shots = process.env.SHOTS;
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: flags });
@@ -12,33 +14,42 @@ const wrong = [];
 page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
 page.on("pageerror", (error) => wrong.push(String(error)));
 page.on("response", (answer) => answer.status() >= 400 && wrong.push(`${answer.status()} ${answer.url()}`));
-page.on("requestfailed", (request) => wrong.push(`failed ${request.url()}`));
+// What a page was still asking for when it was left is no failure.
+page.on("requestfailed", (request) => {
+  if (!request.failure()?.errorText.includes("ERR_ABORTED")) wrong.push(`failed ${request.url()}`);
+});
 const shot = async (name) => shots && page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
 let checks = 0;
 const check = async (what, test) => { await test(); checks += 1; console.log(`ok ${what}`); };
+const json = async (path) => (await fetch(url + path)).json();
 
 await page.goto(url);
 await check("the empty list says what to do", async () =>
   assert.match(await page.textContent("main"), /No jobs yet/));
 
-const engines = await (await fetch(`${url}/v1/engines`)).json();
-assert.equal(engines.data[0].name, "local");
-const job = await (await fetch(`${url}/v1/jobs`, {
-  method: "POST", headers: { "content-type": "application/json" },
-  body: JSON.stringify({
-    name: "browser", environment: { kind: "help_desk" },
-    model: { base: "help-desk-base", prompts: "desk" },
-    algorithm: { kind: "nlac", warmup_iterations: 1,
-      weights: { bellman: "base", evaluator: "base", refiner: "base" }, replay: { batch: 32 } },
-    rollout: { episodes: 16, max_tokens: 8 }, optimizer: { epochs: 1 },
-    evaluation: { every: 1, episodes: 20, interim_episodes: 10 }, budget: { iterations: 4 },
-  }),
-})).json();
-assert.ok(job.id, JSON.stringify(job));
+const submit = async (name, iterations) => {
+  const answer = await fetch(`${url}/v1/jobs`, {
+    method: "POST", headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      name, environment: { kind: "help_desk" }, model: { base: "help-desk-base", prompts: "desk" },
+      algorithm: { kind: "nlac", warmup_iterations: 1,
+        weights: { bellman: "base", evaluator: "base", refiner: "base" }, replay: { batch: 32 } },
+      rollout: { episodes: 16, max_tokens: 8 }, optimizer: { epochs: 1 }, health: { states: 8 },
+      evaluation: { every: 1, episodes: 20, interim_episodes: 10, also: [0] }, budget: { iterations },
+    }),
+  });
+  const job = await answer.json();
+  assert.ok(job.id, JSON.stringify(job));
+  return job;
+};
+const job = await submit("browser", 6);
 
 await check("the list shows the job without a reload", async () => {
   await page.waitForSelector(`a[href="/jobs/${job.id}"]`, { timeout: 10000 });
-  await shot("list");
+  await page.fill("input[type=search]", "nothing like it");
+  await page.waitForSelector("text=No job matches");
+  await page.fill("input[type=search]", "brow");
+  await page.waitForSelector(`a[href="/jobs/${job.id}"]`);
 });
 await page.click(`a[href="/jobs/${job.id}"]`);
 await check("pause and resume", async () => {
@@ -47,21 +58,124 @@ await check("pause and resume", async () => {
   await page.click("button:has-text('Resume')");
   await page.waitForSelector(".status.running, .status.succeeded", { timeout: 10000 });
 });
-await check("it ends with a curve, critiques and refinements", async () => {
-  await page.waitForSelector(".status.succeeded", { timeout: 90000 });
-  assert.ok((await page.locator("svg .dot").count()) >= 5);
+await check("it ends by itself on the page, with curves, phases, critiques", async () => {
+  await page.waitForSelector(".bar .status.succeeded", { timeout: 90000 });
+  await page.waitForFunction(() => document.querySelectorAll("#plots canvas").length >= 5);
+  await page.waitForFunction(() => document.querySelectorAll("#more tbody tr").length === 7);
+  assert.ok((await page.locator(".timeline rect.learn").count()) >= 4);
+  await page.reload();
   assert.ok((await page.locator(".critique").count()) > 0);
   assert.ok((await page.locator(".refined ins").count()) > 0);
   await shot("job");
 });
+
+const second = await submit("second", 2);
+const refined = (await json(`/v1/jobs/${job.id}/transitions?changed=true&limit=1`)).data[0];
+await check("an episode is read step by step, with keys", async () => {
+  await page.goto(`${url}/jobs/${job.id}/episodes?purpose=collect`);
+  assert.ok((await page.locator("tbody tr").count()) >= 16);
+  await shot("episodes");
+  const long = (await json(`/v1/jobs/${job.id}/episodes?purpose=collect&limit=200`)).data.find((e) => e.turns > 1);
+  await page.goto(`${url}/episodes/${long.id}`);
+  assert.match(await page.textContent("[aria-current=step]"), /step 0/);
+  await page.keyboard.press("ArrowRight");
+  await page.waitForSelector("[aria-current=step]:has-text('step 1')");
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForSelector("[aria-current=step]:has-text('step 0')");
+  const before = page.url();
+  await page.keyboard.press("]");
+  await page.waitForFunction((was) => location.href !== was, before);
+});
+await check("a step shows forecast, target, critique, the refinement as a diff, and what made each", async () => {
+  await page.goto(`${url}/episodes/${refined.episode_id}?step=${refined.step}`);
+  const text = await page.textContent("main");
+  for (const part of ["foreseen for", "Bellman target", "critique", "refined action"]) assert.match(text, new RegExp(part));
+  assert.ok((await page.locator(".said ins").count()) > 0 && (await page.locator(".said del").count()) > 0);
+  await page.locator(".provenance summary").first().click();
+  assert.match(await page.locator(".provenance").first().textContent(), /seed\s*-?\d+/);
+  await shot("episode");
+});
+await check("search finds words, verdicts and outcomes", async () => {
+  await page.goto(`${url}/search`);
+  const all = await page.locator("#results article").count();
+  assert.equal(all, 24);
+  await page.click("text=More");
+  await page.waitForFunction((n) => document.querySelectorAll("#results article").length > n, all);
+  await page.fill("input[type=search]", "\"no because\"");
+  await page.waitForFunction(() => [...document.querySelectorAll("#results article")].every((a) => a.textContent.includes("no because")));
+  await page.selectOption("select[name=verdict]", "yes");
+  await page.waitForSelector("text=Nothing found");
+  await page.click("text=Failures where the critic said Yes");
+  await page.waitForURL(/verdict=yes&success=false/);
+  const cards = await page.locator("#results article").allTextContents();
+  assert.ok(cards.length > 0 && cards.every((card) => card.includes("failed") && card.includes("yes")));
+  await shot("search");
+});
+await check("jobs are compared by what they spent", async () => {
+  for (let i = 0; (await json(`/v1/jobs/${second.id}`)).status !== "succeeded"; i += 1) {
+    assert.ok(i < 300, "the second job does not end");
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  await page.goto(url);
+  await page.check(`#pick-${job.id}`);
+  await page.check(`#pick-${second.id}`);
+  await shot("jobs");
+  await page.click("text=Compare the marked");
+  await page.waitForSelector("figure canvas");
+  assert.equal(await page.locator(".u-legend .u-series").count(), 3);
+  await page.selectOption("select[name=by]", "tokens");
+  await page.click("button:has-text('Compare')");
+  await page.waitForSelector("figcaption:has-text('by tokens')");
+  await page.waitForSelector("figure canvas");
+  await shot("compare");
+});
+await check("a replica is drained and resumed", async () => {
+  await page.goto(`${url}/fleet`);
+  await page.click("button:has-text('Drain')");
+  await page.waitForSelector("text=draining");
+  assert.equal((await json("/v1/engines")).data[0].draining.length, 1);
+  await page.click("button:has-text('Resume')");
+  await page.waitForSelector("button:has-text('Drain')");
+  assert.deepEqual((await json("/v1/engines")).data[0].draining, []);
+  await shot("fleet");
+});
+await check("keys go to pages, and the theme stays", async () => {
+  await page.keyboard.press("g");
+  await page.keyboard.press("j");
+  await page.waitForURL(`${url}/`);
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open]");
+  await page.keyboard.press("Escape");
+  await page.click("#theme");
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.goto(`${url}/search`);
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+});
+
+const paths = ["/", `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
+  `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
+  "/fleet"];
+await check("axe finds nothing serious on any page, dark or light", async () => {
+  for (const theme of ["dark", "light"]) {
+    await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);
+    for (const path of paths) {
+      await page.goto(url + path);
+      await page.addScriptTag({ path: axe });
+      const found = await page.evaluate(async () => (await globalThis.axe.run()).violations
+        .filter((v) => ["serious", "critical"].includes(v.impact))
+        .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")}`));
+      assert.deepEqual(found, [], `${path} (${theme})`);
+    }
+  }
+});
 await check("nothing overflows on a phone", async () => {
   await page.setViewportSize({ width: 360, height: 740 });
-  for (const path of ["/", `/jobs/${job.id}`]) {
+  for (const path of paths) {
     await page.goto(url + path);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 360, `${path} is ${width} px wide`);
+    await shot(`phone${path.replace(/[^a-z]/g, "-").slice(0, 20)}`);
   }
-  await shot("phone");
 });
 await check("no console error and no failed request", async () => assert.deepEqual(wrong, []));
 await browser.close();

@@ -195,8 +195,46 @@ async fn the_page_shows_jobs_and_escapes_what_it_shows() {
     assert!(text("/").await.contains(&id));
     let page = text(&format!("/jobs/{id}")).await;
     assert!(page.contains("<svg") && page.contains("critique") && page.contains("refined"));
-    for asset in ["nlac.css", "nlac.js", "icon.svg"] {
-        assert!(!text(&format!("/assets/{asset}")).await.contains("problem"));
+    for (asset, kind) in [
+        ("nlac.css", "text/css"),
+        ("nlac.js", "text/javascript"),
+        ("plots.js", "text/javascript"),
+        ("vendor/htmx.min.js", "text/javascript"),
+        ("icon.svg", "image/svg+xml"),
+    ] {
+        let asked = || service.http.get(format!("{}/assets/{asset}", service.url));
+        let answer = asked().send().await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), answer.headers()["content-type"].to_str().unwrap()),
+            (200, kind)
+        );
+        let again =
+            asked().header("if-none-match", &answer.headers()["etag"]).send().await.unwrap();
+        assert_eq!(again.status(), 304);
+    }
+    // What users and models wrote is text on every page, never markup.
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let written = "<script>alert(1)</script>";
+    sqlx::query("update transitions set action = $1")
+        .bind(written)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    sqlx::query("update generations set text = $1")
+        .bind(written)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let episode: uuid::Uuid = sqlx::query_scalar(
+        "select t.episode_id from transitions t join refinements r on r.transition_id = t.id limit 1",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    drop(conn);
+    for path in [format!("/jobs/{id}"), "/search".into(), format!("/episodes/{episode}")] {
+        let page = text(&path).await;
+        assert!(!page.contains(written) && page.contains("alert(1)"), "{path}");
     }
     assert!(text("/healthz").await.contains("ok") && text("/readyz").await.contains("ready"));
     let metrics = text("/metrics").await;

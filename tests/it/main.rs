@@ -22,6 +22,7 @@ mod postgres;
 mod queue;
 mod readme;
 mod replicas;
+mod search;
 mod sglang;
 mod support;
 mod theory;

@@ -1,7 +1,11 @@
 //! The client of SGLang, against bodies written from the sources of SGLang 0.5.23 (`managers/io_struct.py`,
 //! `managers/tokenizer_manager.py`, `entrypoints/http_server.py`, `lora/lora_registry.py`).
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use nlac::{
     domain::{
@@ -226,4 +230,25 @@ async fn a_base_model_in_an_adapters_name_is_found_out() {
     let error = engine.probe(&adapter("c", "/adapters/c"), &[1, 8]).await.unwrap_err();
     assert!(!error.is_transient());
     assert!(error.to_string().contains("for the base model in the name of adapter c"), "{error}");
+}
+
+/// Rows without an adapter that take the weights of another's slot: seen in vLLM 0.32 on a CPU, where the index
+/// -1 of such rows is the last slot.
+#[tokio::test]
+async fn adapters_that_leak_into_the_base_model_are_found_out() {
+    static BESIDE: AtomicUsize = AtomicUsize::new(0);
+    let server = sglang(|asked| {
+        let stop = json!({ "type": "stop", "matched": 2 });
+        let number = BESIDE.fetch_add(1, Relaxed);
+        let (ids, logprob): (&[u32], f32) = match asked.body["lora_path"].as_str() {
+            Some(_) => (&[6, 7, 2], -0.5),
+            None if number == 0 => (&[4, 5, 2], -0.5),
+            None => (&[4, 5, 2], -0.9),
+        };
+        Some((200, generated(&asked.body["input_ids"], ids, logprob, &stop)))
+    })
+    .await;
+    let error = pool(&server).probe(&adapter("d", "/adapters/d"), &[1, 8]).await.unwrap_err();
+    assert!(!error.is_transient());
+    assert!(error.to_string().contains("leak into the base model's answers"), "{error}");
 }

@@ -1,51 +1,69 @@
-//! A line chart as SVG: points that were measured, joined in order.
+//! Small pictures as SVG.
 
 use std::fmt::Write as _;
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 200.0;
-const LEFT: f64 = 44.0;
-const BOTTOM: f64 = 24.0;
-const TOP: f64 = 10.0;
-const RIGHT: f64 = 12.0;
+/// A job's success in a line of the table, from 0 to 1.
+pub(super) fn spark(series: &[f64]) -> String {
+    let (width, height) = (90.0, 24.0);
+    let last = series.len().saturating_sub(1).max(1) as f64;
+    let points: String = series
+        .iter()
+        .enumerate()
+        .map(|(i, v)| {
+            let (x, y) = (2.0 + (width - 4.0) * i as f64 / last, 2.0 + (height - 4.0) * (1.0 - v));
+            format!("{x:.1},{y:.1} ")
+        })
+        .collect();
+    format!(
+        "<svg class=spark viewBox=\"0 0 {width} {height}\" aria-hidden=true>\
+         <polyline class=curve points=\"{points}\" /></svg>"
+    )
+}
 
-/// Draws a series over iterations `0..=last`; the axis goes up to `top`, or to the largest value.
-pub(super) fn line(series: &[(i32, f64)], last: i32, top: Option<f64>) -> String {
-    let highest = series.iter().map(|(_, v)| *v).fold(0.0, f64::max);
-    let top = top.unwrap_or(highest * 1.1).max(1e-9);
-    let x = |i: f64| LEFT + (WIDTH - LEFT - RIGHT) * i / f64::from(last.max(1));
-    let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - v / top);
+/// Seconds of a phase in one iteration: worked on, and waiting for something else.
+pub(super) struct Span {
+    /// The phase's name, which is its class too.
+    pub phase: &'static str,
+    pub busy: f64,
+    pub idle: f64,
+}
+
+/// Iterations from left to right, their phases on top of each other.
+pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
+    const HEIGHT: f64 = 120.0;
+    const BAR: f64 = 16.0;
+    let total = |spans: &Vec<Span>| spans.iter().map(|s| s.busy + s.idle).sum::<f64>();
+    let highest = iterations.iter().map(|(_, spans)| total(spans)).fold(1e-9, f64::max);
+    let width = (iterations.len() as f64 * (BAR + 4.0)).max(40.0) + 40.0;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" preserveAspectRatio=\"xMidYMid meet\">"
+        "<svg class=timeline viewBox=\"0 0 {width} {}\" role=img aria-label=\"seconds of each iteration by \
+         phase\">",
+        HEIGHT + 20.0
     );
     // Writing to a string cannot fail.
-    for tick in 0..=4 {
-        let value = top * f64::from(tick) / 4.0;
-        let at = y(value);
-        let text = if (top - 1.0).abs() < 1e-9 {
-            format!("{:.0} %", value * 100.0)
-        } else {
-            format!("{value:.2}")
-        };
-        let right = WIDTH - RIGHT;
-        let _ = write!(svg, "<line class=grid x1={LEFT} x2={right} y1={at:.1} y2={at:.1} />");
-        let (tx, ty) = (LEFT - 6.0, at + 4.0);
-        let _ = write!(svg, "<text class=tick x={tx} y={ty:.1} text-anchor=end>{text}</text>");
+    let _ = write!(svg, "<text class=tick x=0 y=10>{highest:.0} s</text>");
+    for (n, (index, spans)) in iterations.iter().enumerate() {
+        let x = 36.0 + n as f64 * (BAR + 4.0);
+        let mut y = HEIGHT;
+        for Span { phase, busy, idle } in spans {
+            for (seconds, class) in [(busy, "busy"), (idle, "idle")] {
+                let height = HEIGHT * seconds / highest;
+                if height < 0.1 {
+                    continue;
+                }
+                y -= height;
+                let _ = write!(
+                    svg,
+                    "<rect class=\"{phase} {class}\" x={x:.1} y={y:.1} width={BAR} height={height:.1}>\
+                     <title>iteration {index}, {phase}: {seconds:.1} s {class}</title></rect>"
+                );
+            }
+        }
+        if n % 4 == 0 {
+            let (x, y) = (x + BAR / 2.0, HEIGHT + 14.0);
+            let _ =
+                write!(svg, "<text class=tick x={x:.1} y={y} text-anchor=middle>{index}</text>");
+        }
     }
-    let step = (last / 6).max(1);
-    for i in (0..=last).step_by(usize::try_from(step).unwrap_or(1)) {
-        let (tx, ty) = (x(f64::from(i)), HEIGHT - 6.0);
-        let _ = write!(svg, "<text class=tick x={tx:.1} y={ty} text-anchor=middle>{i}</text>");
-    }
-    let mut path = String::new();
-    for (n, (i, v)) in series.iter().enumerate() {
-        let (px, py) = (x(f64::from(*i)), y(*v));
-        let _ = write!(path, "{}{px:.1} {py:.1}", if n == 0 { "M" } else { " L" });
-        let _ = write!(
-            svg,
-            "<circle class=dot cx={px:.1} cy={py:.1} r=3><title>iteration {i}: {v:.3}</title></circle>"
-        );
-    }
-    let _ = write!(svg, "<path class=curve d=\"{path}\" /></svg>");
-    svg
+    svg + "</svg>"
 }

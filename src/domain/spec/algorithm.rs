@@ -25,6 +25,17 @@ pub enum AlgorithmSpec {
 }
 
 impl AlgorithmSpec {
+    /// Its word in a spec.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Nlac(_) => "nlac",
+            Self::RejectionFineTuning(_) => "rejection_fine_tuning",
+            Self::ScalarCritic(_) => "scalar_critic",
+            Self::React(_) => "react",
+        }
+    }
+
     /// Something is learnt.
     #[must_use]
     pub const fn trains(&self) -> bool {

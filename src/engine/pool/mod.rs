@@ -14,7 +14,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, select, try_join_all};
 
 use self::replica::{Replica, Share};
 use super::{
@@ -33,6 +33,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 const FETCHED_LOAD_ATTEMPTS: u32 = 10;
 /// Tokens of a probe.
 const PROBE_TOKENS: u32 = 16;
+/// Requests of each kind, base and adapter, that a probe sends at once.
+const PROBE_CROWD: usize = 4;
+/// Log-probabilities of one token that are as far apart, nats, are of different weights, not of rounding.
+const ROUNDING: f32 = 0.05;
 
 /// An engine of one or more replicas.
 pub struct Pool {
@@ -163,7 +167,8 @@ impl Pool {
         EngineError::Wrong { engine: self.name.clone(), what: "it has no replicas".into() }
     }
 
-    /// That one replica answers otherwise with the adapter than without.
+    /// That one replica answers otherwise with the adapter than without, and without it the same whether or
+    /// not the adapter is at work beside it.
     async fn probe_on(
         &self,
         replica: &Replica,
@@ -178,20 +183,45 @@ impl Pool {
             session: 0,
             job: None,
         };
-        let base = replica.generate(&greedy(None)).await?;
-        let adapted = replica.generate(&greedy(Some(adapter))).await?;
-        if (&base.token_ids, &base.logprobs) != (&adapted.token_ids, &adapted.logprobs) {
-            return Ok(());
+        let wrong = |what: String| EngineError::Wrong { engine: self.name.clone(), what };
+        let (url, name) = (&replica.url, &adapter.name);
+        let alone = replica.generate(&greedy(None)).await?;
+        let requests = [greedy(None), greedy(Some(adapter))];
+        let crowd = (0..2 * PROBE_CROWD).map(|i| replica.generate(&requests[i % 2]));
+        let answers = try_join_all(crowd).await?;
+        let adapted = &answers[1];
+        if (&alone.token_ids, &alone.logprobs) == (&adapted.token_ids, &adapted.logprobs) {
+            return Err(wrong(format!(
+                "replica {url} answers for the base model in the name of adapter {name}: the same {} tokens with \
+                 the same log-probabilities; restart it, and see that its --max-lora-rank is not below the job's \
+                 rank",
+                alone.token_ids.len()
+            )));
         }
-        let what = format!(
-            "replica {} answers for the base model in the name of adapter {}: the same {} tokens with the same \
-             log-probabilities; restart it, and see that its --max-lora-rank is not below the job's rank",
-            replica.url,
-            adapter.name,
-            base.token_ids.len()
-        );
-        Err(EngineError::Wrong { engine: self.name.clone(), what })
+        let disturbed = answers.iter().step_by(2).filter(|beside| differ(&alone, beside)).count();
+        if disturbed > PROBE_CROWD / 2 {
+            return Err(wrong(format!(
+                "replica {url} lets adapters leak into the base model's answers when both are asked at once \
+                 ({disturbed} of {PROBE_CROWD} differ from what it says alone, beside {name}); vLLM's CPU build does \
+                 once all its slots are taken: start it with a --max-loras above the number of adapters that a job \
+                 publishes, two for each iteration"
+            )));
+        }
+        Ok(())
     }
+}
+
+/// Whether two greedy answers to one prompt are further apart than rounding takes them.
+fn differ(one: &Completion, other: &Completion) -> bool {
+    let of = |c: &Completion| {
+        let logprobs = c.logprobs.clone().unwrap_or_default();
+        c.token_ids.iter().copied().zip(logprobs).collect::<Vec<_>>()
+    };
+    let (one, other) = (of(one), of(other));
+    // Past a tie that fell otherwise, two answers have nothing to do with each other.
+    let same = one.iter().zip(&other).take_while(|(a, b)| a.0 == b.0);
+    let gap = same.map(|(a, b)| (a.1 - b.1).abs()).fold(0.0, f32::max);
+    gap > ROUNDING || one.first().map(|a| a.0) != other.first().map(|b| b.0)
 }
 
 #[async_trait]

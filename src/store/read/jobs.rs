@@ -1,5 +1,7 @@
 //! Jobs and what belongs to them as a whole.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use sqlx::{PgConnection, types::Json};
 use time::OffsetDateTime;
@@ -55,15 +57,26 @@ pub struct JobView {
     pub finished_at: Option<OffsetDateTime>,
 }
 
+/// Which jobs are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JobFilter<'a> {
+    /// One by its id.
+    pub one: Option<JobId>,
+    /// In this status.
+    pub status: Option<JobStatus>,
+    /// With this as a part of the name or of the id.
+    pub words: Option<&'a str>,
+    /// Only those before this one.
+    pub after: Option<JobId>,
+}
+
 /// Jobs, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn page(
     conn: &mut PgConnection,
-    one: Option<JobId>,
-    status: Option<JobStatus>,
-    after: Option<JobId>,
+    filter: &JobFilter<'_>,
     limit: i64,
 ) -> Result<Vec<JobView>, StoreError> {
     Ok(sqlx::query_as(
@@ -89,14 +102,53 @@ pub async fn page(
          ) newest on true
          where ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
              and ($3::uuid is null or j.id < $3)
-         order by j.id desc limit $4",
+             and ($4::text is null or strpos(j.name || ' ' || j.id, $4) > 0)
+         order by j.id desc limit $5",
     )
-    .bind(one)
-    .bind(status)
-    .bind(after)
+    .bind(filter.one)
+    .bind(filter.status)
+    .bind(filter.after)
+    .bind(filter.words)
     .bind(limit)
     .fetch_all(conn)
     .await?)
+}
+
+/// What a job came to, and what that took.
+#[derive(Debug, Clone, Default)]
+pub struct Cost {
+    /// Success at each evaluation, at the spec's temperature.
+    pub success: Vec<f64>,
+    /// Environment steps.
+    pub env_steps: f64,
+    /// Tokens generated, read and trained on.
+    pub tokens: f64,
+}
+
+/// What jobs came to, and what that took.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn costs(
+    conn: &mut PgConnection,
+    jobs: &[JobId],
+) -> Result<HashMap<JobId, Cost>, StoreError> {
+    let rows: Vec<(JobId, Vec<f64>, f64, f64)> = sqlx::query_as(
+        "-- read::jobs::costs
+         select j.id,
+             coalesce(array_agg(m.value order by m.iteration) filter (where m.name = 'eval.success'
+                 and m.temperature = (j.spec #>> '{evaluation,temperature}')::real), '{}'),
+             coalesce(max(m.value) filter (where m.name = 'collect.env_steps'), 0),
+             coalesce(sum(m.value) filter (where m.name like 'tokens.%'), 0)
+         from jobs j join metrics m on m.job_id = j.id
+         where j.id = any($1) and (m.name in ('eval.success', 'collect.env_steps') or m.name like 'tokens.%')
+         group by j.id",
+    )
+    .bind(jobs)
+    .fetch_all(conn)
+    .await?;
+    let cost = |(id, success, env_steps, tokens)| (id, Cost { success, env_steps, tokens });
+    Ok(rows.into_iter().map(cost).collect())
 }
 
 /// An iteration as it is shown.
@@ -224,6 +276,20 @@ pub async fn events(
     .bind(after)
     .bind(limit)
     .fetch_all(conn)
+    .await?)
+}
+
+/// Id of a job's newest event; 0 before the first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn last_event(conn: &mut PgConnection, job: JobId) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- read::jobs::last_event
+         select coalesce(max(id), 0) from events where job_id = $1",
+    )
+    .bind(job)
+    .fetch_one(conn)
     .await?)
 }
 

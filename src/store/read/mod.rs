@@ -2,5 +2,6 @@
 //! (the id of the last row seen) and holds `limit` rows.
 
 pub mod annotations;
-pub mod experience;
+pub mod episodes;
 pub mod jobs;
+pub mod transitions;

@@ -1,0 +1,118 @@
+//! Jobs over each other, by what they spent.
+
+use askama::Template;
+use axum::{
+    extract::{RawQuery, State},
+    response::Html,
+};
+
+use super::{format, render};
+use crate::{
+    api::{AppState, problem::Problem},
+    domain::{ids::JobId, metric::names},
+    store::read::jobs::{self as read_jobs, JobFilter},
+};
+
+/// What jobs are compared by: the form's word, and what it says.
+const AXES: [(&str, &str); 5] = [
+    ("env_steps", "environment steps"),
+    ("optimizer_steps", "optimizer steps"),
+    ("tokens", "tokens"),
+    ("seconds", "seconds"),
+    ("iteration", "iterations"),
+];
+
+/// What is compared: the metric, what it says, and its axis.
+const MEASURES: [(&str, &str, &str); 5] = [
+    (names::EVAL_SUCCESS, "success on held-out episodes", "share"),
+    (names::CRITIC_LOSS, "critic loss, nats per token", "free"),
+    (names::POLICY_LOSS, "policy loss, nats per token", "free"),
+    (names::VERDICT_YES, "share of Yes", "share"),
+    (names::REFINEMENT_CHANGED, "refinements that change the action", "share"),
+];
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct Page {
+    here: &'static str,
+    axes: Vec<(&'static str, &'static str, bool)>,
+    measures: Vec<(&'static str, &'static str, bool)>,
+    jobs: Vec<Pick>,
+    chosen: Vec<Chosen>,
+    by: &'static str,
+    what: &'static str,
+    range: &'static str,
+    title: String,
+}
+
+struct Pick {
+    id: String,
+    name: String,
+    about: String,
+    chosen: bool,
+}
+
+struct Chosen {
+    id: String,
+    name: String,
+    short: String,
+    algorithm: &'static str,
+    before: String,
+    now: String,
+    env_steps: String,
+    tokens: String,
+}
+
+/// The page. `job` may come many times.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, Problem> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(&query.unwrap_or_default())
+        .map_err(|e| Problem::bad_request(e.to_string()))?;
+    let asked = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, v)| v.as_str());
+    let wanted: Vec<JobId> = pairs
+        .iter()
+        .filter(|(key, _)| key == "job")
+        .map(|(_, id)| id.parse().map_err(|_| Problem::bad_request(format!("{id:?} is not an id"))))
+        .collect::<Result<_, _>>()?;
+    let axis = AXES.iter().find(|(by, _)| Some(*by) == asked("by")).unwrap_or(&AXES[0]);
+    let measure =
+        MEASURES.iter().find(|(what, ..)| Some(*what) == asked("what")).unwrap_or(&MEASURES[0]);
+    let mut conn = state.store.acquire().await?;
+    let all = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
+    let mut costs = read_jobs::costs(&mut conn, &wanted).await?;
+    drop(conn);
+    let short = |id: JobId| id.to_string().split_off(30);
+    let chosen = all.iter().filter(|job| wanted.contains(&job.id)).map(|job| {
+        let cost = costs.remove(&job.id).unwrap_or_default();
+        Chosen {
+            id: job.id.to_string(),
+            name: job.spec.name.clone(),
+            short: short(job.id),
+            algorithm: job.spec.algorithm.name(),
+            before: format::percent(job.success_before),
+            now: format::percent(job.success),
+            env_steps: format::count(cost.env_steps),
+            tokens: format::count(cost.tokens),
+        }
+    });
+    let chosen = chosen.collect();
+    let picks = all.iter().map(|job| Pick {
+        id: job.id.to_string(),
+        name: job.spec.name.clone(),
+        about: format!("{}, {}", short(job.id), job.status),
+        chosen: wanted.contains(&job.id),
+    });
+    render(&Page {
+        here: "/compare",
+        axes: AXES.iter().map(|(by, title)| (*by, *title, by == &axis.0)).collect(),
+        measures: MEASURES.iter().map(|(m, title, _)| (*m, *title, m == &measure.0)).collect(),
+        jobs: picks.collect(),
+        chosen,
+        by: axis.0,
+        what: measure.0,
+        range: measure.2,
+        title: format!("{} by {}", measure.1, axis.1),
+    })
+}

@@ -1,0 +1,49 @@
+//! Two texts as one, word by word: what went and what came.
+
+use askama::filters::{Html, escape};
+use similar::{DiffTag, TextDiff};
+
+/// HTML of `after`, with the words that are new marked, and those of `before` that are gone struck out.
+pub(super) fn words(before: &str, after: &str) -> String {
+    if before == after {
+        return escaped(after) + " <em>(unchanged)</em>";
+    }
+    let (before, after): (Vec<_>, Vec<_>) =
+        (before.split_whitespace().collect(), after.split_whitespace().collect());
+    let diff = TextDiff::from_slices(&before, &after);
+    let text = |words: &[&str]| escaped(&words.join(" "));
+    let mut parts = Vec::new();
+    for op in diff.ops() {
+        let (gone, come) = (&before[op.old_range()], &after[op.new_range()]);
+        if op.tag() == DiffTag::Equal {
+            parts.push(text(come));
+            continue;
+        }
+        if !gone.is_empty() {
+            parts.push(format!("<del>{}</del>", text(gone)));
+        }
+        if !come.is_empty() {
+            parts.push(format!("<ins>{}</ins>", text(come)));
+        }
+    }
+    parts.join(" ")
+}
+
+/// A text as HTML.
+pub(super) fn escaped(text: &str) -> String {
+    escape(text, Html).map(|safe| safe.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn what_came_and_what_went_is_marked_and_nothing_is_markup() {
+        assert_eq!(
+            words("do it now .", "what is <b> now ."),
+            "<del>do it</del> <ins>what is &#60;b&#62;</ins> now ."
+        );
+        assert_eq!(words("a", "a"), "a <em>(unchanged)</em>");
+    }
+}

@@ -1,0 +1,322 @@
+//! Episodes of a job, and one of them step by step: what was foreseen, what came, what the critic said, what
+//! the action became.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+
+use super::{diff, format, job, job::Head, render, transition::spoken};
+use crate::{
+    api::{
+        AppState,
+        extract::{Id, Params},
+        problem::Problem,
+    },
+    domain::{
+        episode::{EndReason, Purpose},
+        ids::{EpisodeId, JobId, TransitionId},
+    },
+    store::read::{
+        annotations::{self, Annotations, Provenance},
+        episodes::{self, EpisodeView},
+        transitions::{self, TransitionView},
+    },
+};
+
+/// Episodes on a page.
+const ROWS: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "episodes.html")]
+struct List {
+    here: &'static str,
+    name: String,
+    head: Head,
+    kinds: [(&'static str, &'static str, bool); 4],
+    here_query: String,
+    episodes: Vec<Row>,
+    next: Option<EpisodeId>,
+}
+
+struct Row {
+    id: String,
+    short: String,
+    task: String,
+    iteration: i32,
+    purpose: Purpose,
+    temperature: f32,
+    turns: i32,
+    failed: bool,
+    end: &'static str,
+    total: String,
+}
+
+/// Which episodes.
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    #[serde(default)]
+    purpose: Option<Purpose>,
+    #[serde(default)]
+    after: Option<EpisodeId>,
+}
+
+/// A job's episodes.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<ListQuery>,
+) -> Result<Html<String>, Problem> {
+    let job = job::found(&state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let found =
+        episodes::episodes(&mut conn, Some(id), None, query.purpose, query.after, ROWS).await?;
+    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|e| e.id);
+    let kinds = [
+        ("", "all", None),
+        ("purpose=collect", "collected", Some(Purpose::Collect)),
+        ("purpose=evaluate", "held out", Some(Purpose::Evaluate)),
+        ("purpose=import", "imported", Some(Purpose::Import)),
+    ];
+    render(&List {
+        here: "",
+        name: job.spec.name.clone(),
+        head: Head::new(id, &job.spec.name, "/episodes"),
+        kinds: kinds.map(|(href, title, purpose)| (href, title, purpose == query.purpose)),
+        here_query: query.purpose.map(|p| format!("purpose={p}")).unwrap_or_default(),
+        episodes: found.iter().map(row).collect(),
+        next,
+    })
+}
+
+fn row(episode: &EpisodeView) -> Row {
+    let (failed, end) = ending(episode);
+    Row {
+        id: episode.id.to_string(),
+        short: short(episode.id),
+        task: episode.task.clone(),
+        iteration: episode.iteration,
+        purpose: episode.purpose,
+        temperature: episode.temperature,
+        turns: episode.turns,
+        failed,
+        end,
+        total: format::digits(episode.episode_return, 2),
+    }
+}
+
+/// Whether it went wrong, and how it ended.
+const fn ending(episode: &EpisodeView) -> (bool, &'static str) {
+    match (episode.success, episode.end_reason) {
+        (Some(true), _) => (false, "solved"),
+        (Some(false), _) => (true, "not solved"),
+        (None, EndReason::Failed) => (true, "failed technically"),
+        (None, EndReason::Truncated) => (true, "cut"),
+        (None, EndReason::Terminated) => (false, "ended"),
+    }
+}
+
+fn short(id: EpisodeId) -> String {
+    let text = id.0.simple().to_string();
+    text[text.len() - 8..].to_owned()
+}
+
+#[derive(Template)]
+#[template(path = "episode.html")]
+struct Page {
+    here: &'static str,
+    short: String,
+    job: String,
+    job_name: String,
+    task: String,
+    failed: bool,
+    end: &'static str,
+    total: String,
+    iteration: i32,
+    purpose: Purpose,
+    temperature: f32,
+    seed: i64,
+    checkpoint: String,
+    newer: Option<EpisodeId>,
+    older: Option<EpisodeId>,
+    error: Option<String>,
+    conversation: Vec<(String, String)>,
+    steps: Vec<StepLink>,
+    step: Option<Step>,
+}
+
+struct StepLink {
+    number: i32,
+    verdict: &'static str,
+    current: bool,
+    previous: bool,
+    next: bool,
+}
+
+#[derive(Template)]
+#[template(path = "step.html")]
+struct Step {
+    id: String,
+    state: Vec<(String, String)>,
+    action: String,
+    observation: String,
+    ending: &'static str,
+    reward: String,
+    uses: i32,
+    loss: String,
+    rounds: Vec<Round>,
+}
+
+/// What one iteration said about a step.
+struct Round {
+    iteration: i32,
+    newest: bool,
+    said: Vec<Said>,
+}
+
+struct Said {
+    title: String,
+    verdict: &'static str,
+    html: String,
+    provenance: Vec<(&'static str, String)>,
+}
+
+/// Which step.
+#[derive(Deserialize)]
+pub(super) struct PageQuery {
+    step: Option<i32>,
+}
+
+/// An episode, at one of its steps.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Id(id): Id<EpisodeId>,
+    Params(query): Params<PageQuery>,
+) -> Result<Html<String>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let mut found = episodes::episodes(&mut conn, None, Some(id), None, None, 1).await?;
+    let episode = found.pop().ok_or_else(|| Problem::not_found("episode", id))?;
+    let (newer, older) = episodes::neighbours(&mut conn, &episode).await?;
+    let views = transitions::of_episode(&mut conn, id).await?;
+    let number = query.step.unwrap_or(0).clamp(0, (views.len() as i32 - 1).max(0));
+    let steps = views.iter().map(|view| StepLink {
+        number: view.step,
+        verdict: view.verdict.map_or("", |verdict| verdict.as_str()),
+        current: view.step == number,
+        previous: view.step + 1 == number,
+        next: view.step == number + 1,
+    });
+    let steps = steps.collect();
+    let step = match views.into_iter().find(|view| view.step == number) {
+        Some(view) => {
+            let said = annotations::of_transition(&mut conn, view.id).await?;
+            Some(step(view, said))
+        }
+        None => None,
+    };
+    drop(conn);
+    let job = job::found(&state, episode.job_id).await?;
+    let (failed, end) = ending(&episode);
+    render(&Page {
+        here: "",
+        short: short(id),
+        job: episode.job_id.to_string(),
+        job_name: job.spec.0.name,
+        failed,
+        end,
+        total: format::digits(episode.episode_return, 2),
+        iteration: episode.iteration,
+        purpose: episode.purpose,
+        temperature: episode.temperature,
+        seed: episode.seed,
+        checkpoint: episode.checkpoint_id.map(|c| c.to_string()).unwrap_or_default(),
+        newer,
+        older,
+        error: episode.error,
+        conversation: spoken(episode.messages.0),
+        task: episode.task,
+        steps,
+        step,
+    })
+}
+
+fn step(view: TransitionView, said: Annotations) -> Step {
+    let id: TransitionId = view.id;
+    let rounds = rounds(&view, said);
+    Step {
+        id: id.to_string(),
+        ending: match (view.done, view.truncated) {
+            (true, _) => "the task ended here · ",
+            (_, true) => "the episode was cut here · ",
+            _ => "",
+        },
+        reward: format::digits(view.reward, 2),
+        uses: view.uses.unwrap_or(0),
+        loss: format::digits(view.loss.map(f64::from), 3),
+        state: spoken(view.state.0),
+        action: view.action,
+        observation: view.observation,
+        rounds,
+    }
+}
+
+/// By iteration, newest first; inside, in the order in which it was made.
+fn rounds(view: &TransitionView, said: Annotations) -> Vec<Round> {
+    let mut by_iteration: BTreeMap<i32, Vec<(i32, Said)>> = BTreeMap::new();
+    let mut put = |iteration: i32, order: i32, said: Said| {
+        by_iteration.entry(iteration).or_default().push((order, said));
+    };
+    let plain = diff::escaped;
+    for p in said.predictions {
+        let (order, title) = match p.purpose.as_str() {
+            "bootstrap" => (0, format!("foreseen from the next state, after “{}”", p.action)),
+            _ => (10 + 10 * p.round, format!("round {}: foreseen for “{}”", p.round + 1, p.action)),
+        };
+        let provenance = provenance(&p.provenance);
+        put(p.iteration, order, Said { title, verdict: "", html: plain(&p.text), provenance });
+    }
+    for t in said.targets {
+        let title = format!("Bellman target ({})", t.status);
+        let provenance = provenance(&t.provenance);
+        put(t.iteration, 1, Said { title, verdict: "", html: plain(&t.text), provenance });
+    }
+    let mut judged: BTreeMap<String, String> = BTreeMap::new();
+    for c in said.critiques {
+        judged.insert(c.id.to_string(), c.action.clone());
+        let (order, title) = (11 + 10 * c.round, format!("round {}: critique", c.round + 1));
+        let (verdict, provenance) = (c.verdict.as_str(), provenance(&c.provenance));
+        put(c.iteration, order, Said { title, verdict, html: plain(&c.text), provenance });
+    }
+    for r in said.refinements {
+        let before = judged.get(&r.critique_id.to_string()).unwrap_or(&view.action);
+        let unreadable = if r.valid { "" } else { ", which the environment cannot read" };
+        let title = format!("round {}: refined action{unreadable}", r.round + 1);
+        let html = diff::words(before, &r.text);
+        let provenance = provenance(&r.provenance);
+        put(r.iteration, 12 + 10 * r.round, Said { title, verdict: "", html, provenance });
+    }
+    let newest = by_iteration.keys().next_back().copied();
+    by_iteration
+        .into_iter()
+        .rev()
+        .map(|(iteration, mut said)| {
+            said.sort_by_key(|(order, _)| *order);
+            let said = said.into_iter().map(|(_, said)| said).collect();
+            Round { iteration, newest: Some(iteration) == newest, said }
+        })
+        .collect()
+}
+
+fn provenance(p: &Provenance) -> Vec<(&'static str, String)> {
+    vec![
+        ("weights", p.weights.to_string()),
+        ("model", p.model.clone()),
+        ("engine", p.engine.clone()),
+        ("prompt", p.prompt_hash.chars().take(12).collect()),
+        ("temperature", p.temperature.to_string()),
+        ("seed", p.seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
+        ("tokens", format!("{} read, {} written", p.prompt_tokens, p.token_ids.len())),
+        ("ended by", p.finish_reason.to_string()),
+    ]
+}

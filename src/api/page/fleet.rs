@@ -1,0 +1,137 @@
+//! Engines and trainers: who answers, how much each has to do, what is loaded, and draining.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{format, render};
+use crate::{
+    api::{AppState, problem::Problem},
+    domain::peer::{EngineKind, TrainerKind},
+    store::peers::{self, EngineView, TrainerView},
+    telemetry,
+};
+
+#[derive(Template)]
+#[template(path = "fleet.html")]
+struct Page {
+    here: &'static str,
+    live: Live,
+}
+
+#[derive(Template)]
+#[template(path = "fleet_live.html")]
+struct Live {
+    engines: Vec<Engine>,
+    trainers: Vec<Trainer>,
+}
+
+struct Engine {
+    name: String,
+    kind: EngineKind,
+    model: String,
+    version: String,
+    state: &'static str,
+    trouble: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    replicas: Vec<Replica>,
+    adapters: Vec<String>,
+    checked: String,
+}
+
+struct Replica {
+    url: String,
+    draining: bool,
+    outstanding: String,
+    busy: String,
+    rests: String,
+    /// What draining and resuming it asks for.
+    body: String,
+}
+
+struct Trainer {
+    name: String,
+    kind: TrainerKind,
+    url: String,
+    model: String,
+    state: &'static str,
+    trouble: Option<String>,
+    checked: String,
+}
+
+/// The page.
+pub(super) async fn page(State(state): State<AppState>) -> Result<Html<String>, Problem> {
+    render(&Page { here: "/fleet", live: live_of(&state).await? })
+}
+
+/// The part of it that changes.
+pub(super) async fn live(State(state): State<AppState>) -> Result<Html<String>, Problem> {
+    render(&live_of(&state).await?)
+}
+
+async fn live_of(state: &AppState) -> Result<Live, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+    drop(conn);
+    let measured = (state.metrics)();
+    Ok(Live {
+        engines: engines.into_iter().map(|view| engine(view, &measured)).collect(),
+        trainers: trainers.into_iter().map(trainer).collect(),
+    })
+}
+
+fn engine(view: EngineView, measured: &str) -> Engine {
+    let EngineView { record, capabilities, trouble, checked_at } = view;
+    let replicas = record.urls.iter().map(|url| {
+        let value = |name: &str| telemetry::value(measured, name, "replica", url).unwrap_or(0.0);
+        Replica {
+            draining: record.draining.contains(url),
+            outstanding: format::count(value("nlac_replica_outstanding_tokens")),
+            busy: format::span(value("nlac_replica_busy_milliseconds_total") / 1000.0),
+            rests: format::count(value("nlac_replica_rests_total")),
+            body: serde_json::json!({ "url": url }).to_string(),
+            url: url.clone(),
+        }
+    });
+    let replicas = replicas.collect();
+    let found = capabilities.map(|found| found.0);
+    let mut facts = Vec::new();
+    if let Some(found) = &found {
+        let longest = found.max_model_len.map_or_else(|| "–".into(), |n| format!("{n} tokens"));
+        facts.push(("longest sequence", longest));
+        let adapters = if found.runtime_adapters { "at run time" } else { "none at run time" };
+        facts.push(("adapters", adapters.into()));
+        facts.extend(found.max_rank.map(|rank| ("highest rank", rank.to_string())));
+        facts
+            .push(("replicas that answer", format!("{} of {}", found.replicas, record.urls.len())));
+    }
+    let adapters = found.iter().flat_map(|found| &found.models);
+    Engine {
+        adapters: adapters.filter(|name| **name != record.base_model).cloned().collect(),
+        version: found.as_ref().map(|found| found.version.clone()).unwrap_or_default(),
+        state: if trouble.is_some() { "no answer" } else { "answers" },
+        trouble,
+        facts,
+        replicas,
+        checked: checked(checked_at),
+        name: record.name,
+        kind: record.kind,
+        model: record.model,
+    }
+}
+
+fn trainer(view: TrainerView) -> Trainer {
+    let TrainerView { record, trouble, checked_at, .. } = view;
+    Trainer {
+        state: if trouble.is_some() { "no answer" } else { "answers" },
+        trouble,
+        checked: checked(checked_at),
+        name: record.name,
+        kind: record.kind,
+        url: record.url,
+        model: record.model,
+    }
+}
+
+fn checked(at: Option<time::OffsetDateTime>) -> String {
+    at.map_or_else(|| "not asked yet".into(), |at| format!("last asked {} UTC", format::minute(at)))
+}

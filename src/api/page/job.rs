@@ -1,0 +1,308 @@
+//! One job: where it stands, how it learns, what it spent, what happened.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{
+    chart::{self, Span},
+    format, render,
+    transition::Card,
+};
+use crate::{
+    api::{AppState, extract::Id, problem::Problem},
+    domain::{
+        event::EventKind,
+        ids::JobId,
+        job::{JobStatus, Phase},
+        metric::{Metric, names},
+        spec::JobSpec,
+    },
+    store::read::{
+        jobs::{self as read_jobs, JobFilter, JobView},
+        transitions::{self, Search},
+    },
+};
+
+/// Iterations in the table and in the picture of phases.
+const SHOWN: usize = 40;
+
+/// What stands above every page of a job.
+#[derive(Template)]
+#[template(path = "job_head.html")]
+pub(super) struct Head {
+    id: String,
+    name: String,
+    tabs: [(&'static str, &'static str, bool); 5],
+}
+
+impl Head {
+    /// Of a job, on one of its pages.
+    pub fn new(id: JobId, name: &str, here: &str) -> Self {
+        let tabs = [
+            ("", "Overview"),
+            ("/episodes", "Episodes"),
+            ("/checkpoints", "Checkpoints"),
+            ("/events", "Events"),
+            ("/spec", "Spec"),
+        ];
+        let tabs = tabs.map(|(path, title)| (path, title, path == here));
+        Self { id: id.to_string(), name: name.to_owned(), tabs }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "job.html")]
+struct Page {
+    here: &'static str,
+    head: Head,
+    last_event: i64,
+    live: Live,
+    more: More,
+    plots: Vec<Plot>,
+    transitions: Vec<Card>,
+}
+
+/// A picture that the script draws: `name@temperature=label` of each series, separated by bars.
+struct Plot {
+    title: &'static str,
+    series: String,
+    /// The axis: `share` from 0 to 1, or `free`.
+    range: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "job_live.html")]
+struct Live {
+    id: String,
+    status: JobStatus,
+    over: bool,
+    error: Option<String>,
+    progress: String,
+    phase: String,
+    done: i64,
+    units: i64,
+    before: String,
+    now: String,
+    spent: Vec<(&'static str, String)>,
+}
+
+/// What changes below the pictures.
+#[derive(Template)]
+#[template(path = "job_more.html")]
+struct More {
+    /// It is sent beside the part that was asked for.
+    out_of_band: bool,
+    timeline: String,
+    happened: Vec<Happening>,
+    rows: Vec<IterationRow>,
+}
+
+struct IterationRow {
+    index: i32,
+    success: String,
+    critic_loss: String,
+    policy_loss: String,
+    yes: String,
+    changed: String,
+    seconds: String,
+}
+
+struct Happening {
+    at: String,
+    kind: EventKind,
+    message: String,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Html<String>, Problem> {
+    let (job, live, more) = live_of(&state, id, false).await?;
+    let mut conn = state.store.acquire().await?;
+    let last_event = read_jobs::last_event(&mut conn, id).await?;
+    let newest = Search { job: Some(id), ..Search::default() };
+    let newest = transitions::search(&mut conn, &newest, 60).await?;
+    let newest = transitions::views(&mut conn, &newest).await?;
+    drop(conn);
+    // Those that the critic has read come first: they are what one looks for.
+    let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
+    let transitions = read.into_iter().chain(unread).take(12).map(Card::of).collect();
+    let head = Head::new(id, &job.spec.name, "");
+    let plots = plots(&job.spec);
+    render(&Page { here: "", head, last_event, live, more, plots, transitions })
+}
+
+/// The part of it that changes.
+pub(super) async fn live(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Html<String>, Problem> {
+    let (_, live, more) = live_of(&state, id, true).await?;
+    let (Html(live), Html(more)) = (render(&live)?, render(&more)?);
+    Ok(Html(live + &more))
+}
+
+/// A job by its id.
+pub(super) async fn found(state: &AppState, id: JobId) -> Result<JobView, Problem> {
+    let filter = JobFilter { one: Some(id), ..JobFilter::default() };
+    let mut found = read_jobs::page(&mut *state.store.acquire().await?, &filter, 1).await?;
+    found.pop().ok_or_else(|| Problem::not_found("job", id))
+}
+
+async fn live_of(
+    state: &AppState,
+    id: JobId,
+    out_of_band: bool,
+) -> Result<(JobView, Live, More), Problem> {
+    let job = found(state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let metrics = read_jobs::metrics(&mut conn, id, None).await?;
+    let happened = read_jobs::remarkable_events(&mut conn, id, 20).await?;
+    drop(conn);
+    let live = Live {
+        id: id.to_string(),
+        status: job.status,
+        over: job.status.is_final(),
+        error: job.error.clone(),
+        progress: job.iteration.map_or_else(
+            || "–".into(),
+            |iteration| format!("{iteration} of {}", job.spec.budget.iterations),
+        ),
+        phase: job.phase.map_or_else(String::new, |phase| phase.to_string()),
+        done: job.units_done.unwrap_or(0),
+        units: job.units.unwrap_or(0).max(1),
+        before: format::percent(job.success_before),
+        now: format::percent(job.success),
+        spent: spent(&job, &metrics),
+    };
+    let more = More {
+        out_of_band,
+        timeline: chart::timeline(&phases(&metrics)),
+        happened: happened
+            .into_iter()
+            .map(|e| Happening { at: format::minute(e.at), kind: e.kind, message: e.message })
+            .collect(),
+        rows: rows(&metrics, job.spec.evaluation.temperature),
+    };
+    Ok((job, live, more))
+}
+
+fn plots(spec: &JobSpec) -> Vec<Plot> {
+    let quoted = spec.evaluation.temperature;
+    let temperatures = std::iter::once(quoted).chain(spec.evaluation.also.iter().copied());
+    let success = temperatures.map(|t| format!("{}@{t}=T {t}", names::EVAL_SUCCESS));
+    let series = |all: &[(&str, &str)]| {
+        let named = all.iter().map(|(name, label)| format!("{name}={label}"));
+        named.collect::<Vec<_>>().join("|")
+    };
+    let plot = |title, range, series| Plot { title, series, range };
+    vec![
+        plot("Success on held-out episodes", "share", success.collect::<Vec<_>>().join("|")),
+        plot(
+            "Loss, nats per token",
+            "free",
+            series(&[(names::CRITIC_LOSS, "critic"), (names::POLICY_LOSS, "policy")]),
+        ),
+        plot(
+            "Share of Yes",
+            "share",
+            series(&[
+                (names::VERDICT_YES, "all"),
+                (names::YES_ON_SUCCESS, "on solved"),
+                (names::YES_ON_FAILURE, "on failed"),
+            ]),
+        ),
+        plot(
+            "Refinements",
+            "share",
+            series(&[
+                (names::REFINEMENT_CHANGED, "changed"),
+                (names::REFINEMENT_VALID, "readable"),
+            ]),
+        ),
+        plot(
+            "Predictions: collapse",
+            "share",
+            series(&[
+                (names::DISTINCT_PAIRS, "distinct pairs"),
+                (names::DUPLICATES, "duplicates"),
+                (names::PREDICTIONS_ENDLESS, "without an end"),
+            ]),
+        ),
+        plot(
+            "Critic health and forgetting",
+            "share",
+            series(&[
+                (names::OUTCOME_AUC, "outcome AUC"),
+                (names::GENERAL_FORGOTTEN, "forgotten"),
+                (names::FORMAT_ERRORS, "format errors"),
+            ]),
+        ),
+    ]
+}
+
+fn spent(job: &JobView, metrics: &[Metric]) -> Vec<(&'static str, String)> {
+    let sum = |name: &str| metrics.iter().filter(|m| m.name == name).map(|m| m.value).sum::<f64>();
+    let newest = |name: &str| {
+        metrics.iter().rev().find(|m| m.name == name).map_or(0.0, |metric| metric.value)
+    };
+    let of = |value: f64, budget: Option<u64>| match budget {
+        Some(budget) => format!("{} of {}", format::count(value), format::count(budget as f64)),
+        None => format::count(value),
+    };
+    let budget = &job.spec.budget;
+    let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
+    let seconds = job.started_at.map_or(0.0, |start| (ended - start).as_seconds_f64());
+    let generated = sum(names::GENERATED_TOKENS) + sum(names::PROMPT_TOKENS);
+    vec![
+        ("environment steps", of(newest(names::ENV_STEPS), budget.env_steps)),
+        ("optimizer steps", of(sum(names::OPTIMIZER_STEPS), budget.optimizer_steps)),
+        ("tokens", of(generated + sum(names::TRAINED_TOKENS), budget.tokens)),
+        ("time", format::span(seconds)),
+    ]
+}
+
+/// Seconds of each phase of the newest iterations.
+fn phases(metrics: &[Metric]) -> Vec<(i32, Vec<Span>)> {
+    let newest = metrics.iter().map(|m| m.iteration).max().unwrap_or(-1);
+    let value = |name: &str, index: i32| {
+        metrics.iter().find(|m| m.iteration == index && m.name == name).map(|m| m.value)
+    };
+    let oldest = (newest + 1 - SHOWN as i32).max(0);
+    (oldest..=newest)
+        .map(|index| {
+            let spans = Phase::ALL.iter().filter_map(|phase| {
+                let took = value(&format!("{}{phase}", names::PHASE_SECONDS_PREFIX), index)?;
+                let busy = value(&names::busy(*phase), index).unwrap_or(took).min(took);
+                Some(Span { phase: phase.as_str(), busy, idle: took - busy })
+            });
+            (index, spans.collect())
+        })
+        .collect()
+}
+
+fn rows(metrics: &[Metric], quoted: f32) -> Vec<IterationRow> {
+    let newest = metrics.iter().map(|m| m.iteration).max().unwrap_or(0);
+    (0..=newest)
+        .rev()
+        .take(SHOWN)
+        .map(|index| {
+            let find = |name: &str, temperature: Option<f32>| {
+                let is = |m: &&Metric| {
+                    m.name == name && m.iteration == index && m.temperature == temperature
+                };
+                metrics.iter().find(is).map(|m| m.value)
+            };
+            IterationRow {
+                index,
+                success: format::percent(find(names::EVAL_SUCCESS, Some(quoted))),
+                critic_loss: format::digits(find(names::CRITIC_LOSS, None), 3),
+                policy_loss: format::digits(find(names::POLICY_LOSS, None), 3),
+                yes: format::percent(find(names::VERDICT_YES, None)),
+                changed: format::percent(find(names::REFINEMENT_CHANGED, None)),
+                seconds: format::digits(find(names::ITERATION_SECONDS, None), 1),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! The first page: all jobs.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+
+use super::{chart, format, render};
+use crate::{
+    api::{AppState, extract::Params, problem::Problem},
+    domain::{ids::JobId, job::JobStatus},
+    store::read::jobs::{self as read_jobs, Cost, JobFilter, JobView},
+};
+
+/// Jobs on a page.
+const ROWS: i64 = 50;
+
+/// Which jobs.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    /// Part of a name, or of an id.
+    #[serde(default)]
+    q: String,
+    /// A status, or nothing.
+    #[serde(default)]
+    status: String,
+    /// Only those before this one.
+    #[serde(default)]
+    after: Option<JobId>,
+    /// Sent along by the form around the rows.
+    #[serde(default, rename = "job")]
+    _marked: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "jobs.html")]
+struct Page {
+    here: &'static str,
+    q: String,
+    statuses: Vec<(JobStatus, bool)>,
+    rows: Rows,
+}
+
+#[derive(Template)]
+#[template(path = "jobs_rows.html")]
+struct Rows {
+    filtered: bool,
+    jobs: Vec<Row>,
+    next: Option<JobId>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    kind: &'static str,
+    status: JobStatus,
+    iteration: i32,
+    of: u32,
+    before: String,
+    now: String,
+    spark: String,
+    env_steps: String,
+    tokens: String,
+    time: String,
+    submitted: String,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(query): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    let rows = found(&state, &query).await?;
+    let statuses = JobStatus::ALL.iter().map(|&s| (s, s.as_str() == query.status)).collect();
+    render(&Page { here: "/", q: query.q, statuses, rows })
+}
+
+/// The rows alone.
+pub(super) async fn rows(
+    State(state): State<AppState>,
+    Params(query): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    render(&found(&state, &query).await?)
+}
+
+async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
+    let words = Some(query.q.trim()).filter(|q| !q.is_empty());
+    let status = query.status.parse().ok();
+    let mut conn = state.store.acquire().await?;
+    let filter = JobFilter { status, words, after: query.after, ..JobFilter::default() };
+    let jobs = read_jobs::page(&mut conn, &filter, ROWS).await?;
+    let next = jobs.last().filter(|_| jobs.len() as i64 == ROWS).map(|job| job.id);
+    let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    let mut costs = read_jobs::costs(&mut conn, &ids).await?;
+    let rows = jobs.into_iter().map(|job| {
+        let cost = costs.remove(&job.id).unwrap_or_default();
+        row(job, &cost)
+    });
+    Ok(Rows { filtered: words.is_some() || status.is_some(), jobs: rows.collect(), next })
+}
+
+fn row(job: JobView, cost: &Cost) -> Row {
+    let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
+    let time = job.started_at.map(|start| format::span((ended - start).as_seconds_f64()));
+    Row {
+        id: job.id.to_string(),
+        kind: job.spec.algorithm.name(),
+        status: job.status,
+        iteration: job.iteration.unwrap_or(0),
+        of: job.spec.budget.iterations,
+        before: format::percent(job.success_before),
+        now: format::percent(job.success),
+        spark: chart::spark(&cost.success),
+        env_steps: format::count(cost.env_steps),
+        tokens: format::count(cost.tokens),
+        time: time.unwrap_or_else(|| "–".into()),
+        submitted: format::minute(job.created_at),
+        name: job.spec.0.name,
+    }
+}

@@ -1,0 +1,131 @@
+//! What else belongs to a job: its checkpoints, its events, its spec.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+
+use super::{format, job, job::Head, render};
+use crate::{
+    api::{
+        AppState,
+        extract::{Id, Params},
+        problem::Problem,
+    },
+    domain::{checkpoint::CheckpointRole, event::EventKind, ids::JobId},
+    store::read::jobs as read_jobs,
+};
+
+/// Rows of a table.
+const ROWS: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "checkpoints.html")]
+struct Checkpoints {
+    here: &'static str,
+    name: String,
+    head: Head,
+    rows: Vec<CheckpointRow>,
+}
+
+struct CheckpointRow {
+    id: String,
+    version: i32,
+    role: CheckpointRole,
+    success: String,
+    best: bool,
+    steps: i32,
+    name: String,
+    hash: String,
+    published: String,
+}
+
+/// A job's checkpoints.
+pub(super) async fn checkpoints(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Html<String>, Problem> {
+    let job = job::found(&state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let found = read_jobs::checkpoints(&mut conn, Some(id), None, None, ROWS).await?;
+    drop(conn);
+    let best = found.iter().filter_map(|c| c.success).fold(f64::MIN, f64::max);
+    let rows = found.into_iter().map(|c| CheckpointRow {
+        id: c.id.to_string(),
+        version: c.version,
+        role: c.role,
+        success: format::percent(c.success),
+        best: c.success == Some(best),
+        steps: c.optimizer_steps,
+        name: c.name,
+        hash: c.sha256.chars().take(12).collect(),
+        published: c.published_at.map_or_else(|| "not yet".into(), format::minute),
+    });
+    let head = Head::new(id, &job.spec.name, "/checkpoints");
+    render(&Checkpoints { here: "", name: job.spec.0.name, head, rows: rows.collect() })
+}
+
+#[derive(Template)]
+#[template(path = "events.html")]
+struct Events {
+    here: &'static str,
+    name: String,
+    head: Head,
+    events: Vec<EventRow>,
+    next: Option<i64>,
+}
+
+struct EventRow {
+    at: String,
+    kind: EventKind,
+    message: String,
+}
+
+/// From where on.
+#[derive(Deserialize)]
+pub(super) struct EventQuery {
+    #[serde(default)]
+    after: i64,
+}
+
+/// A job's events, oldest first.
+pub(super) async fn events(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<EventQuery>,
+) -> Result<Html<String>, Problem> {
+    let job = job::found(&state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let found = read_jobs::events(&mut conn, id, query.after, ROWS).await?;
+    drop(conn);
+    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|event| event.id);
+    let events = found.into_iter().map(|event| EventRow {
+        at: format::minute(event.at),
+        kind: event.kind,
+        message: event.message,
+    });
+    let head = Head::new(id, &job.spec.name, "/events");
+    render(&Events { here: "", name: job.spec.0.name, head, events: events.collect(), next })
+}
+
+#[derive(Template)]
+#[template(path = "spec.html")]
+struct Spec {
+    here: &'static str,
+    name: String,
+    head: Head,
+    spec: String,
+}
+
+/// A job's spec.
+pub(super) async fn spec(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Html<String>, Problem> {
+    let job = job::found(&state, id).await?;
+    let spec = serde_yaml_ng::to_string(&job.spec.0).map_err(|error| {
+        tracing::error!(%error, "a spec cannot be written");
+        Problem::with_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "the page is broken")
+    })?;
+    let head = Head::new(id, &job.spec.name, "/spec");
+    render(&Spec { here: "", name: job.spec.0.name, head, spec })
+}

@@ -1,0 +1,50 @@
+//! A transition as a card: what was said before, what was done, what came, and what the critic made of it.
+
+use askama::Template;
+
+use super::diff;
+use crate::{
+    domain::{annotation::Verdict, message::Message},
+    store::read::transitions::TransitionView,
+};
+
+/// One card.
+#[derive(Template)]
+#[template(path = "transition_card.html")]
+pub(super) struct Card {
+    iteration: i32,
+    step: i32,
+    solved: Option<bool>,
+    episode: String,
+    state: Vec<(String, String)>,
+    action: String,
+    observation: String,
+    verdict: Option<Verdict>,
+    critique: String,
+    /// The refinement as HTML, with what it changed marked.
+    refined: String,
+}
+
+impl Card {
+    /// A card of what is stored.
+    pub fn of(view: TransitionView) -> Self {
+        let refined = view.refinement.as_ref().map(|refined| diff::words(&view.action, refined));
+        Self {
+            iteration: view.iteration,
+            step: view.step,
+            solved: view.success,
+            episode: view.episode_id.to_string(),
+            state: spoken(view.state.0),
+            action: view.action,
+            observation: view.observation,
+            verdict: view.verdict,
+            critique: view.critique.unwrap_or_default(),
+            refined: refined.unwrap_or_default(),
+        }
+    }
+}
+
+/// Who speaks, and what was said.
+pub(super) fn spoken(messages: Vec<Message>) -> Vec<(String, String)> {
+    messages.into_iter().map(|m| (format!("{:?}", m.role).to_lowercase(), m.content)).collect()
+}

@@ -1,0 +1,110 @@
+//! Episodes.
+
+use serde::Serialize;
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        episode::{EndReason, Purpose, RewardStatus},
+        ids::{CheckpointId, EpisodeId, JobId},
+        message::Message,
+    },
+    store::StoreError,
+};
+
+/// An episode as it is shown.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct EpisodeView {
+    /// Its id.
+    pub id: EpisodeId,
+    /// Its job.
+    pub job_id: JobId,
+    /// Number of its iteration.
+    pub iteration: i32,
+    /// To learn from or to measure.
+    pub purpose: Purpose,
+    /// Its number among its like.
+    pub ordinal: i32,
+    /// The task.
+    pub task: String,
+    /// Seed of the environment.
+    pub seed: i64,
+    /// The checkpoint that acted; null for imported episodes.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// Sampling temperature of the policy.
+    pub temperature: f32,
+    /// The whole conversation.
+    #[schema(value_type = Vec<Message>)]
+    pub messages: Json<Vec<Message>>,
+    /// Steps taken.
+    pub turns: i32,
+    /// Why it ended.
+    pub end_reason: EndReason,
+    /// Sum of rewards; null unless observed.
+    #[sqlx(rename = "episode_return")]
+    #[serde(rename = "return")]
+    pub episode_return: Option<f64>,
+    /// Why the return is there or not.
+    pub reward_status: RewardStatus,
+    /// Solved or not; null unless the environment said so.
+    pub success: Option<bool>,
+    /// What failed.
+    pub error: Option<String>,
+    /// When it was stored.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+}
+
+/// Episodes, newest first: of a job, or one by its id.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn episodes(
+    conn: &mut PgConnection,
+    job: Option<JobId>,
+    one: Option<EpisodeId>,
+    purpose: Option<Purpose>,
+    after: Option<EpisodeId>,
+    limit: i64,
+) -> Result<Vec<EpisodeView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::experience::episodes
+         select e.*, i.index as iteration
+         from episodes e join iterations i on i.id = e.iteration_id
+         where ($1::uuid is null or e.job_id = $1) and ($2::uuid is null or e.id = $2)
+             and ($3::text is null or e.purpose = $3) and ($4::uuid is null or e.id < $4)
+         order by e.id desc limit $5",
+    )
+    .bind(job)
+    .bind(one)
+    .bind(purpose)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The episodes of the same job and purpose just after and just before one.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn neighbours(
+    conn: &mut PgConnection,
+    episode: &EpisodeView,
+) -> Result<(Option<EpisodeId>, Option<EpisodeId>), StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::episodes::neighbours
+         select
+             (select id from episodes where job_id = $1 and purpose = $2 and id > $3 order by id limit 1),
+             (select id from episodes where job_id = $1 and purpose = $2 and id < $3
+              order by id desc limit 1)",
+    )
+    .bind(episode.job_id)
+    .bind(episode.purpose)
+    .bind(episode.id)
+    .fetch_one(conn)
+    .await?)
+}

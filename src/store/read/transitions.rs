@@ -1,0 +1,197 @@
+//! Transitions, found by what was said about them.
+
+use serde::Serialize;
+use sqlx::{PgConnection, QueryBuilder, types::Json};
+use utoipa::ToSchema;
+
+use crate::{
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        episode::RewardStatus,
+        ids::{EpisodeId, GenerationId, JobId, TransitionId},
+        message::Message,
+    },
+    store::StoreError,
+};
+
+/// A transition as it is shown, with the newest that was said about it.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct TransitionView {
+    /// Its id.
+    pub id: TransitionId,
+    /// Its job.
+    pub job_id: JobId,
+    /// Its episode.
+    pub episode_id: EpisodeId,
+    /// Number of its iteration.
+    pub iteration: i32,
+    /// Its place in the episode.
+    pub step: i32,
+    /// The conversation before the action.
+    #[schema(value_type = Vec<Message>)]
+    pub state: Json<Vec<Message>>,
+    /// The policy's reply.
+    pub action: String,
+    /// The part of it that reached the environment; null when it could not be read.
+    pub env_action: Option<String>,
+    /// What the environment answered.
+    pub observation: String,
+    /// Reward; null unless observed.
+    pub reward: Option<f64>,
+    /// Why it is there or not.
+    pub reward_status: RewardStatus,
+    /// The task ended here.
+    pub done: bool,
+    /// The episode was cut here.
+    pub truncated: bool,
+    /// The generation that is the action; null for imported steps.
+    pub generation_id: Option<GenerationId>,
+    /// Critic loss per token when last learnt from, nats; its priority in replay.
+    pub loss: Option<f32>,
+    /// How often it was learnt from.
+    pub uses: Option<i32>,
+    /// Whether its episode was solved; null unless the environment said so.
+    pub success: Option<bool>,
+    /// The newest verdict on its action.
+    pub verdict: Option<Verdict>,
+    /// The newest critique.
+    pub critique: Option<String>,
+    /// The newest refined action.
+    pub refinement: Option<String>,
+    /// Whether that is another action than this.
+    pub changed: Option<bool>,
+}
+
+/// Which transitions are found.
+#[derive(Debug, Clone, Default)]
+pub struct Search<'a> {
+    /// Of one job.
+    pub job: Option<JobId>,
+    /// With these words in action, newest critique or newest refinement, as people type them: quotes hold
+    /// a phrase together, `or` and `-` mean what they say.
+    pub words: Option<&'a str>,
+    /// With this newest verdict.
+    pub verdict: Option<Verdict>,
+    /// Of episodes that were solved, or not.
+    pub success: Option<bool>,
+    /// Whose newest refinement changed the action, or did not.
+    pub changed: Option<bool>,
+    /// With a newest Bellman target in this state.
+    pub target_status: Option<TargetStatus>,
+    /// Of this iteration and later ones.
+    pub from_iteration: Option<i32>,
+    /// Of this iteration and earlier ones.
+    pub to_iteration: Option<i32>,
+    /// Only those before this one.
+    pub after: Option<TransitionId>,
+}
+
+/// Finds transitions, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn search(
+    conn: &mut PgConnection,
+    search: &Search<'_>,
+    limit: i64,
+) -> Result<Vec<TransitionId>, StoreError> {
+    let mut query = QueryBuilder::new(
+        "-- read::transitions::search
+         select transition_id from transition_search where true",
+    );
+    // Only what is asked for is written down: a plan for everything at once would use no index.
+    if let Some(job) = search.job {
+        query.push(" and job_id = ").push_bind(job);
+    }
+    if let Some(words) = search.words {
+        query.push(" and words @@ websearch_to_tsquery('simple', ").push_bind(words).push(")");
+    }
+    if let Some(verdict) = search.verdict {
+        query.push(" and verdict = ").push_bind(verdict);
+    }
+    if let Some(success) = search.success {
+        query.push(" and success = ").push_bind(success);
+    }
+    if let Some(changed) = search.changed {
+        query.push(" and changed = ").push_bind(changed);
+    }
+    if let Some(status) = search.target_status {
+        query.push(" and target_status = ").push_bind(status);
+    }
+    if let Some(from) = search.from_iteration {
+        query.push(" and iteration >= ").push_bind(from);
+    }
+    if let Some(to) = search.to_iteration {
+        query.push(" and iteration <= ").push_bind(to);
+    }
+    if let Some(after) = search.after {
+        query.push(" and transition_id < ").push_bind(after);
+    }
+    query.push(" order by transition_id desc limit ").push_bind(limit);
+    Ok(query.build_query_scalar().fetch_all(conn).await?)
+}
+
+/// Transitions by their ids, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn views(
+    conn: &mut PgConnection,
+    ids: &[TransitionId],
+) -> Result<Vec<TransitionView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::transitions::views
+         select t.*, i.index as iteration, e.success, p.loss, p.uses, c.verdict, c.text as critique,
+             r.text as refinement, r.changed,
+             (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)
+              with ordinality as x(m, n) where n <= t.state_len) as state
+         from unnest($1::uuid[]) as wanted(id)
+         join transitions t on t.id = wanted.id
+         join iterations i on i.id = t.iteration_id
+         join episodes e on e.id = t.episode_id
+         left join replay p on p.transition_id = t.id
+         left join lateral (
+             select c.id, c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
+             where c.transition_id = t.id order by c.id desc limit 1
+         ) c on true
+         left join lateral (
+             select r.changed, g.text from refinements r join generations g on g.id = r.generation_id
+             where r.transition_id = t.id order by r.id desc limit 1
+         ) r on true
+         order by t.id desc",
+    )
+    .bind(ids)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// One transition.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn one(
+    conn: &mut PgConnection,
+    id: TransitionId,
+) -> Result<Option<TransitionView>, StoreError> {
+    Ok(views(conn, &[id]).await?.pop())
+}
+
+/// The steps of an episode, in order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_episode(
+    conn: &mut PgConnection,
+    episode: EpisodeId,
+) -> Result<Vec<TransitionView>, StoreError> {
+    let ids: Vec<TransitionId> = sqlx::query_scalar(
+        "-- read::transitions::of_episode
+         select id from transitions where episode_id = $1",
+    )
+    .bind(episode)
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut steps = views(conn, &ids).await?;
+    steps.sort_unstable_by_key(|view| view.step);
+    Ok(steps)
+}

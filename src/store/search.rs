@@ -1,0 +1,45 @@
+//! What transitions are found by: one narrow row for each, with the newest that was said about it.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+use crate::domain::ids::TransitionId;
+
+/// Makes the rows of transitions anew from everything that is stored about them.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn refresh(
+    conn: &mut PgConnection,
+    transitions: &[TransitionId],
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- search::refresh
+         insert into transition_search
+         select t.id, t.job_id, i.index, e.success, c.verdict, r.changed, g.status,
+             to_tsvector('simple', concat_ws(' ', t.action, c.text, r.text))
+         from unnest($1::uuid[]) as wanted(id)
+         join transitions t on t.id = wanted.id
+         join iterations i on i.id = t.iteration_id
+         join episodes e on e.id = t.episode_id
+         left join lateral (
+             select c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
+             where c.transition_id = t.id order by c.id desc limit 1
+         ) c on true
+         left join lateral (
+             select r.changed, g.text from refinements r join generations g on g.id = r.generation_id
+             where r.transition_id = t.id order by r.id desc limit 1
+         ) r on true
+         left join lateral (
+             select status from targets where transition_id = t.id order by id desc limit 1
+         ) g on true
+         order by t.id
+         on conflict (transition_id) do update set verdict = excluded.verdict,
+             changed = excluded.changed, target_status = excluded.target_status,
+             words = excluded.words",
+    )
+    .bind(transitions)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

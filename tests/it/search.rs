@@ -1,0 +1,135 @@
+//! Transitions are found by what was said about them, and only those; checkpoints are read as archives.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, small_job};
+
+async fn all(service: &Service, query: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut after = String::new();
+    loop {
+        let (status, page) = service.get(&format!("/v1/transitions?limit=40&{query}{after}")).await;
+        assert_eq!(status, 200, "{page}");
+        found.extend(page["data"].as_array().unwrap().iter().cloned());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return found,
+        }
+    }
+}
+
+fn ids(found: &[Value]) -> Vec<&str> {
+    found.iter().map(|t| t["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_find_what_is_stored_and_nothing_else() {
+    let service = Service::start().await;
+    let mut jobs = Vec::new();
+    for seed in [1, 2] {
+        let mut spec = small_job();
+        spec["seed"] = seed.into();
+        let (_, job) = service.post("/v1/jobs", &spec).await;
+        jobs.push(service.finished(job["id"].as_str().unwrap()).await);
+    }
+    let everything = all(&service, "").await;
+    let newest_first = ids(&everything);
+    assert!(newest_first.len() > 60 && newest_first.is_sorted_by(|a, b| a > b));
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let stored: i64 =
+        sqlx::query_scalar("select count(*) from transitions").fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(stored, newest_first.len() as i64, "each once");
+
+    // What a filter finds is what a look at every transition finds.
+    let has = |t: &Value, words: &[&str]| {
+        let text = ["action", "critique", "refinement"]
+            .map(|part| t[part].as_str().unwrap_or_default().to_owned())
+            .join(" ");
+        let known: BTreeSet<_> = text.split_whitespace().collect();
+        words.iter().all(|word| known.contains(word))
+    };
+    let job = jobs[0]["id"].as_str().unwrap();
+    type Like<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+    let cases: Vec<(String, Like<'_>)> = vec![
+        ("verdict=yes".into(), Box::new(|t| t["verdict"] == "yes")),
+        (
+            "verdict=no&success=false".into(),
+            Box::new(|t| t["verdict"] == "no" && t["success"] == false),
+        ),
+        ("changed=true".into(), Box::new(|t| t["changed"] == true)),
+        ("success=true".into(), Box::new(|t| t["success"] == true)),
+        ("from_iteration=2&to_iteration=2".into(), Box::new(|t| t["iteration"] == 2)),
+        (format!("q={job}"), Box::new(|_| false)),
+        ("q=missing".into(), Box::new(|t| has(t, &["missing"]))),
+        ("q=missing+now".into(), Box::new(|t| has(t, &["missing", "now"]))),
+        ("q=what+-missing".into(), Box::new(|t| has(t, &["what"]) && !has(t, &["missing"]))),
+    ];
+    let mut some = 0;
+    for (query, like) in cases {
+        let found = all(&service, &query).await;
+        let expected: Vec<_> = everything.iter().filter(|t| like(t)).cloned().collect();
+        assert_eq!(ids(&found), ids(&expected), "{query}");
+        some += usize::from(!found.is_empty());
+    }
+    assert!(some >= 6, "most of them find something");
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions?verdict=no&limit=200")).await;
+    let of_job: Vec<_> = page["data"].as_array().unwrap().clone();
+    let expected = everything.iter().filter(|t| t["job_id"] == job && t["verdict"] == "no");
+    assert_eq!(ids(&of_job), ids(&expected.cloned().collect::<Vec<_>>()));
+    let accepted: i64 = sqlx::query_scalar(
+        "select count(distinct transition_id) from targets t where status = 'accepted'
+         and not exists (select from targets n where n.transition_id = t.transition_id and n.id > t.id)",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(all(&service, "target_status=accepted").await.len() as i64, accepted);
+    for (query, status) in [("verdict=maybe", 400), ("nonsense=1", 400), ("limit=0", 400)] {
+        let (answered, problem) = service.get(&format!("/v1/transitions?{query}")).await;
+        assert_eq!(answered, status, "{problem}");
+    }
+    let (status, _) = service.get(&format!("/v1/transitions?q={}", "x".repeat(501))).await;
+    assert_eq!(status, 400);
+    drop(conn);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_is_downloaded_whole_and_replicas_are_drained_by_name() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 1.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap();
+    service.finished(id).await;
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+    let checkpoint = &page["data"][0];
+    let url =
+        format!("{}/v1/checkpoints/{}/files", service.url, checkpoint["id"].as_str().unwrap());
+    let answer = service.http.get(&url).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "application/gzip");
+    let name = checkpoint["name"].as_str().unwrap();
+    let header = answer.headers()["content-disposition"].to_str().unwrap().to_owned();
+    assert!(header.contains(&format!("{name}.tar.gz")), "{header}");
+    let place = crate::support::Place::new();
+    let into = place.path().join("adapter");
+    nlac::trainer::adapter::unpack(&answer.bytes().await.unwrap(), &into).unwrap();
+    assert_eq!(nlac::trainer::adapter::sha256(&into).unwrap(), checkpoint["sha256"]);
+    let nobody = format!("/v1/checkpoints/{}/files", uuid::Uuid::now_v7());
+    assert_eq!(service.get(&nobody).await.0, 404);
+
+    let engine = service.get("/v1/engines").await.1["data"][0].clone();
+    let replica = json!({ "url": engine["urls"][0] });
+    let (status, drained) = service.post("/v1/engines/local/drain", &replica).await;
+    assert_eq!((status, &drained["draining"]), (200, &engine["urls"]));
+    let (_, again) = service.post("/v1/engines/local/drain", &replica).await;
+    assert_eq!(again["draining"], engine["urls"], "twice is once");
+    let (_, resumed) = service.post("/v1/engines/local/resume", &replica).await;
+    assert_eq!(resumed["draining"], json!([]));
+    let other = json!({ "url": "http://127.0.0.1:9" });
+    assert_eq!(service.post("/v1/engines/local/drain", &other).await.0, 422);
+    assert_eq!(service.post("/v1/engines/nobody/drain", &replica).await.0, 404);
+    service.stop().await;
+}
