@@ -88,12 +88,18 @@ pub(super) async fn read(
     found.pop().map(Json).ok_or_else(|| Problem::not_found("checkpoint", id))
 }
 
+/// The bytes of a `tar.gz`.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "a name for the document")]
+pub struct Archive(Vec<u8>);
+
 /// Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 #[utoipa::path(
     get, path = "/v1/checkpoints/{id}/files", tag = "jobs", operation_id = "get_checkpoint_files",
     params(("id" = CheckpointId, Path)),
     responses(
-        (status = 200, description = "The adapter", content_type = "application/gzip", body = Vec<u8>),
+        (status = 200, description = "The adapter", content_type = "application/gzip", body = Archive),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint, or its files are gone", content_type = "application/problem+json"),
     )

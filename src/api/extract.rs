@@ -89,7 +89,11 @@ pub(super) fn check<T: Validate<Context = ()>>(value: &T) -> Result<(), Problem>
     value.validate().map_err(|report| {
         let errors: Vec<_> = report
             .iter()
-            .map(|(path, error)| FieldError { path: path.to_string(), message: error.to_string() })
+            .map(|(path, error)| {
+                // The one field of a variant is the variant itself.
+                let path = path.to_string().replacen("algorithm[0]", "algorithm", 1);
+                FieldError { path, message: error.to_string() }
+            })
             .collect();
         let first = errors.first().map(|e| format!("{}: {}", e.path, e.message));
         Problem::unprocessable(first.unwrap_or_else(|| "a value is out of bounds".into()))

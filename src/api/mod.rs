@@ -7,6 +7,7 @@ mod admission;
 mod capabilities;
 mod checkpoints;
 mod datasets;
+mod document;
 mod episodes;
 mod events;
 mod extract;
@@ -21,7 +22,11 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Router, extract::DefaultBodyLimit};
 use tokio_util::sync::CancellationToken;
-use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    compression::{CompressionLayer, DefaultPredicate, Predicate, predicate::NotForContentType},
+    trace::TraceLayer,
+};
 use utoipa::OpenApi;
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouterExt},
@@ -33,6 +38,7 @@ use crate::{
     store::Store,
 };
 
+pub use document::openapi_yaml;
 pub use problem::Problem;
 
 /// Content hashes of a prompt set by its name, or why there is none.
@@ -107,18 +113,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(service::openapi))
 }
 
-/// The document that `openapi.yaml` must equal.
+/// The document as the routes make it.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
     routes().split_for_parts().1
-}
-
-/// The document as YAML.
-///
-/// # Errors
-/// A document that cannot be written as YAML.
-pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
-    serde_yaml_ng::to_string(&document())
 }
 
 /// All routes: the API and the page.
@@ -128,11 +126,16 @@ pub fn router(state: AppState) -> Router {
         .fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(DefaultBodyLimit::max(1 << 20))
-        .layer(CompressionLayer::new())
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(archives())))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(TraceLayer::new_for_http())
         .layer(axum::middleware::from_fn(deadline))
         .with_state(state)
+}
+
+/// What is compressed already.
+const fn archives() -> NotForContentType {
+    NotForContentType::const_new("application/gzip")
 }
 
 /// A request that does not answer is answered. Streams are not: their first byte is their answer.

@@ -9,8 +9,7 @@ pub struct Metric {
     pub name: String,
     /// The iteration it describes.
     pub iteration: i32,
-    /// Sampling temperature it was measured at, for evaluations.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Sampling temperature it was measured at; null but for evaluations.
     pub temperature: Option<f32>,
     /// The value, in the series' own unit.
     pub value: f64,

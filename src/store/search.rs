@@ -16,7 +16,7 @@ pub async fn refresh(
     sqlx::query(
         "-- search::refresh
          insert into transition_search
-         select t.id, t.job_id, i.index, e.success, c.verdict, r.changed, g.status,
+         select t.id, t.job_id, i.index, e.success, c.verdict, btrim(r.text) <> btrim(t.action), g.status,
              to_tsvector('simple', concat_ws(' ', t.action, c.text, r.text))
          from unnest($1::uuid[]) as wanted(id)
          join transitions t on t.id = wanted.id
@@ -24,10 +24,10 @@ pub async fn refresh(
          join episodes e on e.id = t.episode_id
          left join lateral (
              select c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
-             where c.transition_id = t.id order by c.id desc limit 1
+             where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
-             select r.changed, g.text from refinements r join generations g on g.id = r.generation_id
+             select g.text from refinements r join generations g on g.id = r.generation_id
              where r.transition_id = t.id order by r.id desc limit 1
          ) r on true
          left join lateral (

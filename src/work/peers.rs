@@ -78,10 +78,37 @@ impl Peers {
     pub(super) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         let engine = self.registered(store, &spec.model.engine).await?;
         let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
-        let found = Discover::engine(self, &engine).await.map_err(Fault::Retry)?;
+        let found = self.ask_engine(&engine).await?;
         admission::engine_able(spec, &engine, &found).map_err(Fault::fail)?;
-        let found = Discover::trainer(self, &trainer).await.map_err(Fault::Retry)?;
+        let found = self.ask_trainer(&trainer).await?;
         admission::trainer_able(&trainer, &found).map_err(Fault::fail)
+    }
+
+    async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {
+        let asking = async {
+            if record.kind.serves_adapters() {
+                self.pool(record.clone())?.check().await.map_err(|e| e.fault())
+            } else {
+                let key = api_key(record.api_key_env.as_deref())?;
+                let chat = Chat::new(record, key.as_deref(), Limits::default());
+                chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
+            }
+        };
+        let EngineInfo { version, models, max_model_len, runtime_adapters, max_rank, replicas } =
+            in_time(asking).await?;
+        Ok(EngineCapabilities {
+            version,
+            models,
+            max_model_len,
+            runtime_adapters,
+            max_rank,
+            replicas,
+        })
+    }
+
+    async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
+        let asking = async { tinker(record)?.check().await.map_err(|e| e.fault()) };
+        Ok(TrainerCapabilities { models: in_time(asking).await? })
     }
 
     async fn registered_trainer(&self, store: &Store, name: &str) -> Result<TrainerRecord, Fault> {
@@ -120,30 +147,11 @@ const DISCOVERY: Duration = Duration::from_secs(10);
 #[async_trait]
 impl Discover for Peers {
     async fn engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, String> {
-        let asking = async {
-            if record.kind.serves_adapters() {
-                self.pool(record.clone())?.check().await.map_err(|e| e.fault())
-            } else {
-                let key = api_key(record.api_key_env.as_deref())?;
-                let chat = Chat::new(record, key.as_deref(), Limits::default());
-                chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
-            }
-        };
-        let EngineInfo { version, models, max_model_len, runtime_adapters, max_rank, replicas } =
-            in_time(asking).await?;
-        Ok(EngineCapabilities {
-            version,
-            models,
-            max_model_len,
-            runtime_adapters,
-            max_rank,
-            replicas,
-        })
+        self.ask_engine(record).await.map_err(|fault| fault.to_string())
     }
 
     async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String> {
-        let asking = async { tinker(record)?.check().await.map_err(|e| e.fault()) };
-        Ok(TrainerCapabilities { models: in_time(asking).await? })
+        self.ask_trainer(record).await.map_err(|fault| fault.to_string())
     }
 
     fn holds_key(&self, variable: &str) -> bool {
@@ -151,11 +159,9 @@ impl Discover for Peers {
     }
 }
 
-async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, String> {
-    match tokio::time::timeout(DISCOVERY, asking).await {
-        Ok(outcome) => outcome.map_err(|fault| fault.to_string()),
-        Err(_) => Err(format!("no answer within {} s", DISCOVERY.as_secs())),
-    }
+async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let late = |_| Fault::Retry(format!("no answer within {} s", DISCOVERY.as_secs()));
+    tokio::time::timeout(DISCOVERY, asking).await.map_err(late).flatten()
 }
 
 fn tinker(record: &TrainerRecord) -> Result<Tinker, Fault> {

@@ -25,12 +25,15 @@ use super::{
     Replayed,
     lesson::{self, Lesson},
 };
-use crate::domain::{
-    annotation::{TargetStatus, Verdict},
-    fault::Fault,
-    seed::SeedPath,
-    spec::{Ablation, NlacSpec, OnYes},
-    training::{ExampleSource, Objective, TrainingExample},
+use crate::{
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        fault::Fault,
+        seed::SeedPath,
+        spec::{Ablation, NlacSpec, OnYes},
+        training::{ExampleSource, Objective, TrainingExample},
+    },
+    env::Environment,
 };
 
 /// What NLAC is handed beside the transitions.
@@ -150,7 +153,7 @@ async fn play_round(
     )
     .await?;
     for ((candidate, _), made) in wanting.into_iter().zip(refined) {
-        candidate.take(&made);
+        candidate.take(&made, setting.environment);
         annotations.generations.push(made.generation);
         annotations.refinements.push(made.refinement);
     }
@@ -168,13 +171,16 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn take(&mut self, made: &refine::Refined) {
+    /// Goes on with a refined action. Rounds that lead back to the action itself refine nothing.
+    fn take(&mut self, made: &refine::Refined, environment: &dyn Environment) {
         if !made.refinement.valid {
             self.fate = Fate::Dropped;
         } else if made.refinement.changed {
             self.reply.clone_from(&made.refinement.action);
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
-            self.source = ExampleSource::Refinement;
+            let parsed = |reply: &str| environment.parse_action(reply);
+            let back = parsed(&self.reply) == parsed(&self.replayed.transition.action);
+            self.source = if back { ExampleSource::Action } else { ExampleSource::Refinement };
         }
     }
 }

@@ -54,11 +54,11 @@ pub struct TransitionView {
     pub success: Option<bool>,
     /// The newest verdict on its action.
     pub verdict: Option<Verdict>,
-    /// The newest critique.
+    /// The newest critique of its action.
     pub critique: Option<String>,
-    /// The newest refined action.
+    /// What the action was newest refined to, after the last round.
     pub refinement: Option<String>,
-    /// Whether that is another action than this.
+    /// Whether that is another text than the action.
     pub changed: Option<bool>,
 }
 
@@ -142,7 +142,7 @@ pub async fn views(
     Ok(sqlx::query_as(
         "-- read::transitions::views
          select t.*, i.index as iteration, e.success, p.loss, p.uses, c.verdict, c.text as critique,
-             r.text as refinement, r.changed,
+             r.text as refinement, btrim(r.text) <> btrim(t.action) as changed,
              (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)
               with ordinality as x(m, n) where n <= t.state_len) as state
          from unnest($1::uuid[]) as wanted(id)
@@ -151,11 +151,11 @@ pub async fn views(
          join episodes e on e.id = t.episode_id
          left join replay p on p.transition_id = t.id
          left join lateral (
-             select c.id, c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
-             where c.transition_id = t.id order by c.id desc limit 1
+             select c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
+             where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
-             select r.changed, g.text from refinements r join generations g on g.id = r.generation_id
+             select g.text from refinements r join generations g on g.id = r.generation_id
              where r.transition_id = t.id order by r.id desc limit 1
          ) r on true
          order by t.id desc",

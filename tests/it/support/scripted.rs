@@ -81,7 +81,9 @@ async fn complete(
     let text = (script.say)(model, &script.encoder.decode(&prompt).unwrap());
     let mut ids = script.encoder.encode_text(&text).unwrap();
     ids.push(EOS);
-    let logprobs = json!({ "token_logprobs": vec![-1.0; ids.len()] });
+    // An adapter is never the base model: a client could tell.
+    let logprob = if model == NAME { -1.0 } else { -0.9 };
+    let logprobs = json!({ "token_logprobs": vec![logprob; ids.len()] });
     Ok(Json(json!({
         "model": model,
         "choices": [{

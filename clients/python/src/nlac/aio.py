@@ -1,0 +1,142 @@
+"""The asynchronous client."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from . import adapters, pages, wire
+from .aio_job import AsyncJob
+from .rest.api.datasets import import_episodes
+from .rest.api.experience import get_episode, get_transition, list_critiques
+from .rest.api.jobs import get_checkpoint, get_checkpoint_files, get_job, list_jobs, submit_job
+from .rest.models import (
+    Annotations,
+    CheckpointView,
+    EpisodeView,
+    ImportReport,
+    JobStatus,
+    Problem,
+    TransitionView,
+)
+from .rest.types import UNSET, Response
+from .specs import Episodes, Spec, episodes_body, spec_body
+from .wire import Id, as_uuid
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class AsyncNlac:
+    """A server, for asyncio. Use it as a context manager, or close it.
+
+    `url` and `api_key` come from NLAC_SERVER and NLAC_API_KEY unless given. `timeout` is in seconds and
+    counts for each request. `httpx_args` go to httpx: certificates, proxies, transports.
+
+    Routes without a method here are in `nlac.rest.api`:
+    `await server.ask(list_engines.asyncio_detailed, client=server.rest)`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+        httpx_args: dict[str, Any] | None = None,
+    ) -> None:
+        self.rest = wire.connect(url, api_key, timeout, httpx_args)
+        self._http = self.rest.get_async_httpx_client()
+        self._http.event_hooks["response"].append(wire.refuse_async)
+        self.url = str(self._http.base_url).rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"<AsyncNlac {self.url}>"
+
+    async def __aenter__(self) -> AsyncNlac:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def submit(self, spec: Spec, idempotency_key: str | None = None) -> AsyncJob:
+        """Submits a job: a dictionary, or the path of a YAML or JSON file. The same key submits once."""
+        return AsyncJob(
+            self,
+            await self.ask(
+                submit_job.asyncio_detailed,
+                client=self.rest,
+                body=spec_body(spec),
+                idempotency_key=idempotency_key or UNSET,
+            ),
+        )
+
+    async def job(self, id: Id) -> AsyncJob:
+        return AsyncJob(
+            self, await self.ask(get_job.asyncio_detailed, as_uuid(id), client=self.rest)
+        )
+
+    def jobs(
+        self, status: JobStatus | None = None, *, limit: int | None = None, **filters: Any
+    ) -> AsyncIterator[AsyncJob]:
+        """Jobs, newest first. Further filters are those of the route in openapi.yaml."""
+        rows = pages.rows_async(
+            lambda after, size: self.ask(
+                list_jobs.asyncio_detailed,
+                client=self.rest,
+                status=status or UNSET,
+                after=after,
+                limit=size,
+                **filters,
+            ),
+            limit,
+        )
+        return (AsyncJob(self, view) async for view in rows)
+
+    async def critiques(self, transition: Id) -> Annotations:
+        """All that was said about a transition: predictions, targets, critiques and refinements."""
+        return await self.ask(
+            list_critiques.asyncio_detailed, as_uuid(transition), client=self.rest
+        )
+
+    async def transition(self, id: Id) -> TransitionView:
+        return await self.ask(get_transition.asyncio_detailed, as_uuid(id), client=self.rest)
+
+    async def episode(self, id: Id) -> EpisodeView:
+        return await self.ask(get_episode.asyncio_detailed, as_uuid(id), client=self.rest)
+
+    async def checkpoint(self, id: Id) -> CheckpointView:
+        return await self.ask(get_checkpoint.asyncio_detailed, as_uuid(id), client=self.rest)
+
+    async def download_adapter(self, checkpoint: Id, directory: str | os.PathLike[str]) -> Path:
+        """Writes a checkpoint's adapter, two PEFT files, into a directory. Their hash is checked."""
+        view = await self.checkpoint(checkpoint)
+        archive = await self.ask(get_checkpoint_files.asyncio_detailed, view.id, client=self.rest)
+        return await asyncio.to_thread(adapters.unpack, archive.payload, view, directory)
+
+    async def import_episodes(self, dataset: str, episodes: Episodes) -> ImportReport:
+        """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
+        body = episodes_body(episodes)
+        return await self.ask(
+            import_episodes.asyncio_detailed, dataset, client=self.rest, body=body
+        )
+
+    async def ask(
+        self,
+        route: Callable[P, Awaitable[Response[Problem | T]]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Calls a generated function, and raises `NlacError` unless it gets what it asks for."""
+        # A wrong argument is the caller's mistake, not the server's.
+        inspect.signature(route).bind(*args, **kwargs)
+        with wire.explained(self.url):
+            return wire.read(await route(*args, **kwargs))

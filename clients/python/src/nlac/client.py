@@ -1,0 +1,131 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from . import adapters, pages, wire
+from .job import Job
+from .rest.api.datasets import import_episodes
+from .rest.api.experience import get_episode, get_transition, list_critiques
+from .rest.api.jobs import get_checkpoint, get_checkpoint_files, get_job, list_jobs, submit_job
+from .rest.models import (
+    Annotations,
+    CheckpointView,
+    EpisodeView,
+    ImportReport,
+    JobStatus,
+    Problem,
+    TransitionView,
+)
+from .rest.types import UNSET, Response
+from .specs import Episodes, Spec, episodes_body, spec_body
+from .wire import Id, as_uuid
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Nlac:
+    """A server. Use it as a context manager, or close it.
+
+    `url` and `api_key` come from NLAC_SERVER and NLAC_API_KEY unless given. `timeout` is in seconds and
+    counts for each request. `httpx_args` go to httpx: certificates, proxies, transports.
+
+    Routes without a method here are in `nlac.rest.api`:
+    `server.ask(list_engines.sync_detailed, client=server.rest)`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = wire.DEFAULT_TIMEOUT,
+        httpx_args: dict[str, Any] | None = None,
+    ) -> None:
+        self.rest = wire.connect(url, api_key, timeout, httpx_args)
+        self._http = self.rest.get_httpx_client()
+        self._http.event_hooks["response"].append(wire.refuse)
+        self.url = str(self._http.base_url).rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"<Nlac {self.url}>"
+
+    def __enter__(self) -> Nlac:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def submit(self, spec: Spec, idempotency_key: str | None = None) -> Job:
+        """Submits a job: a dictionary, or the path of a YAML or JSON file. The same key submits once."""
+        return Job(
+            self,
+            self.ask(
+                submit_job.sync_detailed,
+                client=self.rest,
+                body=spec_body(spec),
+                idempotency_key=idempotency_key or UNSET,
+            ),
+        )
+
+    def job(self, id: Id) -> Job:
+        return Job(self, self.ask(get_job.sync_detailed, as_uuid(id), client=self.rest))
+
+    def jobs(
+        self, status: JobStatus | None = None, *, limit: int | None = None, **filters: Any
+    ) -> Iterator[Job]:
+        """Jobs, newest first. Further filters are those of the route in openapi.yaml."""
+        rows = pages.rows(
+            lambda after, size: self.ask(
+                list_jobs.sync_detailed,
+                client=self.rest,
+                status=status or UNSET,
+                after=after,
+                limit=size,
+                **filters,
+            ),
+            limit,
+        )
+        return (Job(self, view) for view in rows)
+
+    def critiques(self, transition: Id) -> Annotations:
+        """All that was said about a transition: predictions, targets, critiques and refinements."""
+        return self.ask(list_critiques.sync_detailed, as_uuid(transition), client=self.rest)
+
+    def transition(self, id: Id) -> TransitionView:
+        return self.ask(get_transition.sync_detailed, as_uuid(id), client=self.rest)
+
+    def episode(self, id: Id) -> EpisodeView:
+        return self.ask(get_episode.sync_detailed, as_uuid(id), client=self.rest)
+
+    def checkpoint(self, id: Id) -> CheckpointView:
+        return self.ask(get_checkpoint.sync_detailed, as_uuid(id), client=self.rest)
+
+    def download_adapter(self, checkpoint: Id, directory: str | os.PathLike[str]) -> Path:
+        """Writes a checkpoint's adapter, two PEFT files, into a directory. Their hash is checked."""
+        view = self.checkpoint(checkpoint)
+        archive = self.ask(get_checkpoint_files.sync_detailed, view.id, client=self.rest)
+        return adapters.unpack(archive.payload, view, directory)
+
+    def import_episodes(self, dataset: str, episodes: Episodes) -> ImportReport:
+        """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
+        body = episodes_body(episodes)
+        return self.ask(import_episodes.sync_detailed, dataset, client=self.rest, body=body)
+
+    def ask(
+        self, route: Callable[P, Response[Problem | T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Calls a generated function, and raises `NlacError` unless it gets what it asks for."""
+        # A wrong argument is the caller's mistake, not the server's.
+        inspect.signature(route).bind(*args, **kwargs)
+        with wire.explained(self.url):
+            return wire.read(route(*args, **kwargs))

@@ -1,0 +1,193 @@
+"""A job of the synchronous client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import frames, pages
+from .job_state import JobState, Patience
+from .rest.api.experience import list_episodes, list_transitions
+from .rest.api.jobs import (
+    cancel_job,
+    get_job,
+    list_checkpoints,
+    list_events,
+    list_iterations,
+    list_metrics,
+    pause_job,
+    resume_job,
+)
+from .rest.models import (
+    CheckpointView,
+    EpisodeView,
+    EventView,
+    IterationView,
+    JobView,
+    Metric,
+    Purpose,
+    TransitionView,
+    Verdict,
+)
+from .rest.types import UNSET
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from .client import Nlac
+
+
+class Job(JobState):
+    """A job. Its lists are iterators over all pages, newest first unless said otherwise."""
+
+    def __init__(self, server: Nlac, view: JobView) -> None:
+        super().__init__(view)
+        self._ask = server.ask
+        self._rest = server.rest
+
+    def refresh(self) -> Job:
+        """Reads it again."""
+        self.view = self._ask(get_job.sync_detailed, self.id, client=self._rest)
+        return self
+
+    def pause(self) -> Job:
+        """Claims no more work; what is under way finishes."""
+        self.view = self._ask(pause_job.sync_detailed, self.id, client=self._rest)
+        return self
+
+    def resume(self) -> Job:
+        """Goes on where it was paused."""
+        self.view = self._ask(resume_job.sync_detailed, self.id, client=self._rest)
+        return self
+
+    def cancel(self) -> Job:
+        """Stops it for good."""
+        self.view = self._ask(cancel_job.sync_detailed, self.id, client=self._rest)
+        return self
+
+    def wait(
+        self,
+        timeout: float | None = None,
+        poll: float = 1.0,
+        on_event: Callable[[EventView], object] | None = None,
+    ) -> Job:
+        """Waits until the job is over, and looks every `poll` seconds.
+
+        `on_event` gets each event once, oldest first, from the job's beginning. Raises `JobFailed` with the
+        job's error if it failed or was cancelled, and `TimeoutError` after `timeout` seconds. A server that
+        is away for less than a minute is waited for; so is a job that is paused.
+        """
+        patience = Patience(self, timeout, poll)
+        while True:
+            with patience.forgiving():
+                self.refresh()
+                if on_event:
+                    for event in self.events(after=self.seen):
+                        on_event(event)
+                        self.seen = event.id
+                if self.over:
+                    break
+            time.sleep(patience.pause())
+        if failure := self.failure():
+            raise failure
+        return self
+
+    def events(self, after: int = 0, limit: int | None = None) -> Iterator[EventView]:
+        """What happened, oldest first; only what came after the event `after`."""
+        return pages.rows(
+            lambda cursor, size: self._ask(
+                list_events.sync_detailed, self.id, client=self._rest, after=cursor, limit=size
+            ),
+            limit,
+            start=after,
+        )
+
+    def metrics(self, name: str | None = None) -> list[Metric]:
+        """The time series, or one of them, such as `eval.success`, by name, iteration and temperature."""
+        found = self._ask(
+            list_metrics.sync_detailed, self.id, client=self._rest, name=name or UNSET
+        )
+        return found.data
+
+    def iterations(self, limit: int | None = None) -> Iterator[IterationView]:
+        return pages.rows(
+            lambda before, size: self._ask(
+                list_iterations.sync_detailed,
+                self.id,
+                client=self._rest,
+                before=before,
+                limit=size,
+            ),
+            limit,
+        )
+
+    def checkpoints(self, limit: int | None = None) -> Iterator[CheckpointView]:
+        return pages.rows(
+            lambda after, size: self._ask(
+                list_checkpoints.sync_detailed,
+                self.id,
+                client=self._rest,
+                after=after,
+                limit=size,
+            ),
+            limit,
+        )
+
+    def episodes(
+        self, purpose: Purpose | None = None, limit: int | None = None
+    ) -> Iterator[EpisodeView]:
+        """Episodes; `purpose` is collect, import or evaluate."""
+        return pages.rows(
+            lambda after, size: self._ask(
+                list_episodes.sync_detailed,
+                self.id,
+                client=self._rest,
+                purpose=purpose or UNSET,
+                after=after,
+                limit=size,
+            ),
+            limit,
+        )
+
+    def transitions(
+        self,
+        *,
+        verdict: Verdict | None = None,
+        changed: bool | None = None,
+        limit: int | None = None,
+        **filters: Any,
+    ) -> Iterator[TransitionView]:
+        """Transitions, each with its newest critique and refinement: of several rounds the last, which
+        judges an action that was refined before. `critiques` tells them apart.
+
+        `verdict` is yes, no or unparseable; `changed` says whether the refinement is another action.
+        Further filters are those of the route in openapi.yaml.
+        """
+        return pages.rows(
+            lambda after, size: self._ask(
+                list_transitions.sync_detailed,
+                self.id,
+                client=self._rest,
+                verdict=verdict or UNSET,
+                changed=UNSET if changed is None else changed,
+                **filters,
+                after=after,
+                limit=size,
+            ),
+            limit,
+        )
+
+    def transitions_frame(
+        self,
+        *,
+        verdict: Verdict | None = None,
+        changed: bool | None = None,
+        limit: int | None = None,
+        **filters: Any,
+    ) -> DataFrame:
+        """The same as a table of pandas."""
+        frames.need_pandas()
+        return frames.transitions_frame(
+            self.transitions(verdict=verdict, changed=changed, limit=limit, **filters)
+        )

@@ -1,0 +1,300 @@
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem import Problem
+from ...models.target_status import TargetStatus
+from ...models.transition_list import TransitionList
+from ...models.verdict import Verdict
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    *,
+    q: str | Unset = UNSET,
+    verdict: Verdict | Unset = UNSET,
+    success: bool | Unset = UNSET,
+    changed: bool | Unset = UNSET,
+    target_status: TargetStatus | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
+    to_iteration: int | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["q"] = q
+
+    json_verdict: str | Unset = UNSET
+    if not isinstance(verdict, Unset):
+        json_verdict = verdict
+
+    params["verdict"] = json_verdict
+
+    params["success"] = success
+
+    params["changed"] = changed
+
+    json_target_status: str | Unset = UNSET
+    if not isinstance(target_status, Unset):
+        json_target_status = target_status
+
+    params["target_status"] = json_target_status
+
+    params["from_iteration"] = from_iteration
+
+    params["to_iteration"] = to_iteration
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    params["limit"] = limit
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/v1/transitions",
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Problem | TransitionList | None:
+    if response.status_code == 200:
+        response_200 = TransitionList.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | TransitionList]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    q: str | Unset = UNSET,
+    verdict: Verdict | Unset = UNSET,
+    success: bool | Unset = UNSET,
+    changed: bool | Unset = UNSET,
+    target_status: TargetStatus | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
+    to_iteration: int | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[Problem | TransitionList]:
+    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+
+    Args:
+        q (str | Unset):
+        verdict (Verdict | Unset): The evaluator's answer.
+        success (bool | Unset):
+        changed (bool | Unset):
+        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        from_iteration (int | Unset):
+        to_iteration (int | Unset):
+        after (UUID | Unset): One step of an episode.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | TransitionList]
+    """
+
+    kwargs = _get_kwargs(
+        q=q,
+        verdict=verdict,
+        success=success,
+        changed=changed,
+        target_status=target_status,
+        from_iteration=from_iteration,
+        to_iteration=to_iteration,
+        after=after,
+        limit=limit,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    q: str | Unset = UNSET,
+    verdict: Verdict | Unset = UNSET,
+    success: bool | Unset = UNSET,
+    changed: bool | Unset = UNSET,
+    target_status: TargetStatus | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
+    to_iteration: int | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Problem | TransitionList | None:
+    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+
+    Args:
+        q (str | Unset):
+        verdict (Verdict | Unset): The evaluator's answer.
+        success (bool | Unset):
+        changed (bool | Unset):
+        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        from_iteration (int | Unset):
+        to_iteration (int | Unset):
+        after (UUID | Unset): One step of an episode.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | TransitionList
+    """
+
+    return sync_detailed(
+        client=client,
+        q=q,
+        verdict=verdict,
+        success=success,
+        changed=changed,
+        target_status=target_status,
+        from_iteration=from_iteration,
+        to_iteration=to_iteration,
+        after=after,
+        limit=limit,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    q: str | Unset = UNSET,
+    verdict: Verdict | Unset = UNSET,
+    success: bool | Unset = UNSET,
+    changed: bool | Unset = UNSET,
+    target_status: TargetStatus | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
+    to_iteration: int | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[Problem | TransitionList]:
+    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+
+    Args:
+        q (str | Unset):
+        verdict (Verdict | Unset): The evaluator's answer.
+        success (bool | Unset):
+        changed (bool | Unset):
+        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        from_iteration (int | Unset):
+        to_iteration (int | Unset):
+        after (UUID | Unset): One step of an episode.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | TransitionList]
+    """
+
+    kwargs = _get_kwargs(
+        q=q,
+        verdict=verdict,
+        success=success,
+        changed=changed,
+        target_status=target_status,
+        from_iteration=from_iteration,
+        to_iteration=to_iteration,
+        after=after,
+        limit=limit,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    q: str | Unset = UNSET,
+    verdict: Verdict | Unset = UNSET,
+    success: bool | Unset = UNSET,
+    changed: bool | Unset = UNSET,
+    target_status: TargetStatus | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
+    to_iteration: int | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Problem | TransitionList | None:
+    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+
+    Args:
+        q (str | Unset):
+        verdict (Verdict | Unset): The evaluator's answer.
+        success (bool | Unset):
+        changed (bool | Unset):
+        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        from_iteration (int | Unset):
+        to_iteration (int | Unset):
+        after (UUID | Unset): One step of an episode.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | TransitionList
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            q=q,
+            verdict=verdict,
+            success=success,
+            changed=changed,
+            target_status=target_status,
+            from_iteration=from_iteration,
+            to_iteration=to_iteration,
+            after=after,
+            limit=limit,
+        )
+    ).parsed

@@ -1,0 +1,224 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.event_list import EventList
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    id: UUID,
+    *,
+    after: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    last_event_id: int | None | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(last_event_id, Unset):
+        headers["Last-Event-ID"] = last_event_id
+
+    params: dict[str, Any] = {}
+
+    params["after"] = after
+
+    params["limit"] = limit
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/v1/jobs/{id}/events".format(
+            id=quote(str(id), safe=""),
+        ),
+        "params": params,
+    }
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> EventList | Problem | None:
+    if response.status_code == 200:
+        response_200 = EventList.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[EventList | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    after: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    last_event_id: int | None | Unset = UNSET,
+) -> Response[EventList | Problem]:
+    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
+    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+
+    Args:
+        id (UUID): A submitted job.
+        after (int | Unset):
+        limit (int | Unset):
+        last_event_id (int | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EventList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        after=after,
+        limit=limit,
+        last_event_id=last_event_id,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    after: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    last_event_id: int | None | Unset = UNSET,
+) -> EventList | Problem | None:
+    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
+    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+
+    Args:
+        id (UUID): A submitted job.
+        after (int | Unset):
+        limit (int | Unset):
+        last_event_id (int | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EventList | Problem
+    """
+
+    return sync_detailed(
+        id=id,
+        client=client,
+        after=after,
+        limit=limit,
+        last_event_id=last_event_id,
+    ).parsed
+
+
+async def asyncio_detailed(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    after: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    last_event_id: int | None | Unset = UNSET,
+) -> Response[EventList | Problem]:
+    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
+    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+
+    Args:
+        id (UUID): A submitted job.
+        after (int | Unset):
+        limit (int | Unset):
+        last_event_id (int | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[EventList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        after=after,
+        limit=limit,
+        last_event_id=last_event_id,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    after: int | Unset = UNSET,
+    limit: int | Unset = UNSET,
+    last_event_id: int | None | Unset = UNSET,
+) -> EventList | Problem | None:
+    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
+    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+
+    Args:
+        id (UUID): A submitted job.
+        after (int | Unset):
+        limit (int | Unset):
+        last_event_id (int | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        EventList | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            id=id,
+            client=client,
+            after=after,
+            limit=limit,
+            last_event_id=last_event_id,
+        )
+    ).parsed

@@ -1,0 +1,119 @@
+"""Contains all the data models used in inputs/outputs"""
+
+from .annotations import Annotations
+from .checkpoint_list import CheckpointList
+from .checkpoint_role import CheckpointRole
+from .checkpoint_view import CheckpointView
+from .critique_view import CritiqueView
+from .dataset import Dataset
+from .dataset_list import DatasetList
+from .end_reason import EndReason
+from .engine_capabilities import EngineCapabilities
+from .engine_kind import EngineKind
+from .engine_list import EngineList
+from .engine_record import EngineRecord
+from .engine_view import EngineView
+from .episode_list import EpisodeList
+from .episode_view import EpisodeView
+from .event_kind import EventKind
+from .event_list import EventList
+from .event_view import EventView
+from .field_error import FieldError
+from .finish_reason import FinishReason
+from .import_report import ImportReport
+from .iteration_list import IterationList
+from .iteration_view import IterationView
+from .job_list import JobList
+from .job_spec import JobSpec
+from .job_status import JobStatus
+from .job_view import JobView
+from .message import Message
+from .metric import Metric
+from .metric_list import MetricList
+from .phase import Phase
+from .prediction_use import PredictionUse
+from .prediction_view import PredictionView
+from .problem import Problem
+from .provenance import Provenance
+from .purpose import Purpose
+from .put_engine import PutEngine
+from .put_trainer import PutTrainer
+from .refinement_view import RefinementView
+from .refused_line import RefusedLine
+from .replica_choice import ReplicaChoice
+from .reward_status import RewardStatus
+from .role import Role
+from .speaker import Speaker
+from .target_status import TargetStatus
+from .target_view import TargetView
+from .trainer_capabilities import TrainerCapabilities
+from .trainer_kind import TrainerKind
+from .trainer_list import TrainerList
+from .trainer_record import TrainerRecord
+from .trainer_view import TrainerView
+from .transition_list import TransitionList
+from .transition_view import TransitionView
+from .verdict import Verdict
+from .wanted_adapter import WantedAdapter
+from .wanted_list import WantedList
+from .weights import Weights
+
+__all__ = (
+    "Annotations",
+    "CheckpointList",
+    "CheckpointRole",
+    "CheckpointView",
+    "CritiqueView",
+    "Dataset",
+    "DatasetList",
+    "EndReason",
+    "EngineCapabilities",
+    "EngineKind",
+    "EngineList",
+    "EngineRecord",
+    "EngineView",
+    "EpisodeList",
+    "EpisodeView",
+    "EventKind",
+    "EventList",
+    "EventView",
+    "FieldError",
+    "FinishReason",
+    "ImportReport",
+    "IterationList",
+    "IterationView",
+    "JobList",
+    "JobSpec",
+    "JobStatus",
+    "JobView",
+    "Message",
+    "Metric",
+    "MetricList",
+    "Phase",
+    "PredictionUse",
+    "PredictionView",
+    "Problem",
+    "Provenance",
+    "Purpose",
+    "PutEngine",
+    "PutTrainer",
+    "RefinementView",
+    "RefusedLine",
+    "ReplicaChoice",
+    "RewardStatus",
+    "Role",
+    "Speaker",
+    "TargetStatus",
+    "TargetView",
+    "TrainerCapabilities",
+    "TrainerKind",
+    "TrainerList",
+    "TrainerRecord",
+    "TrainerView",
+    "TransitionList",
+    "TransitionView",
+    "Verdict",
+    "WantedAdapter",
+    "WantedList",
+    "Weights",
+)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+from ..models.checkpoint_role import CheckpointRole, check_checkpoint_role
+
+T = TypeVar("T", bound="CheckpointView")
+
+
+@_attrs_define
+class CheckpointView:
+    """A checkpoint as it is shown."""
+
+    created_at: datetime.datetime
+    """ When it was recorded. """
+    id: UUID
+    """ One adapter version. """
+    job_id: UUID
+    """ A submitted job. """
+    name: str
+    """ The name that engines know it by. """
+    optimizer_steps: int
+    """ Optimizer steps taken up to it. """
+    parents: list[UUID]
+    """ What it was made from. """
+    path: str
+    """ Directory of its PEFT files. """
+    published_at: datetime.datetime | None
+    """ When it could be used. """
+    role: CheckpointRole
+    """ What an adapter is for. """
+    sha256: str
+    """ Of its tensors, hex. """
+    success: float | None
+    """ Success on held-out episodes at the spec's temperature, where it was evaluated. """
+    version: int
+    """ Its number: the iteration's index. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        created_at = self.created_at.isoformat()
+
+        id = str(self.id)
+
+        job_id = str(self.job_id)
+
+        name = self.name
+
+        optimizer_steps = self.optimizer_steps
+
+        parents = []
+        for parents_item_data in self.parents:
+            parents_item = str(parents_item_data)
+            parents.append(parents_item)
+
+        path = self.path
+
+        published_at: None | str
+        if isinstance(self.published_at, datetime.datetime):
+            published_at = self.published_at.isoformat()
+        else:
+            published_at = self.published_at
+
+        role: str = self.role
+
+        sha256 = self.sha256
+
+        success: float | None
+        success = self.success
+
+        version = self.version
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "created_at": created_at,
+                "id": id,
+                "job_id": job_id,
+                "name": name,
+                "optimizer_steps": optimizer_steps,
+                "parents": parents,
+                "path": path,
+                "published_at": published_at,
+                "role": role,
+                "sha256": sha256,
+                "success": success,
+                "version": version,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        created_at = isoparse(d.pop("created_at"))
+
+        id = UUID(d.pop("id"))
+
+        job_id = UUID(d.pop("job_id"))
+
+        name = d.pop("name")
+
+        optimizer_steps = d.pop("optimizer_steps")
+
+        parents = []
+        _parents = d.pop("parents")
+        for parents_item_data in _parents:
+            parents_item = UUID(parents_item_data)
+
+            parents.append(parents_item)
+
+        path = d.pop("path")
+
+        def _parse_published_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                published_at_type_0 = isoparse(data)
+
+                return published_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        published_at = _parse_published_at(d.pop("published_at", None))
+
+        role = check_checkpoint_role(d.pop("role"))
+
+        sha256 = d.pop("sha256")
+
+        def _parse_success(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        success = _parse_success(d.pop("success", None))
+
+        version = d.pop("version")
+
+        checkpoint_view = cls(
+            created_at=created_at,
+            id=id,
+            job_id=job_id,
+            name=name,
+            optimizer_steps=optimizer_steps,
+            parents=parents,
+            path=path,
+            published_at=published_at,
+            role=role,
+            sha256=sha256,
+            success=success,
+            version=version,
+        )
+
+        checkpoint_view.additional_properties = d
+        return checkpoint_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

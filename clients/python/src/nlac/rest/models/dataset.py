@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+T = TypeVar("T", bound="Dataset")
+
+
+@_attrs_define
+class Dataset:
+    """A dataset as it is shown."""
+
+    created_at: datetime.datetime
+    """ When its first episode came. """
+    episodes: int
+    """ Episodes in it. """
+    name: str
+    """ Its name. """
+    success: float | None
+    """ Share of episodes that were solved, of those that say; null if none says. """
+    transitions: int
+    """ Actions in them. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        created_at = self.created_at.isoformat()
+
+        episodes = self.episodes
+
+        name = self.name
+
+        success: float | None
+        success = self.success
+
+        transitions = self.transitions
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "created_at": created_at,
+                "episodes": episodes,
+                "name": name,
+                "success": success,
+                "transitions": transitions,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        created_at = isoparse(d.pop("created_at"))
+
+        episodes = d.pop("episodes")
+
+        name = d.pop("name")
+
+        def _parse_success(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        success = _parse_success(d.pop("success", None))
+
+        transitions = d.pop("transitions")
+
+        dataset = cls(
+            created_at=created_at,
+            episodes=episodes,
+            name=name,
+            success=success,
+            transitions=transitions,
+        )
+
+        dataset.additional_properties = d
+        return dataset
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

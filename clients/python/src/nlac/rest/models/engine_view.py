@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+from ..models.engine_kind import EngineKind, check_engine_kind
+
+if TYPE_CHECKING:
+    from ..models.engine_capabilities import EngineCapabilities
+
+
+T = TypeVar("T", bound="EngineView")
+
+
+@_attrs_define
+class EngineView:
+    """A registered engine and what it can do."""
+
+    adapter_dir: None | str
+    """ Directory of the adapters as the engine sees it, where that is not this service's own path. """
+    api_key_env: None | str
+    """ The environment variable of this service that holds the engine's API key. """
+    base_model: str
+    """ The base model's name on the wire. """
+    draining: list[str]
+    """ Replicas that get nothing new: what they are doing ends, then they may be stopped. """
+    hedge_ms: int | None
+    """ Milliseconds after which a request without an answer is asked of another replica as well. """
+    kind: EngineKind
+    """ Dialects of engines. """
+    model: str
+    """ The model's name in specs, where engine and trainer call the same model differently. """
+    model_dir: None | str
+    """ Directory with the base model's tokenizer and chat template, as this service sees it; frozen engines
+    need none. """
+    name: str
+    """ The name that specs use. """
+    seeds: bool
+    """ Whether requests carry a seed. """
+    urls: list[str]
+    """ `http://host:port` of every replica. """
+    capabilities: EngineCapabilities | None
+    checked_at: datetime.datetime | None
+    """ When it was last asked. """
+    trouble: None | str
+    """ Why it did not answer when it was last asked; null if it did. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.engine_capabilities import EngineCapabilities
+
+        adapter_dir: None | str
+        adapter_dir = self.adapter_dir
+
+        api_key_env: None | str
+        api_key_env = self.api_key_env
+
+        base_model = self.base_model
+
+        draining = self.draining
+
+        hedge_ms: int | None
+        hedge_ms = self.hedge_ms
+
+        kind: str = self.kind
+
+        model = self.model
+
+        model_dir: None | str
+        model_dir = self.model_dir
+
+        name = self.name
+
+        seeds = self.seeds
+
+        urls = self.urls
+
+        capabilities: dict[str, Any] | None
+        if isinstance(self.capabilities, EngineCapabilities):
+            capabilities = self.capabilities.to_dict()
+        else:
+            capabilities = self.capabilities
+
+        checked_at: None | str
+        if isinstance(self.checked_at, datetime.datetime):
+            checked_at = self.checked_at.isoformat()
+        else:
+            checked_at = self.checked_at
+
+        trouble: None | str
+        trouble = self.trouble
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "adapter_dir": adapter_dir,
+                "api_key_env": api_key_env,
+                "base_model": base_model,
+                "draining": draining,
+                "hedge_ms": hedge_ms,
+                "kind": kind,
+                "model": model,
+                "model_dir": model_dir,
+                "name": name,
+                "seeds": seeds,
+                "urls": urls,
+                "capabilities": capabilities,
+                "checked_at": checked_at,
+                "trouble": trouble,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.engine_capabilities import EngineCapabilities
+
+        d = dict(src_dict)
+
+        def _parse_adapter_dir(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        adapter_dir = _parse_adapter_dir(d.pop("adapter_dir", None))
+
+        def _parse_api_key_env(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        api_key_env = _parse_api_key_env(d.pop("api_key_env", None))
+
+        base_model = d.pop("base_model")
+
+        draining = cast(list[str], d.pop("draining"))
+
+        def _parse_hedge_ms(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        hedge_ms = _parse_hedge_ms(d.pop("hedge_ms", None))
+
+        kind = check_engine_kind(d.pop("kind"))
+
+        model = d.pop("model")
+
+        def _parse_model_dir(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        model_dir = _parse_model_dir(d.pop("model_dir", None))
+
+        name = d.pop("name")
+
+        seeds = d.pop("seeds")
+
+        urls = cast(list[str], d.pop("urls"))
+
+        def _parse_capabilities(data: object) -> EngineCapabilities | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                capabilities_type_0 = EngineCapabilities.from_dict(data)
+
+                return capabilities_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(EngineCapabilities | None, data)
+
+        capabilities = _parse_capabilities(d.pop("capabilities", None))
+
+        def _parse_checked_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                checked_at_type_0 = isoparse(data)
+
+                return checked_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        checked_at = _parse_checked_at(d.pop("checked_at", None))
+
+        def _parse_trouble(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        trouble = _parse_trouble(d.pop("trouble", None))
+
+        engine_view = cls(
+            adapter_dir=adapter_dir,
+            api_key_env=api_key_env,
+            base_model=base_model,
+            draining=draining,
+            hedge_ms=hedge_ms,
+            kind=kind,
+            model=model,
+            model_dir=model_dir,
+            name=name,
+            seeds=seeds,
+            urls=urls,
+            capabilities=capabilities,
+            checked_at=checked_at,
+            trouble=trouble,
+        )
+
+        engine_view.additional_properties = d
+        return engine_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,26 @@
+from typing import Literal, cast
+
+EventKind = Literal[
+    "budget_spent",
+    "cancelled",
+    "evaluated",
+    "failed",
+    "guard_tripped",
+    "iteration_finished",
+    "paused",
+    "phase_started",
+    "published",
+    "reclaimed",
+    "resumed",
+    "retried",
+    "rolled_back",
+    "started",
+    "submitted",
+    "succeeded",
+    "warned",
+]
+
+
+def check_event_kind(value: str) -> EventKind:
+    # Values that a newer server knows are passed on: an old client goes on reading.
+    return cast(EventKind, value)

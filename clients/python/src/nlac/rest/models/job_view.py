@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+from ..models.job_status import JobStatus, check_job_status
+from ..models.phase import Phase, check_phase
+
+if TYPE_CHECKING:
+    from ..models.job_spec import JobSpec
+
+
+T = TypeVar("T", bound="JobView")
+
+
+@_attrs_define
+class JobView:
+    """A job as it is shown."""
+
+    created_at: datetime.datetime
+    """ When it was accepted. """
+    error: None | str
+    """ Why it failed, with the remedy. """
+    finished_at: datetime.datetime | None
+    """ When it reached a final status. """
+    id: UUID
+    """ A submitted job. """
+    iteration: int | None
+    """ The iteration that is under way, or the last one. """
+    phase: None | Phase
+    spec: JobSpec
+    """ A training job. """
+    started_at: datetime.datetime | None
+    """ When its first work was planned. """
+    status: JobStatus
+    """ Where a job stands. """
+    success: float | None
+    """ The newest such success. """
+    success_before: float | None
+    """ Success on held-out episodes of the untrained adapter, at the spec's temperature. """
+    units: int | None
+    """ Units of work of the phase. """
+    units_done: int | None
+    """ Units of work of the phase that are done. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        created_at = self.created_at.isoformat()
+
+        error: None | str
+        error = self.error
+
+        finished_at: None | str
+        if isinstance(self.finished_at, datetime.datetime):
+            finished_at = self.finished_at.isoformat()
+        else:
+            finished_at = self.finished_at
+
+        id = str(self.id)
+
+        iteration: int | None
+        iteration = self.iteration
+
+        phase: None | str
+        if isinstance(self.phase, str):
+            phase = self.phase
+        else:
+            phase = self.phase
+
+        spec = self.spec.to_dict()
+
+        started_at: None | str
+        if isinstance(self.started_at, datetime.datetime):
+            started_at = self.started_at.isoformat()
+        else:
+            started_at = self.started_at
+
+        status: str = self.status
+
+        success: float | None
+        success = self.success
+
+        success_before: float | None
+        success_before = self.success_before
+
+        units: int | None
+        units = self.units
+
+        units_done: int | None
+        units_done = self.units_done
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "created_at": created_at,
+                "error": error,
+                "finished_at": finished_at,
+                "id": id,
+                "iteration": iteration,
+                "phase": phase,
+                "spec": spec,
+                "started_at": started_at,
+                "status": status,
+                "success": success,
+                "success_before": success_before,
+                "units": units,
+                "units_done": units_done,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.job_spec import JobSpec
+
+        d = dict(src_dict)
+        created_at = isoparse(d.pop("created_at"))
+
+        def _parse_error(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        error = _parse_error(d.pop("error", None))
+
+        def _parse_finished_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                finished_at_type_0 = isoparse(data)
+
+                return finished_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        finished_at = _parse_finished_at(d.pop("finished_at", None))
+
+        id = UUID(d.pop("id"))
+
+        def _parse_iteration(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        iteration = _parse_iteration(d.pop("iteration", None))
+
+        def _parse_phase(data: object) -> None | Phase:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                phase_type_0 = check_phase(data)
+
+                return phase_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Phase, data)
+
+        phase = _parse_phase(d.pop("phase", None))
+
+        spec = JobSpec.from_dict(d.pop("spec"))
+
+        def _parse_started_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                started_at_type_0 = isoparse(data)
+
+                return started_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        started_at = _parse_started_at(d.pop("started_at", None))
+
+        status = check_job_status(d.pop("status"))
+
+        def _parse_success(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        success = _parse_success(d.pop("success", None))
+
+        def _parse_success_before(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        success_before = _parse_success_before(d.pop("success_before", None))
+
+        def _parse_units(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        units = _parse_units(d.pop("units", None))
+
+        def _parse_units_done(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        units_done = _parse_units_done(d.pop("units_done", None))
+
+        job_view = cls(
+            created_at=created_at,
+            error=error,
+            finished_at=finished_at,
+            id=id,
+            iteration=iteration,
+            phase=phase,
+            spec=spec,
+            started_at=started_at,
+            status=status,
+            success=success,
+            success_before=success_before,
+            units=units,
+            units_done=units_done,
+        )
+
+        job_view.additional_properties = d
+        return job_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

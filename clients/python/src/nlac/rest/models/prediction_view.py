@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.prediction_use import PredictionUse, check_prediction_use
+
+if TYPE_CHECKING:
+    from ..models.provenance import Provenance
+
+
+T = TypeVar("T", bound="PredictionView")
+
+
+@_attrs_define
+class PredictionView:
+    """A predicted future."""
+
+    action: str
+    """ The action whose future it is. """
+    id: UUID
+    """ A future described by the successor model. """
+    iteration: int
+    """ Number of the iteration that made it. """
+    ordinal: int
+    """ Its number among the round's futures. """
+    provenance: Provenance
+    """ What made a text. """
+    purpose: PredictionUse
+    """ What a predicted future is for. """
+    round_: int
+    """ Refinement round. """
+    text: str
+    """ The text. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        action = self.action
+
+        id = str(self.id)
+
+        iteration = self.iteration
+
+        ordinal = self.ordinal
+
+        provenance = self.provenance.to_dict()
+
+        purpose: str = self.purpose
+
+        round_ = self.round_
+
+        text = self.text
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "action": action,
+                "id": id,
+                "iteration": iteration,
+                "ordinal": ordinal,
+                "provenance": provenance,
+                "purpose": purpose,
+                "round": round_,
+                "text": text,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.provenance import Provenance
+
+        d = dict(src_dict)
+        action = d.pop("action")
+
+        id = UUID(d.pop("id"))
+
+        iteration = d.pop("iteration")
+
+        ordinal = d.pop("ordinal")
+
+        provenance = Provenance.from_dict(d.pop("provenance"))
+
+        purpose = check_prediction_use(d.pop("purpose"))
+
+        round_ = d.pop("round")
+
+        text = d.pop("text")
+
+        prediction_view = cls(
+            action=action,
+            id=id,
+            iteration=iteration,
+            ordinal=ordinal,
+            provenance=provenance,
+            purpose=purpose,
+            round_=round_,
+            text=text,
+        )
+
+        prediction_view.additional_properties = d
+        return prediction_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+from ..models.finish_reason import FinishReason, check_finish_reason
+from ..models.role import Role, check_role
+from ..models.weights import Weights, check_weights
+
+T = TypeVar("T", bound="Provenance")
+
+
+@_attrs_define
+class Provenance:
+    """What made a text."""
+
+    checkpoint_id: None | UUID
+    created_at: datetime.datetime
+    """ When it was stored. """
+    engine: str
+    """ The engine. """
+    finish_reason: FinishReason
+    """ Why a generation ended. """
+    generation_id: UUID
+    """ One text that a model wrote. """
+    model: str
+    """ The model name that the engine echoed. """
+    prompt_hash: str
+    """ Content hash of the prompt template. """
+    prompt_tokens: int
+    """ Tokens of the prompt. """
+    role: Role
+    """ The part that the language model played (algorithms: NLAC §4). """
+    seed: int | None
+    """ The request's seed; null where the engine drew one itself. """
+    temperature: float
+    """ Sampling temperature. """
+    token_ids: list[int]
+    """ Tokens written. """
+    weights: Weights
+    """ Which weights played it. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        checkpoint_id: None | str
+        if isinstance(self.checkpoint_id, UUID):
+            checkpoint_id = str(self.checkpoint_id)
+        else:
+            checkpoint_id = self.checkpoint_id
+
+        created_at = self.created_at.isoformat()
+
+        engine = self.engine
+
+        finish_reason: str = self.finish_reason
+
+        generation_id = str(self.generation_id)
+
+        model = self.model
+
+        prompt_hash = self.prompt_hash
+
+        prompt_tokens = self.prompt_tokens
+
+        role: str = self.role
+
+        seed: int | None
+        seed = self.seed
+
+        temperature = self.temperature
+
+        token_ids = self.token_ids
+
+        weights: str = self.weights
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "checkpoint_id": checkpoint_id,
+                "created_at": created_at,
+                "engine": engine,
+                "finish_reason": finish_reason,
+                "generation_id": generation_id,
+                "model": model,
+                "prompt_hash": prompt_hash,
+                "prompt_tokens": prompt_tokens,
+                "role": role,
+                "seed": seed,
+                "temperature": temperature,
+                "token_ids": token_ids,
+                "weights": weights,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+
+        def _parse_checkpoint_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                checkpoint_id_type_0 = UUID(data)
+
+                return checkpoint_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", None))
+
+        created_at = isoparse(d.pop("created_at"))
+
+        engine = d.pop("engine")
+
+        finish_reason = check_finish_reason(d.pop("finish_reason"))
+
+        generation_id = UUID(d.pop("generation_id"))
+
+        model = d.pop("model")
+
+        prompt_hash = d.pop("prompt_hash")
+
+        prompt_tokens = d.pop("prompt_tokens")
+
+        role = check_role(d.pop("role"))
+
+        def _parse_seed(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        seed = _parse_seed(d.pop("seed", None))
+
+        temperature = d.pop("temperature")
+
+        token_ids = cast(list[int], d.pop("token_ids"))
+
+        weights = check_weights(d.pop("weights"))
+
+        provenance = cls(
+            checkpoint_id=checkpoint_id,
+            created_at=created_at,
+            engine=engine,
+            finish_reason=finish_reason,
+            generation_id=generation_id,
+            model=model,
+            prompt_hash=prompt_hash,
+            prompt_tokens=prompt_tokens,
+            role=role,
+            seed=seed,
+            temperature=temperature,
+            token_ids=token_ids,
+            weights=weights,
+        )
+
+        provenance.additional_properties = d
+        return provenance
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..models.trainer_kind import TrainerKind, check_trainer_kind
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="PutTrainer")
+
+
+@_attrs_define
+class PutTrainer:
+    """A trainer's registration."""
+
+    base_model: str
+    """ The base model's name on the wire. """
+    kind: TrainerKind
+    """ Protocols of trainers. """
+    url: str
+    """ `http://host:port`. """
+    api_key_env: None | str | Unset = UNSET
+    """ The environment variable of this service that holds the trainer's API key. """
+    model: None | str | Unset = UNSET
+    """ The model's name in specs (`model.base`); `base_model` unless given. """
+
+    def to_dict(self) -> dict[str, Any]:
+        base_model = self.base_model
+
+        kind: str = self.kind
+
+        url = self.url
+
+        api_key_env: None | str | Unset
+        if isinstance(self.api_key_env, Unset):
+            api_key_env = UNSET
+        else:
+            api_key_env = self.api_key_env
+
+        model: None | str | Unset
+        if isinstance(self.model, Unset):
+            model = UNSET
+        else:
+            model = self.model
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "base_model": base_model,
+                "kind": kind,
+                "url": url,
+            }
+        )
+        if api_key_env is not UNSET:
+            field_dict["api_key_env"] = api_key_env
+        if model is not UNSET:
+            field_dict["model"] = model
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        base_model = d.pop("base_model")
+
+        kind = check_trainer_kind(d.pop("kind"))
+
+        url = d.pop("url")
+
+        def _parse_api_key_env(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        api_key_env = _parse_api_key_env(d.pop("api_key_env", UNSET))
+
+        def _parse_model(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        model = _parse_model(d.pop("model", UNSET))
+
+        put_trainer = cls(
+            base_model=base_model,
+            kind=kind,
+            url=url,
+            api_key_env=api_key_env,
+            model=model,
+        )
+
+        return put_trainer

@@ -1,0 +1,8 @@
+from typing import Literal, cast
+
+Role = Literal["bellman", "corrector", "evaluator", "policy", "refiner", "successor", "value"]
+
+
+def check_role(value: str) -> Role:
+    # Values that a newer server knows are passed on: an old client goes on reading.
+    return cast(Role, value)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.target_status import TargetStatus, check_target_status
+
+if TYPE_CHECKING:
+    from ..models.provenance import Provenance
+
+
+T = TypeVar("T", bound="TargetView")
+
+
+@_attrs_define
+class TargetView:
+    """A language Bellman target."""
+
+    id: UUID
+    """ A language Bellman target. """
+    iteration: int
+    """ Number of the iteration that made it. """
+    next_action: None | str
+    """ a', sampled anew at the next state; null at endings. """
+    next_prediction_id: None | UUID
+    provenance: Provenance
+    """ What made a text. """
+    status: TargetStatus
+    """ Whether a target may be trained on. """
+    text: str
+    """ The text. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        id = str(self.id)
+
+        iteration = self.iteration
+
+        next_action: None | str
+        next_action = self.next_action
+
+        next_prediction_id: None | str
+        if isinstance(self.next_prediction_id, UUID):
+            next_prediction_id = str(self.next_prediction_id)
+        else:
+            next_prediction_id = self.next_prediction_id
+
+        provenance = self.provenance.to_dict()
+
+        status: str = self.status
+
+        text = self.text
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "iteration": iteration,
+                "next_action": next_action,
+                "next_prediction_id": next_prediction_id,
+                "provenance": provenance,
+                "status": status,
+                "text": text,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.provenance import Provenance
+
+        d = dict(src_dict)
+        id = UUID(d.pop("id"))
+
+        iteration = d.pop("iteration")
+
+        def _parse_next_action(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        next_action = _parse_next_action(d.pop("next_action", None))
+
+        def _parse_next_prediction_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                next_prediction_id_type_0 = UUID(data)
+
+                return next_prediction_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        next_prediction_id = _parse_next_prediction_id(d.pop("next_prediction_id", None))
+
+        provenance = Provenance.from_dict(d.pop("provenance"))
+
+        status = check_target_status(d.pop("status"))
+
+        text = d.pop("text")
+
+        target_view = cls(
+            id=id,
+            iteration=iteration,
+            next_action=next_action,
+            next_prediction_id=next_prediction_id,
+            provenance=provenance,
+            status=status,
+            text=text,
+        )
+
+        target_view.additional_properties = d
+        return target_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

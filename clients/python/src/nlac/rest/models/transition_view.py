@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.reward_status import RewardStatus, check_reward_status
+from ..models.verdict import Verdict, check_verdict
+
+if TYPE_CHECKING:
+    from ..models.message import Message
+
+
+T = TypeVar("T", bound="TransitionView")
+
+
+@_attrs_define
+class TransitionView:
+    """A transition as it is shown, with the newest that was said about it."""
+
+    action: str
+    """ The policy's reply. """
+    changed: bool | None
+    """ Whether that is another text than the action. """
+    critique: None | str
+    """ The newest critique of its action. """
+    done: bool
+    """ The task ended here. """
+    env_action: None | str
+    """ The part of it that reached the environment; null when it could not be read. """
+    episode_id: UUID
+    """ One rollout. """
+    generation_id: None | UUID
+    id: UUID
+    """ One step of an episode. """
+    iteration: int
+    """ Number of its iteration. """
+    job_id: UUID
+    """ A submitted job. """
+    loss: float | None
+    """ Critic loss per token when last learnt from, nats; its priority in replay. """
+    observation: str
+    """ What the environment answered. """
+    refinement: None | str
+    """ What the action was newest refined to, after the last round. """
+    reward: float | None
+    """ Reward; null unless observed. """
+    reward_status: RewardStatus
+    """ Why a reward is there, or is not. A missing reward is never 0. """
+    state: list[Message]
+    """ The conversation before the action. """
+    step: int
+    """ Its place in the episode. """
+    success: bool | None
+    """ Whether its episode was solved; null unless the environment said so. """
+    truncated: bool
+    """ The episode was cut here. """
+    uses: int | None
+    """ How often it was learnt from. """
+    verdict: None | Verdict
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        action = self.action
+
+        changed: bool | None
+        changed = self.changed
+
+        critique: None | str
+        critique = self.critique
+
+        done = self.done
+
+        env_action: None | str
+        env_action = self.env_action
+
+        episode_id = str(self.episode_id)
+
+        generation_id: None | str
+        if isinstance(self.generation_id, UUID):
+            generation_id = str(self.generation_id)
+        else:
+            generation_id = self.generation_id
+
+        id = str(self.id)
+
+        iteration = self.iteration
+
+        job_id = str(self.job_id)
+
+        loss: float | None
+        loss = self.loss
+
+        observation = self.observation
+
+        refinement: None | str
+        refinement = self.refinement
+
+        reward: float | None
+        reward = self.reward
+
+        reward_status: str = self.reward_status
+
+        state = []
+        for state_item_data in self.state:
+            state_item = state_item_data.to_dict()
+            state.append(state_item)
+
+        step = self.step
+
+        success: bool | None
+        success = self.success
+
+        truncated = self.truncated
+
+        uses: int | None
+        uses = self.uses
+
+        verdict: None | str
+        if isinstance(self.verdict, str):
+            verdict = self.verdict
+        else:
+            verdict = self.verdict
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "action": action,
+                "changed": changed,
+                "critique": critique,
+                "done": done,
+                "env_action": env_action,
+                "episode_id": episode_id,
+                "generation_id": generation_id,
+                "id": id,
+                "iteration": iteration,
+                "job_id": job_id,
+                "loss": loss,
+                "observation": observation,
+                "refinement": refinement,
+                "reward": reward,
+                "reward_status": reward_status,
+                "state": state,
+                "step": step,
+                "success": success,
+                "truncated": truncated,
+                "uses": uses,
+                "verdict": verdict,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.message import Message
+
+        d = dict(src_dict)
+        action = d.pop("action")
+
+        def _parse_changed(data: object) -> bool | None:
+            if data is None:
+                return data
+            return cast(bool | None, data)
+
+        changed = _parse_changed(d.pop("changed", None))
+
+        def _parse_critique(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        critique = _parse_critique(d.pop("critique", None))
+
+        done = d.pop("done")
+
+        def _parse_env_action(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        env_action = _parse_env_action(d.pop("env_action", None))
+
+        episode_id = UUID(d.pop("episode_id"))
+
+        def _parse_generation_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                generation_id_type_0 = UUID(data)
+
+                return generation_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        generation_id = _parse_generation_id(d.pop("generation_id", None))
+
+        id = UUID(d.pop("id"))
+
+        iteration = d.pop("iteration")
+
+        job_id = UUID(d.pop("job_id"))
+
+        def _parse_loss(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        loss = _parse_loss(d.pop("loss", None))
+
+        observation = d.pop("observation")
+
+        def _parse_refinement(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        refinement = _parse_refinement(d.pop("refinement", None))
+
+        def _parse_reward(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        reward = _parse_reward(d.pop("reward", None))
+
+        reward_status = check_reward_status(d.pop("reward_status"))
+
+        state = []
+        _state = d.pop("state")
+        for state_item_data in _state:
+            state_item = Message.from_dict(state_item_data)
+
+            state.append(state_item)
+
+        step = d.pop("step")
+
+        def _parse_success(data: object) -> bool | None:
+            if data is None:
+                return data
+            return cast(bool | None, data)
+
+        success = _parse_success(d.pop("success", None))
+
+        truncated = d.pop("truncated")
+
+        def _parse_uses(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        uses = _parse_uses(d.pop("uses", None))
+
+        def _parse_verdict(data: object) -> None | Verdict:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                verdict_type_0 = check_verdict(data)
+
+                return verdict_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Verdict, data)
+
+        verdict = _parse_verdict(d.pop("verdict", None))
+
+        transition_view = cls(
+            action=action,
+            changed=changed,
+            critique=critique,
+            done=done,
+            env_action=env_action,
+            episode_id=episode_id,
+            generation_id=generation_id,
+            id=id,
+            iteration=iteration,
+            job_id=job_id,
+            loss=loss,
+            observation=observation,
+            refinement=refinement,
+            reward=reward,
+            reward_status=reward_status,
+            state=state,
+            step=step,
+            success=success,
+            truncated=truncated,
+            uses=uses,
+            verdict=verdict,
+        )
+
+        transition_view.additional_properties = d
+        return transition_view
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,94 @@
+"""What both clients share on the wire: settings, errors, and the reading of answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+import httpx
+
+from .errors import NlacError, NotReachable, of_response
+from .rest import Client
+from .rest.models import Problem
+from .rest.types import Response
+
+T = TypeVar("T")
+
+Id = UUID | str
+"""An id, as the API writes it or as it was read."""
+
+DEFAULT_URL = "http://127.0.0.1:8470"
+# Above the server's own limit of 30 s, so that its explanation comes first.
+DEFAULT_TIMEOUT = 35.0
+
+
+def connect(
+    url: str | None, api_key: str | None, timeout: float, httpx_args: dict[str, Any] | None
+) -> Client:
+    """The generated client with this package's settings."""
+    url = (url or os.environ.get("NLAC_SERVER") or DEFAULT_URL).rstrip("/")
+    try:
+        usable = url.startswith(("http://", "https://")) and httpx.URL(url).host
+    except httpx.InvalidURL:
+        usable = ""
+    if not usable:
+        raise NlacError(f"{url!r} is not a server's URL", remedy="write it as http://host:port")
+    api_key = api_key or os.environ.get("NLAC_API_KEY")
+    return Client(
+        base_url=url,
+        headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+        timeout=httpx.Timeout(timeout),
+        httpx_args=httpx_args or {},
+    )
+
+
+def refuse(response: httpx.Response) -> None:
+    """Raises the error that a response is, whatever its status says in the document."""
+    if not response.is_success:
+        response.read()
+        raise of_response(response)
+
+
+async def refuse_async(response: httpx.Response) -> None:
+    """The same, for an asynchronous response."""
+    if not response.is_success:
+        await response.aread()
+        raise of_response(response)
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Says what to do where there is no answer, or none that can be read."""
+    try:
+        yield
+    except httpx.TimeoutException as error:
+        raise NotReachable(
+            f"{url} did not answer in time",
+            remedy="see its log and load, or give the client a longer `timeout`",
+        ) from error
+    except httpx.TransportError as error:
+        raise NotReachable(
+            f"{url} cannot be reached: {error}",
+            remedy="start it with `nlac serve`, or set NLAC_SERVER to where it runs",
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NlacError(
+            f"the answer of {url} cannot be read: {type(error).__name__}: {error}",
+            remedy="check that it is an nlac server, of the version that this client was made for",
+        ) from error
+
+
+def read(response: Response[Problem | T]) -> T:
+    """What was asked for."""
+    parsed = response.parsed
+    if parsed is None or isinstance(parsed, Problem):
+        raise ValueError(f"status {response.status_code.value} has no meaning here")
+    return parsed
+
+
+def as_uuid(id: Id) -> UUID:
+    """For the generated functions; a text that is no UUID is the server's to refuse."""
+    return cast(UUID, str(id))
