@@ -10,6 +10,7 @@ mod datasets;
 mod document;
 mod episodes;
 mod events;
+mod export;
 mod extract;
 mod jobs;
 mod page;
@@ -94,6 +95,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))
+        .routes(routes!(export::export))
         .routes(routes!(transitions::list))
         .routes(routes!(transitions::search))
         .routes(routes!(transitions::read))

@@ -36,6 +36,8 @@ pub enum Command {
     Sync(SyncArgs),
     /// Take logged episodes into a dataset of a running service, to learn from.
     Import(ImportArgs),
+    /// Write what a job learnt from as training data for other tools, one JSON object per line.
+    Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
     /// Submit, watch and control jobs of a running service.
@@ -185,6 +187,33 @@ pub struct ImportArgs {
     /// The service.
     #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
     pub server: String,
+}
+
+/// What is written, and where.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The job.
+    pub id: JobId,
+    /// What the lines are.
+    #[arg(long, value_enum, default_value_t = ExportForm::Transitions)]
+    pub form: ExportForm,
+    /// The file; `-` writes to standard output.
+    #[arg(long, default_value = "-")]
+    pub out: PathBuf,
+    /// The service.
+    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
+    pub server: String,
+}
+
+/// What the lines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// Transitions, each with its newest critique and refinement.
+    Transitions,
+    /// Conversations that end with what the policy should say, for supervised fine-tuning.
+    Sft,
+    /// Refined against original actions, for preference training.
+    Preferences,
 }
 
 /// Experiments.

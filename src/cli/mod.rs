@@ -5,6 +5,7 @@ mod client;
 mod demo;
 mod doctor;
 mod experiment;
+mod export;
 mod import;
 mod jobs;
 mod local;
@@ -52,6 +53,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Experiment(args) => experiment::run(args).await,
+        Command::Export(args) => export::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
         Command::Local(command) => local::run(command).await,

@@ -93,6 +93,47 @@ async fn filters_find_what_is_stored_and_nothing_else() {
     let (status, _) = service.get(&format!("/v1/transitions?q={}", "x".repeat(501))).await;
     assert_eq!(status, 400);
     drop(conn);
+
+    // The same as data for other tools, oldest first.
+    let lines = async |form: &str| -> Vec<Value> {
+        let url = format!("{}/v1/jobs/{job}/export?form={form}", service.url);
+        let text = service.http.get(url).send().await.unwrap().text().await.unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let exported = lines("transitions").await;
+    let mut of_job: Vec<_> = everything.iter().filter(|t| t["job_id"] == job).cloned().collect();
+    of_job.reverse();
+    assert_eq!(exported, of_job);
+    let refined: Vec<_> =
+        of_job.iter().filter(|t| t["changed"] == true && t["valid"] == true).collect();
+    let preferences = lines("preferences").await;
+    assert!(!refined.is_empty());
+    assert_eq!(preferences.len(), refined.len());
+    for (line, transition) in preferences.iter().zip(&refined) {
+        assert_eq!(line["prompt"], transition["state"]);
+        assert_eq!(line["chosen"][0]["content"], transition["refinement"]);
+        assert_eq!(
+            line["rejected"],
+            json!([{ "role": "assistant", "content": transition["action"] }])
+        );
+    }
+    let approved = |t: &&Value| t["verdict"] == "yes" && t["env_action"].is_string();
+    let either = of_job.iter().filter(|t| refined.contains(t) || approved(t)).count();
+    let conversations = lines("sft").await;
+    assert_eq!(conversations.len(), either);
+    assert!(conversations.iter().all(|line| {
+        let messages = line["messages"].as_array().unwrap();
+        messages.last().unwrap()["role"] == "assistant" && messages.len() >= 2
+    }));
+    let out = crate::support::Place::new();
+    let file = out.path().join("preferences.jsonl");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.args(["export", job, "--form", "preferences", "--server", &service.url, "--out"]);
+    command.arg(&file);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), preferences.len());
+    assert_eq!(service.get(&format!("/v1/jobs/{job}/export?form=csv")).await.0, 400);
     service.stop().await;
 }
 

@@ -58,6 +58,8 @@ pub struct TransitionView {
     pub critique: Option<String>,
     /// What the action was newest refined to, after the last round.
     pub refinement: Option<String>,
+    /// Whether the environment can read that.
+    pub valid: Option<bool>,
     /// Whether that is another text than the action.
     pub changed: Option<bool>,
 }
@@ -131,6 +133,28 @@ pub async fn search(
     Ok(query.build_query_scalar().fetch_all(conn).await?)
 }
 
+/// A job's transitions, oldest first, those after `after`.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn oldest(
+    conn: &mut PgConnection,
+    job: JobId,
+    after: Option<TransitionId>,
+    limit: i64,
+) -> Result<Vec<TransitionId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- read::transitions::oldest
+         select id from transitions where job_id = $1 and ($2::uuid is null or id > $2)
+         order by id limit $3",
+    )
+    .bind(job)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Transitions by their ids, newest first.
 ///
 /// # Errors
@@ -142,7 +166,7 @@ pub async fn views(
     Ok(sqlx::query_as(
         "-- read::transitions::views
          select t.*, i.index as iteration, e.success, p.loss, p.uses, c.verdict, c.text as critique,
-             r.text as refinement, btrim(r.text) <> btrim(t.action) as changed,
+             r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed,
              (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)
               with ordinality as x(m, n) where n <= t.state_len) as state
          from unnest($1::uuid[]) as wanted(id)
@@ -155,7 +179,7 @@ pub async fn views(
              where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
-             select g.text from refinements r join generations g on g.id = r.generation_id
+             select r.valid, g.text from refinements r join generations g on g.id = r.generation_id
              where r.transition_id = t.id order by r.id desc limit 1
          ) r on true
          order by t.id desc",

@@ -18,6 +18,7 @@ from .episode_view import EpisodeView
 from .event_kind import EventKind
 from .event_list import EventList
 from .event_view import EventView
+from .export_job_form import ExportJobForm
 from .field_error import FieldError
 from .finish_reason import FinishReason
 from .import_report import ImportReport
@@ -77,6 +78,7 @@ __all__ = (
     "EventKind",
     "EventList",
     "EventView",
+    "ExportJobForm",
     "FieldError",
     "FinishReason",
     "ImportReport",

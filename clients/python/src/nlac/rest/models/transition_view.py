@@ -60,6 +60,8 @@ class TransitionView:
     """ The episode was cut here. """
     uses: int | None
     """ How often it was learnt from. """
+    valid: bool | None
+    """ Whether the environment can read that. """
     verdict: None | Verdict
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -119,6 +121,9 @@ class TransitionView:
         uses: int | None
         uses = self.uses
 
+        valid: bool | None
+        valid = self.valid
+
         verdict: None | str
         if isinstance(self.verdict, str):
             verdict = self.verdict
@@ -149,6 +154,7 @@ class TransitionView:
                 "success": success,
                 "truncated": truncated,
                 "uses": uses,
+                "valid": valid,
                 "verdict": verdict,
             }
         )
@@ -258,6 +264,13 @@ class TransitionView:
 
         uses = _parse_uses(d.pop("uses", None))
 
+        def _parse_valid(data: object) -> bool | None:
+            if data is None:
+                return data
+            return cast(bool | None, data)
+
+        valid = _parse_valid(d.pop("valid", None))
+
         def _parse_verdict(data: object) -> None | Verdict:
             if data is None:
                 return data
@@ -294,6 +307,7 @@ class TransitionView:
             success=success,
             truncated=truncated,
             uses=uses,
+            valid=valid,
             verdict=verdict,
         )
 
