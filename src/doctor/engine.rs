@@ -6,10 +6,13 @@ use futures_util::future::try_join_all;
 
 use super::{Examination, Finding, Trouble};
 use crate::{
-    domain::{generation::Sampling, message::Message, peer::EngineRecord},
+    domain::{
+        generation::Sampling,
+        message::Message,
+        peer::{EngineCapabilities, EngineRecord},
+    },
     engine::{
-        Adapter, Chat, Completion, Engine, EngineError, EngineInfo, Frozen, Limits, Pool, Request,
-        Tokenized,
+        Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Request, Tokenized,
     },
     prompt::Encoder,
 };
@@ -44,7 +47,8 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
         let info = chat.check().await?;
         Ok::<_, EngineError>((chat, info))
     };
-    let told = |(_, info): &(Chat, EngineInfo)| format!("it serves {}", info.models.join(", "));
+    let told =
+        |(_, info): &(Chat, EngineCapabilities)| format!("it serves {}", info.models.join(", "));
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: None };
     let messages = [Message::user("hello")];
@@ -65,7 +69,7 @@ async fn examine_replica(
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };
-    let told = |(_, info): &(Pool, EngineInfo)| {
+    let told = |(_, info): &(Pool, EngineCapabilities)| {
         let longest = info.max_model_len.map_or("no limit told".into(), |n| format!("{n} tokens"));
         let adapters = if info.runtime_adapters { "at run time" } else { "none at run time" };
         format!("version {}, longest sequence {longest}, adapters {adapters}", info.version)

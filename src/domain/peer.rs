@@ -122,7 +122,7 @@ impl TrainerRecord {
 }
 
 /// What an engine was found to be able to do; of several replicas, what all can.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineCapabilities {
     /// Its version, as it tells it.
     pub version: String,
@@ -136,6 +136,26 @@ pub struct EngineCapabilities {
     pub max_rank: Option<u32>,
     /// Replicas that answered.
     pub replicas: u32,
+}
+
+impl EngineCapabilities {
+    /// Two replicas together: every name, and what both can do.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
+        let mut models = self.models;
+        models.extend(other.models);
+        models.sort_unstable();
+        models.dedup();
+        Self {
+            version: self.version,
+            models,
+            max_model_len: least(self.max_model_len, other.max_model_len),
+            runtime_adapters: self.runtime_adapters && other.runtime_adapters,
+            max_rank: least(self.max_rank, other.max_rank),
+            replicas: self.replicas + other.replicas,
+        }
+    }
 }
 
 /// What a trainer was found to be able to do.

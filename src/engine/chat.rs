@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
 use super::{
-    Completion, EngineError, EngineInfo, Frozen, Limits,
+    Completion, EngineError, Frozen, Limits,
     dialect::{
         Wire,
         wire::{ChatAnswer, ChatBody, TgiInfo},
@@ -21,7 +21,7 @@ use crate::{
     domain::{
         generation::{FinishReason, Sampling},
         message::Message,
-        peer::{EngineKind, EngineRecord},
+        peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
     net::{NetError, retry},
 };
@@ -162,21 +162,26 @@ impl Frozen for Chat {
         .await
     }
 
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let wire = self.first()?;
         if self.kind == EngineKind::Tgi {
             let info = wire.http.get("/info", wire.limits.control).await;
             let TgiInfo { model_id, version, max_total_tokens } = info.map_err(|e| wire.net(e))?;
             let models = vec![model_id];
-            return Ok(EngineInfo {
+            return Ok(EngineCapabilities {
                 version,
                 max_model_len: max_total_tokens,
                 models,
                 replicas: 1,
-                ..EngineInfo::default()
+                ..EngineCapabilities::default()
             });
         }
         let models = wire.models().await?.data.into_iter().map(|card| card.id).collect();
-        Ok(EngineInfo { version: "chat".into(), models, replicas: 1, ..EngineInfo::default() })
+        Ok(EngineCapabilities {
+            version: "chat".into(),
+            models,
+            replicas: 1,
+            ..EngineCapabilities::default()
+        })
     }
 }

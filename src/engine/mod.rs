@@ -17,6 +17,7 @@ use crate::{
         generation::{FinishReason, Sampling},
         ids::JobId,
         message::Message,
+        peer::EngineCapabilities,
     },
     net::NetError,
 };
@@ -68,42 +69,6 @@ pub struct Completion {
     pub text: String,
     /// Why it ended.
     pub finish_reason: FinishReason,
-}
-
-/// What an engine says of itself.
-#[derive(Debug, Clone, Default)]
-pub struct EngineInfo {
-    /// Its version.
-    pub version: String,
-    /// Names it serves.
-    pub models: Vec<String>,
-    /// Longest sequence, tokens.
-    pub max_model_len: Option<u32>,
-    /// Adapters can be loaded while it runs.
-    pub runtime_adapters: bool,
-    /// The highest rank of an adapter, where it tells.
-    pub max_rank: Option<u32>,
-    /// Replicas that answered.
-    pub replicas: u32,
-}
-
-impl EngineInfo {
-    /// Two replicas together: every name, and what both can do.
-    fn and(self, other: Self) -> Self {
-        let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
-        let mut models = self.models;
-        models.extend(other.models);
-        models.sort_unstable();
-        models.dedup();
-        Self {
-            version: self.version,
-            models,
-            max_model_len: least(self.max_model_len, other.max_model_len),
-            runtime_adapters: self.runtime_adapters && other.runtime_adapters,
-            max_rank: least(self.max_rank, other.max_rank),
-            replicas: self.replicas + other.replicas,
-        }
-    }
 }
 
 /// A conversation's tokens, as far as an engine tells them.
@@ -246,7 +211,7 @@ pub trait Engine: Send + Sync {
     async fn unload(&self, name: &str) -> Result<(), EngineError>;
 
     /// Asks who it is.
-    async fn check(&self) -> Result<EngineInfo, EngineError>;
+    async fn check(&self) -> Result<EngineCapabilities, EngineError>;
 
     /// The tokens of a conversation by the engine's own tokenizer and template.
     async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;
@@ -271,5 +236,5 @@ pub trait Frozen: Send + Sync {
     ) -> Result<Completion, EngineError>;
 
     /// Asks who it is.
-    async fn check(&self) -> Result<EngineInfo, EngineError>;
+    async fn check(&self) -> Result<EngineCapabilities, EngineError>;
 }

@@ -16,7 +16,7 @@ use crate::{
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         spec::{JobSpec, ModelSpec},
     },
-    engine::{Chat, Engine, EngineInfo, Frozen, Limits, Pool},
+    engine::{Chat, Engine, Frozen, Limits, Pool},
     prompt::Encoder,
     store::{Store, peers},
     trainer::{Tinker, Trainer},
@@ -94,16 +94,7 @@ impl Peers {
                 chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
             }
         };
-        let EngineInfo { version, models, max_model_len, runtime_adapters, max_rank, replicas } =
-            in_time(asking).await?;
-        Ok(EngineCapabilities {
-            version,
-            models,
-            max_model_len,
-            runtime_adapters,
-            max_rank,
-            replicas,
-        })
+        in_time(asking).await
     }
 
     async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized};
+use super::{Adapter, Completion, EngineError, Request, Tokenized};
 use crate::{
     domain::{
         message::Message,
-        peer::{EngineKind, EngineRecord},
+        peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
     net::{Client, NetError, Secret},
 };
@@ -66,7 +66,7 @@ pub(super) trait Dialect: Send + Sync {
     async fn unload(&self, name: &str) -> Result<(), EngineError>;
 
     /// Asks who it is and what it can do.
-    async fn check(&self) -> Result<EngineInfo, EngineError>;
+    async fn check(&self) -> Result<EngineCapabilities, EngineError>;
 
     /// A conversation's tokens by the replica's own tokenizer and template.
     async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;

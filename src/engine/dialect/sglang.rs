@@ -15,8 +15,8 @@ use super::{
     },
 };
 use crate::{
-    domain::{generation::FinishReason, message::Message},
-    engine::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized},
+    domain::{generation::FinishReason, message::Message, peer::EngineCapabilities},
+    engine::{Adapter, Completion, EngineError, Request, Tokenized},
     net::{NetError, retry},
 };
 
@@ -160,11 +160,11 @@ impl Dialect for Sglang {
         }
     }
 
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let info = self.server_info().await?;
         let models = self.0.models().await?;
         let base = models.data.iter().find(|card| card.id == self.0.base_model);
-        Ok(EngineInfo {
+        Ok(EngineCapabilities {
             version: info.version.unwrap_or_else(|| "unknown".into()),
             max_model_len: base.and_then(|card| card.max_model_len),
             models: models.data.into_iter().map(|card| card.id).collect(),

@@ -9,8 +9,8 @@ use super::{
     wire::{CompletionAnswer, CompletionBody, LoadBody, TokenizeBody, TokenizedAnswer, Version},
 };
 use crate::{
-    domain::{generation::FinishReason, message::Message},
-    engine::{Adapter, Completion, EngineError, EngineInfo, Request, Tokenized},
+    domain::{generation::FinishReason, message::Message, peer::EngineCapabilities},
+    engine::{Adapter, Completion, EngineError, Request, Tokenized},
     net::{NetError, retry},
 };
 
@@ -125,7 +125,7 @@ impl Dialect for Vllm {
         }
     }
 
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let Self(wire) = self;
         let version = wire.http.get("/version", wire.limits.control).await;
         let Version { version } = version.map_err(|e| wire.net(e))?;
@@ -134,7 +134,7 @@ impl Dialect for Vllm {
         // The route exists only where run-time updates are on; it answers to nothing but POST.
         let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.limits.control).await;
         let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
-        Ok(EngineInfo {
+        Ok(EngineCapabilities {
             version,
             max_model_len: base.and_then(|card| card.max_model_len),
             models: models.data.into_iter().map(|card| card.id).collect(),

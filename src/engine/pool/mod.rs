@@ -17,11 +17,13 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select, try_join_all};
 
 use self::replica::{Replica, Share};
-use super::{
-    Adapter, Completion, Engine, EngineError, EngineInfo, Limits, Request, Tokenized, dialect,
-};
+use super::{Adapter, Completion, Engine, EngineError, Limits, Request, Tokenized, dialect};
 use crate::{
-    domain::{generation::Sampling, message::Message, peer::EngineRecord},
+    domain::{
+        generation::Sampling,
+        message::Message,
+        peer::{EngineCapabilities, EngineRecord},
+    },
     net::pause_after,
 };
 
@@ -296,8 +298,8 @@ impl Engine for Pool {
 
     /// What all replicas together serve, and what each of them can do: the version of the first that answers,
     /// every name, the lowest bounds.
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
-        let mut all: Option<EngineInfo> = None;
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
+        let mut all: Option<EngineCapabilities> = None;
         let mut last = None;
         for replica in self.open() {
             match replica.dialect.check().await {

@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 use nlac::{
-    domain::{generation::FinishReason, ids::CheckpointId, message::Message},
-    engine::{Adapter, Completion, Engine, EngineError, EngineInfo, Request, Tokenized},
+    domain::{
+        generation::FinishReason, ids::CheckpointId, message::Message, peer::EngineCapabilities,
+    },
+    engine::{Adapter, Completion, Engine, EngineError, Request, Tokenized},
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
 };
@@ -90,7 +92,7 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         unreachable!("the algorithm unloads nothing")
     }
 
-    async fn check(&self) -> Result<EngineInfo, EngineError> {
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         unreachable!("the algorithm checks nothing")
     }
 
