@@ -4,6 +4,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::service_args::{
+    CheckpointsArgs, JobsArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
+};
 use crate::{
     app::{ServiceSettings, default_data_dir},
     domain::ids::JobId,
@@ -42,6 +45,20 @@ pub enum Command {
     Experiment(ExperimentArgs),
     /// Submit, watch and control jobs of a running service.
     Jobs(JobsArgs),
+    /// Read transitions with all that was said about them.
+    Transitions(TransitionsArgs),
+    /// List a job's checkpoints, or show one.
+    Checkpoints(CheckpointsArgs),
+    /// List the registered engines.
+    Engines(PeersArgs),
+    /// List the registered trainers.
+    Trainers(PeersArgs),
+    /// Print the completions of a shell, to be read by its start-up file.
+    Completion {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
     /// The small CPU engine and trainer by themselves, and the making of their base model.
     #[command(subcommand)]
     Local(LocalCommand),
@@ -93,8 +110,11 @@ impl From<ServeArgs> for ServiceSettings {
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// The service whose engines and trainers are examined.
-    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
-    pub server: String,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How findings are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// A directory that this machine and the engines see under the same path; an adapter lies there for
     /// the length of the examination.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
@@ -110,9 +130,9 @@ pub struct SyncArgs {
     /// A directory for this alone: what lies there and is wanted no more is removed.
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// The service.
-    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
-    pub server: String,
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
     /// Seconds between two looks.
     #[arg(long, default_value_t = 1.0)]
     pub every: f64,
@@ -184,9 +204,12 @@ pub struct ImportArgs {
     /// The dataset; it is made if it is not there.
     #[arg(long)]
     pub dataset: String,
-    /// The service.
-    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
-    pub server: String,
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How the outcome is printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What is written, and where.
@@ -200,9 +223,9 @@ pub struct ExportArgs {
     /// The file; `-` writes to standard output.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
-    /// The service.
-    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470")]
-    pub server: String,
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
 }
 
 /// What the lines are.
@@ -249,57 +272,6 @@ pub struct ExperimentRun {
     /// Settings of the service that is started.
     #[command(flatten)]
     pub serve: ServeArgs,
-}
-
-/// Control of jobs.
-#[derive(Debug, Args)]
-pub struct JobsArgs {
-    /// The service.
-    #[arg(long, env = "NLAC_SERVER", default_value = "http://127.0.0.1:8470", global = true)]
-    pub server: String,
-    /// Print JSON instead of text.
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: JobsCommand,
-}
-
-/// What can be done with jobs.
-#[derive(Debug, Subcommand)]
-pub enum JobsCommand {
-    /// Submit a job spec.
-    Submit {
-        /// A YAML or JSON file; `-` reads standard input.
-        file: PathBuf,
-    },
-    /// List jobs, newest first.
-    List,
-    /// Show one job.
-    Show {
-        /// Its id.
-        id: JobId,
-    },
-    /// Follow a job until it is over; fails if the job fails.
-    Watch {
-        /// Its id.
-        id: JobId,
-    },
-    /// Stop claiming work; what is under way finishes.
-    Pause {
-        /// Its id.
-        id: JobId,
-    },
-    /// Go on where it was paused.
-    Resume {
-        /// Its id.
-        id: JobId,
-    },
-    /// Stop for good.
-    Cancel {
-        /// Its id.
-        id: JobId,
-    },
 }
 
 /// The local engine and trainer.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Failure;
+use super::{Failure, service_args::ServiceArgs};
 use crate::{
     domain::ids::JobId,
     net::{Client, NetError},
@@ -19,6 +19,11 @@ pub struct Api {
 }
 
 impl Api {
+    /// Of the service that was named.
+    pub fn of(service: &ServiceArgs) -> Result<Self, Failure> {
+        Self::new(&service.server)
+    }
+
     /// Of the service at a URL.
     pub fn new(server: &str) -> Result<Self, Failure> {
         Ok(Self { http: Client::new(server)? })
@@ -41,15 +46,24 @@ impl Api {
 
     /// POST of lines of JSON.
     pub async fn post_lines(&self, path: &str, lines: String) -> Result<Value, Failure> {
-        let posted = self.http.post_lines(path, lines, DEADLINE).await;
+        self.post_text(path, lines, &[("content-type", "application/x-ndjson")]).await
+    }
+
+    /// POST of a text with headers that say what it is.
+    pub async fn post_text(
+        &self,
+        path: &str,
+        text: String,
+        headers: &[(&str, &str)],
+    ) -> Result<Value, Failure> {
+        let posted = self.http.post_text(path, text, headers, DEADLINE).await;
         posted.map_err(|e| self.explain(e))
     }
 
     /// Submits a job once under a key.
     pub async fn submit(&self, spec: &Value, key: &str) -> Result<Value, Failure> {
-        let header = ("idempotency-key", key);
-        let posted = self.http.post_with("/v1/jobs", spec, &[header], DEADLINE).await;
-        posted.map_err(|e| self.explain(e))
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        self.post_text("/v1/jobs", spec.to_string(), &headers).await
     }
 
     /// Events of a job after one of them.
@@ -58,7 +72,7 @@ impl Api {
         Ok(page["data"].as_array().cloned().unwrap_or_default())
     }
 
-    /// One sentence, with the remedy that the service names.
+    /// What is wrong and what to do, as the service says it.
     fn explain(&self, error: NetError) -> Failure {
         match error {
             NetError::Connect { .. } => format!(
@@ -66,15 +80,39 @@ impl Api {
                 self.http.base()
             )
             .into(),
-            NetError::Status { status, body, .. } => {
-                let problem: Value = serde_json::from_str(&body).unwrap_or_default();
-                match (problem["detail"].as_str(), problem["remedy"].as_str()) {
-                    (Some(detail), Some(remedy)) => format!("{detail}; {remedy}").into(),
-                    (Some(detail), None) => detail.to_owned().into(),
-                    _ => format!("the service answered {status}: {body}").into(),
-                }
-            }
+            NetError::Status { status, body, .. } => match serde_json::from_str(&body) {
+                Ok(problem) => told(&problem, status).into(),
+                Err(_) => format!("the service answered {status}: {body}").into(),
+            },
             other => other.into(),
         }
+    }
+}
+
+/// A problem in words: of several errors one a line, each with its place and its own remedy.
+fn told(problem: &Value, status: u16) -> String {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let errors = problem["errors"].as_array().map_or(&[][..], Vec::as_slice);
+    if errors.len() > 1 || errors.iter().any(|error| !error["line"].is_null()) {
+        let lines = errors.iter().map(|error| {
+            let place = error["line"].as_u64().map(|line| format!("line {line}, "));
+            let remedy = text(&error["remedy"]).map(|remedy| format!("; {remedy}"));
+            format!(
+                "\n  {}{}: {}{}",
+                place.unwrap_or_default(),
+                text(&error["path"]).filter(|path| !path.is_empty()).unwrap_or("it".into()),
+                text(&error["message"]).unwrap_or_default(),
+                remedy.unwrap_or_default()
+            )
+        });
+        let count = errors.len();
+        let noun = if count == 1 { "one mistake" } else { "mistakes" };
+        let count = if count == 1 { String::new() } else { format!("{count} ") };
+        return format!("{count}{noun}:{}", lines.collect::<String>());
+    }
+    match (text(&problem["detail"]), text(&problem["remedy"])) {
+        (Some(detail), Some(remedy)) => format!("{detail}; {remedy}"),
+        (Some(detail), None) => detail,
+        _ => format!("the service answered {status}: {problem}"),
     }
 }

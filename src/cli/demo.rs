@@ -49,7 +49,7 @@ async fn train(args: &DemoArgs, url: &str, started: Instant) -> Result<ExitCode,
     };
     let id: JobId = job["id"].as_str().unwrap_or_default().parse()?;
     report::line(&format!("job {id}: {}\n", job["spec"]["algorithm"]["kind"]));
-    progress::follow(&api, id).await?;
+    progress::follow(&api, id, false).await?;
     let summary = summarise(&api, id, started.elapsed().as_secs_f64()).await?;
     print_summary(&summary);
     print_transition(&api, id).await?;

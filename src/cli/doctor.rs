@@ -7,11 +7,11 @@ use std::{
 };
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Failure, args::DoctorArgs, client::Api, report};
 use crate::{
-    doctor::{Finding, examine_engine, examine_trainer},
+    doctor::{Finding, Trouble, examine_engine, examine_trainer},
     domain::peer::{EngineRecord, TrainerRecord},
     engine::Adapter,
     telemetry,
@@ -20,11 +20,11 @@ use crate::{
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("error");
-    let api = Api::new(&args.server)?;
+    let api = Api::of(&args.service)?;
     let engines: Vec<EngineRecord> = listed(api.get("/v1/engines").await?)?;
     let trainers: Vec<TrainerRecord> = listed(api.get("/v1/trainers").await?)?;
     if engines.is_empty() || trainers.is_empty() {
-        report::line(
+        report::error(
             "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
         );
     }
@@ -33,13 +33,18 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     let place = std::path::absolute(&args.shared)?.join(format!("nlac-doctor-{now}"));
     std::fs::create_dir_all(&place)
         .map_err(|e| format!("cannot make {}: {e}; choose another --shared", place.display()))?;
-    let outcome = examine(engines, trainers, &place, now).await;
+    let json = args.output.json;
+    let outcome = examine(engines, trainers, &place, now, json).await;
     std::fs::remove_dir_all(&place)?;
     let failed = outcome.iter().filter(|finding| finding.outcome.is_err()).count();
-    report::line(&match failed {
-        0 => "everything that was tried works".to_owned(),
-        _ => format!("{failed} of {} failed", outcome.len()),
-    });
+    if json {
+        report::json(&outcome.iter().map(finding).collect())?;
+    } else {
+        report::line(&match failed {
+            0 => "everything that was tried works".to_owned(),
+            _ => format!("{failed} of {} failed", outcome.len()),
+        });
+    }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -48,7 +53,14 @@ async fn examine(
     trainers: Vec<TrainerRecord>,
     place: &Path,
     now: u128,
+    json: bool,
 ) -> Vec<Finding> {
+    let tell = |findings: Vec<Finding>, all: &mut Vec<Finding>| {
+        for finding in findings.iter().filter(|_| !json) {
+            report::line(&finding.to_string());
+        }
+        all.extend(findings);
+    };
     let mut all = Vec::new();
     let mut adapters = Vec::new();
     for trainer in trainers {
@@ -66,18 +78,22 @@ async fn examine(
         let adapter = adapters.first();
         let key = api_key(engine.api_key_env.as_deref());
         if adapter.is_none() && engine.kind.serves_adapters() {
-            report::line(&format!("        {}: no trainer made an adapter to load", engine.name));
+            report::error(&format!("{}: no trainer made an adapter to load", engine.name));
         }
         tell(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
     }
     all
 }
 
-fn tell(findings: Vec<Finding>, all: &mut Vec<Finding>) {
-    for finding in &findings {
-        report::line(&finding.to_string());
-    }
-    all.extend(findings);
+fn finding(Finding { peer, tried, outcome, took }: &Finding) -> Value {
+    let (detail, remedy) = match outcome {
+        Ok(detail) => (detail, None),
+        Err(Trouble { what, remedy }) => (what, Some(remedy)),
+    };
+    json!({
+        "peer": peer, "tried": tried, "works": outcome.is_ok(), "detail": detail, "remedy": remedy,
+        "milliseconds": took.as_millis() as u64,
+    })
 }
 
 /// The key from this command's own environment; without it the peer says what it lacks.

@@ -8,7 +8,7 @@ use super::{Failure, args::ExportArgs, client::Api, report};
 
 /// Runs the command.
 pub async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
-    let api = Api::new(&args.server)?;
+    let api = Api::of(&args.service)?;
     let form = args.form.to_possible_value().map(|form| form.get_name().to_owned());
     let path = format!("/v1/jobs/{}/export?form={}", args.id, form.unwrap_or_default());
     let lines = api.get_bytes(&path).await?;

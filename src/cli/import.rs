@@ -25,7 +25,7 @@ pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         (Box::new(file), size)
     };
     let mut reader = BufReader::new(reader);
-    let api = Api::new(&args.server)?;
+    let api = Api::of(&args.service)?;
     let style = ProgressStyle::with_template("  {bytes:>10} {bar:30.cyan} {total_bytes} {eta}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(size).with_style(style);
@@ -55,10 +55,16 @@ pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         before += lines;
     }
     bar.finish_and_clear();
-    report::line(&format!(
-        "dataset {}: {stored} episodes stored, {repeated} were there already, {refused} refused",
-        args.dataset
-    ));
+    if args.output.json {
+        report::json(&serde_json::json!({
+            "dataset": args.dataset, "stored": stored, "repeated": repeated, "refused": refused,
+        }))?;
+    } else {
+        report::line(&format!(
+            "dataset {}: {stored} episodes stored, {repeated} were there already, {refused} refused",
+            args.dataset
+        ));
+    }
     let nothing = stored + repeated == 0;
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -3,89 +3,130 @@
 use std::{io::Read, path::Path, process::ExitCode};
 
 use serde_json::Value;
+use serde_urlencoded::to_string as query_of;
 
 use super::{
     Failure,
-    args::{JobsArgs, JobsCommand},
     client::Api,
+    listing::{self, cell, minute, percent, span, text},
     progress, report,
+    service_args::{JobsArgs, JobsCommand, SubmitArgs},
 };
+use crate::domain::ids::JobId;
 
 /// Runs one of them.
 pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
-    let api = Api::new(&args.server)?;
-    let nothing = Value::Null;
-    let answer = match args.command {
-        JobsCommand::Submit { file } => {
-            let job = api.post("/v1/jobs", &read_spec(&file)?).await?;
-            if !args.json {
-                let id = job["id"].as_str().unwrap_or_default();
-                report::line(&format!("submitted {id}; follow it with `nlac jobs watch {id}`"));
-                return Ok(ExitCode::SUCCESS);
+    let api = Api::of(&args.service)?;
+    let json = args.output.json;
+    let change = async |id: JobId, verb: &str| {
+        api.post(&format!("/v1/jobs/{id}/{verb}"), &Value::Null).await
+    };
+    let job = match args.command {
+        JobsCommand::Submit(submission) => return submit(&api, submission, json).await,
+        JobsCommand::Watch { id } => return progress::follow(&api, id, json).await,
+        JobsCommand::List { status, name, limit } => {
+            let mut query = vec![("limit", limit.to_string())];
+            query.extend(status.map(|status| ("status", status.to_string())));
+            query.extend(name.map(|name| ("q", name)));
+            let page = api.get(&format!("/v1/jobs?{}", query_of(query)?)).await?;
+            if json {
+                report::json(&page)?;
+            } else {
+                list(page["data"].as_array().map_or(&[], Vec::as_slice));
             }
-            job
-        }
-        JobsCommand::List => {
-            let page = api.get("/v1/jobs?limit=200").await?;
-            if !args.json {
-                table(page["data"].as_array().map_or(&[], Vec::as_slice));
-                return Ok(ExitCode::SUCCESS);
-            }
-            page
+            return Ok(ExitCode::SUCCESS);
         }
         JobsCommand::Show { id } => api.get(&format!("/v1/jobs/{id}")).await?,
-        JobsCommand::Watch { id } => return progress::follow(&api, id).await,
-        JobsCommand::Pause { id } => api.post(&format!("/v1/jobs/{id}/pause"), &nothing).await?,
-        JobsCommand::Resume { id } => api.post(&format!("/v1/jobs/{id}/resume"), &nothing).await?,
-        JobsCommand::Cancel { id } => api.post(&format!("/v1/jobs/{id}/cancel"), &nothing).await?,
+        JobsCommand::Pause { id } => change(id, "pause").await?,
+        JobsCommand::Resume { id } => change(id, "resume").await?,
+        JobsCommand::Cancel { id } => change(id, "cancel").await?,
     };
-    if args.json {
-        report::line(&serde_json::to_string_pretty(&answer)?);
+    if json {
+        report::json(&job)?;
     } else {
-        show(&answer);
+        show(&job);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// YAML holds JSON too.
-fn read_spec(file: &Path) -> Result<Value, Failure> {
-    let mut text = String::new();
-    let named = file.display();
-    if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text)?;
+async fn submit(api: &Api, args: SubmitArgs, json: bool) -> Result<ExitCode, Failure> {
+    // As it is written, so that mistakes are told by its own lines. YAML holds JSON too.
+    let spec = read(&args.file)?;
+    let mut headers = vec![("content-type", "application/yaml")];
+    headers.extend(args.key.as_deref().map(|key| ("idempotency-key", key)));
+    let job = api.post_text("/v1/jobs", spec, &headers).await?;
+    let id = cell(&job["id"]);
+    if json {
+        report::json(&job)?;
+    } else if args.watch {
+        report::line(&format!("submitted {id}"));
     } else {
-        text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {named}: {e}"))?;
+        report::line(&format!("submitted {id}; follow it with `nlac jobs watch {id}`"));
     }
-    serde_yaml_ng::from_str(&text)
-        .map_err(|e| format!("{named} is neither YAML nor JSON: {e}").into())
+    if args.watch {
+        return progress::follow(api, id.parse()?, json).await;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn percent(value: &Value) -> String {
-    value.as_f64().map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))
+fn read(file: &Path) -> Result<String, Failure> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).map_err(|e| format!("cannot read {}: {e}", file.display()).into())
 }
 
-fn table(jobs: &[Value]) {
-    report::line(&format!(
-        "{:36}  {:20}  {:10}  {:>9}  success",
-        "id", "name", "status", "iteration"
-    ));
-    for job in jobs {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        report::line(&format!(
-            "{:36}  {:20}  {:10}  {:>9}  {} → {}",
-            text(&job["id"]),
-            text(&job["spec"]["name"]),
-            text(&job["status"]),
-            job["iteration"].as_i64().map_or_else(|| "–".into(), |i| i.to_string()),
-            percent(&job["success_before"]),
-            percent(&job["success"]),
-        ));
-    }
+fn list(jobs: &[Value]) {
+    let row = |job: &Value| {
+        vec![
+            cell(&job["id"]),
+            cell(&job["spec"]["name"]),
+            cell(&job["status"]),
+            progress_of(job),
+            format!("{} → {}", percent(&job["success_before"]), percent(&job["success"])),
+            span(&job["eta_seconds"]),
+            minute(&job["created_at"]),
+        ]
+    };
+    let header = ["id", "name", "status", "iteration", "success", "left", "submitted (UTC)"];
+    listing::print(&header, jobs.iter().map(row).collect());
+}
+
+fn progress_of(job: &Value) -> String {
+    let iteration = job["iteration"].as_i64().unwrap_or(0);
+    format!("{iteration}/{}", job["spec"]["budget"]["iterations"])
 }
 
 fn show(job: &Value) {
-    table(std::slice::from_ref(job));
-    if let Some(error) = job["error"].as_str() {
-        report::line(error);
-    }
+    let spec = &job["spec"];
+    let phase = match (&job["phase"], job["units"].as_i64()) {
+        (Value::String(phase), Some(units)) if units > 0 => {
+            Some(format!("{phase}, {} of {units} units done", job["units_done"]))
+        }
+        (phase, _) => text(phase),
+    };
+    let moment = |value: &Value| (!value.is_null()).then(|| format!("{} UTC", minute(value)));
+    listing::facts(&[
+        ("id", text(&job["id"])),
+        ("name", text(&spec["name"])),
+        ("algorithm", text(&spec["algorithm"]["kind"])),
+        ("environment", text(&spec["environment"]["kind"])),
+        ("model", text(&spec["model"]["base"])),
+        ("engine", text(&spec["model"]["engine"])),
+        ("trainer", text(&spec["model"]["trainer"])),
+        ("status", text(&job["status"])),
+        ("iteration", Some(progress_of(job))),
+        ("phase", phase),
+        (
+            "success",
+            Some(format!("{} → {}", percent(&job["success_before"]), percent(&job["success"]))),
+        ),
+        ("left", (!job["eta_seconds"].is_null()).then(|| span(&job["eta_seconds"]))),
+        ("submitted", moment(&job["created_at"])),
+        ("started", moment(&job["started_at"])),
+        ("finished", moment(&job["finished_at"])),
+        ("error", text(&job["error"])),
+    ]);
 }

@@ -1,6 +1,7 @@
 //! Arguments, roles as subcommands, exit codes. An error is one sentence on standard error.
 
 mod args;
+mod checkpoints;
 mod client;
 mod demo;
 mod doctor;
@@ -8,15 +9,19 @@ mod experiment;
 mod export;
 mod import;
 mod jobs;
+mod listing;
 mod local;
+mod peers;
 mod progress;
 mod report;
 mod serve;
+mod service_args;
 mod sync;
+mod transitions;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 pub use args::Cli;
 use args::Command;
@@ -56,6 +61,16 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Export(args) => export::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
+        Command::Transitions(args) => transitions::run(args).await,
+        Command::Checkpoints(args) => checkpoints::run(args).await,
+        Command::Engines(args) => peers::engines(args).await,
+        Command::Trainers(args) => peers::trainers(args).await,
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "nlac", &mut script);
+            report::raw(&String::from_utf8_lossy(&script));
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Local(command) => local::run(command).await,
         Command::Sync(args) => sync::run(args).await,
         Command::Migrate(args) => serve::migrate(args).await,

@@ -1,35 +1,45 @@
-//! A job as it goes: a bar for the phase under way, a line per iteration.
+//! A job as it goes: a line per iteration, and on a terminal a bar for the phase under way.
 
 use std::{process::ExitCode, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
-use super::{Failure, client::Api, report};
+use super::{
+    Failure,
+    client::Api,
+    listing::{percent, span},
+    report,
+};
 use crate::domain::{ids::JobId, job::JobStatus, metric::names};
 
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Follows a job until it is over. Returns failure if the job fails or is cancelled.
-pub async fn follow(api: &Api, job: JobId) -> Result<ExitCode, Failure> {
-    let style = ProgressStyle::with_template("  {msg:34} {bar:30.cyan} {pos}/{len} {elapsed}")
+/// Follows a job until it is over; as JSON, an event per line. Fails if the job fails or is cancelled.
+pub async fn follow(api: &Api, job: JobId, json: bool) -> Result<ExitCode, Failure> {
+    let style = ProgressStyle::with_template("  {msg} {bar:24.cyan} {pos}/{len}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let target = ProgressDrawTarget::stdout_with_hz(8);
+    // Where there is no terminal, or JSON is asked for, no bar is drawn; lines are printed all the same.
+    let target =
+        if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stdout_with_hz(8) };
     let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
     let say = |text: String| bar.suspend(|| report::line(&text));
-    say("iteration  success   critic loss  share of Yes  changed  generated tok/s  trained tok/s"
-        .into());
+    if !json {
+        say(header());
+    }
     let mut after = 0;
     loop {
         let view = api.get(&format!("/v1/jobs/{job}")).await?;
         let events = api.events(job, after).await?;
         for event in &events {
             after = event["id"].as_i64().unwrap_or(after);
+            if json {
+                say(event.to_string());
+                continue;
+            }
             match event["kind"].as_str().unwrap_or_default() {
-                "iteration_finished" => {
-                    say(iteration_line(&view, &event["data"], api, job).await?);
-                }
+                "iteration_finished" => say(iteration_line(&view, &event["data"], api, job).await?),
                 "phase_started" | "published" | "evaluated" | "submitted" | "started" => {}
                 _ => say(format!("  {}", event["message"].as_str().unwrap_or_default())),
             }
@@ -40,19 +50,43 @@ pub async fn follow(api: &Api, job: JobId) -> Result<ExitCode, Failure> {
             if status == JobStatus::Succeeded {
                 return Ok(ExitCode::SUCCESS);
             }
-            let error = view["error"].as_str().unwrap_or_default();
-            return Err(format!("the job is {status}: {error}").into());
+            let error = view["error"].as_str().map(|error| format!(": {error}"));
+            return Err(format!("the job is {status}{}", error.unwrap_or_default()).into());
         }
-        let iterations = &view["spec"]["budget"]["iterations"];
-        let (iteration, phase) = (&view["iteration"], view["phase"].as_str().unwrap_or(""));
         bar.set_length(view["units"].as_u64().unwrap_or(1).max(1));
         bar.set_position(view["units_done"].as_u64().unwrap_or(0));
-        bar.set_message(format!("{status}: {phase} {iteration} of {iterations}"));
+        bar.set_message(standing(&view, status));
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Success, critic loss, share of Yes, changed refinements, tokens per second.
+/// Where a job stands, in a line.
+fn standing(view: &Value, status: JobStatus) -> String {
+    let iterations = &view["spec"]["budget"]["iterations"];
+    let iteration = view["iteration"].as_i64().unwrap_or(0);
+    let left = match view["eta_seconds"].as_f64() {
+        Some(_) => format!(", {} left", span(&view["eta_seconds"])),
+        None => String::new(),
+    };
+    let phase = view["phase"].as_str().unwrap_or("waiting");
+    let success = percent(&view["success"]);
+    format!("{status} {iteration}/{iterations}, {success}{left}  {phase:8}")
+}
+
+fn header() -> String {
+    format!(
+        "{:>9}  {:>7}  {:>11}  {:>12}  {:>7}  {:>15}  {:>13}  left",
+        "iteration",
+        "success",
+        "critic loss",
+        "share of Yes",
+        "changed",
+        "generated tok/s",
+        "trained tok/s",
+    )
+}
+
+/// Success, critic loss, share of Yes, changed refinements, tokens per second, time that is left.
 async fn iteration_line(
     view: &Value,
     data: &Value,
@@ -87,8 +121,11 @@ async fn iteration_line(
             phases.iter().filter_map(|phase| find(&format!("time.{phase}"), None)).sum();
         tokens.filter(|_| seconds > 0.0).map(|tokens| tokens / seconds)
     };
+    // What is left is known of now, so it stands in the line of the newest iteration alone.
+    let newest = view["iteration"].as_i64().is_some_and(|newest| newest <= iteration + 1);
+    let left = if newest { span(&view["eta_seconds"]) } else { String::new() };
     Ok(format!(
-        "{iteration:>9}  {:>7}   {:>11}  {:>12}  {:>7}  {:>15}  {:>13}",
+        "{iteration:>9}  {:>7}  {:>11}  {:>12}  {:>7}  {:>15}  {:>13}  {left}",
         percent(success),
         show(number(names::CRITIC_LOSS), 3),
         percent(number(names::VERDICT_YES)),

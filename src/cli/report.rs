@@ -2,6 +2,10 @@
 
 use std::io::Write;
 
+use serde_json::Value;
+
+use super::Failure;
+
 /// A line on standard output. A closed pipe is not an error.
 pub fn line(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
@@ -10,6 +14,12 @@ pub fn line(text: &str) {
 /// Text as it is on standard output.
 pub fn raw(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// JSON on standard output.
+pub fn json(value: &Value) -> Result<(), Failure> {
+    line(&serde_json::to_string_pretty(value)?);
+    Ok(())
 }
 
 /// A sentence on standard error.

@@ -28,7 +28,7 @@ struct Wanted {
 /// Runs until it is told to stop.
 pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn");
-    let api = Api::new(&args.server)?;
+    let api = Api::of(&args.service)?;
     take(&args.dir)?;
     let mut directory = Directory { path: args.dir, unwanted: HashMap::new() };
     let told = CancellationToken::new();

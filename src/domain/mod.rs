@@ -18,6 +18,7 @@ pub mod logged;
 pub mod message;
 pub mod metric;
 pub mod peer;
+pub mod quantity;
 pub mod seed;
 pub mod spec;
 pub mod training;

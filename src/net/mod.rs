@@ -9,7 +9,9 @@ use serde::{Serialize, de::DeserializeOwned};
 /// Largest body that is read.
 const MOST_BYTES: usize = 512 << 20;
 /// How much of an error's body is kept.
-const HEAD: usize = 2000;
+const KEPT: usize = 64 << 10;
+/// How much of it is shown.
+const SHOWN: usize = 2000;
 
 /// What went wrong with a peer.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +43,7 @@ pub enum NetError {
         seconds: u64,
     },
     /// An answer that is not a success.
-    #[error("{peer} answered {status}: {body}")]
+    #[error("{peer} answered {status}: {}", beginning(body))]
     Status {
         /// The peer's URL.
         peer: String,
@@ -172,35 +174,20 @@ impl Client {
         self.decode(&self.post_bytes(path, body, deadline).await?)
     }
 
-    /// POST of JSON with headers of its own, read as JSON.
+    /// POST of a text with headers that say what it is, read as JSON.
     ///
     /// # Errors
     /// See [`NetError`].
-    pub async fn post_with<T: DeserializeOwned>(
+    pub async fn post_text<T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &impl Serialize,
+        text: String,
         headers: &[(&str, &str)],
         deadline: Duration,
     ) -> Result<T, NetError> {
-        let request = self.http.post(self.url(path)).json(body);
+        let request = self.http.post(self.url(path)).body(text);
         let request =
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        self.decode(&self.send(request, deadline).await?)
-    }
-
-    /// POST of lines of JSON, read as JSON.
-    ///
-    /// # Errors
-    /// See [`NetError`].
-    pub async fn post_lines<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        lines: String,
-        deadline: Duration,
-    ) -> Result<T, NetError> {
-        let request = self.http.post(self.url(path)).body(lines);
-        let request = request.header("content-type", "application/x-ndjson");
         self.decode(&self.send(request, deadline).await?)
     }
 
@@ -257,7 +244,7 @@ impl Client {
         if status.is_success() {
             return Ok(bytes);
         }
-        let body = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]).into_owned();
+        let body = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]).into_owned();
         Err(NetError::Status { peer, status: status.as_u16(), body })
     }
 
@@ -265,6 +252,10 @@ impl Client {
         serde_json::from_slice(bytes)
             .map_err(|e| NetError::Decode { peer: self.base.clone(), reason: e.to_string() })
     }
+}
+
+fn beginning(body: &str) -> &str {
+    &body[..body.floor_char_boundary(SHOWN)]
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

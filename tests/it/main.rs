@@ -6,6 +6,7 @@ mod api;
 mod assessment;
 mod base_model;
 mod chat;
+mod cli;
 mod contract;
 mod crash;
 mod datasets;

@@ -1,0 +1,88 @@
+//! Tables that fit the terminal. Piped, nothing is cut or wrapped.
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use console::Term;
+use serde_json::Value;
+
+use super::report;
+
+/// Prints rows under a header. The first column, where ids and names stand, is never wrapped.
+pub fn print(header: &[&str], rows: Vec<Vec<String>>) {
+    let width = Term::stdout().size_checked().map(|(_, columns)| columns);
+    report::line(&table(header, rows, width));
+}
+
+fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.to_vec()).add_rows(rows);
+    match width {
+        Some(width) => {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        None => {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    if let Some(first) = table.column_mut(0) {
+        first.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt()
+}
+
+/// Prints what is known of one thing, a line each; what is null is left out.
+pub fn facts(facts: &[(&str, Option<String>)]) {
+    let known = facts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    for (name, value) in known {
+        report::line(&format!("{name:<14}  {value}"));
+    }
+}
+
+/// A text, where it is one.
+pub fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// A text, or a dash.
+pub fn cell(value: &Value) -> String {
+    text(value).unwrap_or_else(|| "–".into())
+}
+
+/// A share in percent, or a dash.
+pub fn percent(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))
+}
+
+/// A moment to the minute, or a dash.
+pub fn minute(value: &Value) -> String {
+    value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(16).collect())
+}
+
+/// A span of seconds as people say it, or a dash.
+pub fn span(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "–".into(), crate::domain::quantity::span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn a_terminal_is_filled_not_exceeded_and_a_pipe_gets_everything() {
+        let id = "01a1fd10-c6f8-70d2-aeb5-634f4dcb6085".to_owned();
+        let long = "a name that is much longer than any terminal has room for in its row";
+        let rows = || vec![vec![id.clone(), long.to_owned(), "running".into()]];
+        let narrow = table(&["id", "name", "status"], rows(), Some(70));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
+        assert!(narrow.contains(&id), "{narrow}");
+        let piped = table(&["id", "name", "status"], rows(), None);
+        assert_eq!(piped.lines().count(), 2, "{piped}");
+        assert!(piped.contains(long));
+    }
+}

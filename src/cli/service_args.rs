@@ -1,0 +1,204 @@
+//! Arguments of the commands that speak to a running service.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::domain::{
+    annotation::Verdict,
+    ids::{CheckpointId, JobId, TransitionId},
+    job::JobStatus,
+};
+
+/// Which service.
+#[derive(Debug, Clone, Args)]
+pub struct ServiceArgs {
+    /// The service.
+    #[arg(
+        long,
+        env = "NLAC_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8470",
+        global = true
+    )]
+    pub server: String,
+}
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct OutputArgs {
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Control of jobs.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How answers are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: JobsCommand,
+}
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// Submit a job spec.
+    Submit(SubmitArgs),
+    /// List jobs, newest first.
+    List {
+        /// Only those in this status.
+        #[arg(long)]
+        status: Option<JobStatus>,
+        /// Only those with this as a part of their name or id.
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// Most rows.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
+        limit: u32,
+    },
+    /// Show one job.
+    Show {
+        /// Its id.
+        id: JobId,
+    },
+    /// Follow a job until it is over; fails if the job fails.
+    Watch {
+        /// Its id.
+        id: JobId,
+    },
+    /// Stop claiming work; what is under way finishes.
+    Pause {
+        /// Its id.
+        id: JobId,
+    },
+    /// Go on where it was paused.
+    Resume {
+        /// Its id.
+        id: JobId,
+    },
+    /// Stop for good.
+    Cancel {
+        /// Its id.
+        id: JobId,
+    },
+}
+
+/// A spec, and what becomes of it.
+#[derive(Debug, Args)]
+pub struct SubmitArgs {
+    /// A YAML or JSON file; `-` reads standard input.
+    pub file: PathBuf,
+    /// Follow the job until it is over.
+    #[arg(long)]
+    pub watch: bool,
+    /// The same key submits once, however often it is tried.
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+}
+
+/// Transitions.
+#[derive(Debug, Args)]
+pub struct TransitionsArgs {
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How answers are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: TransitionsCommand,
+}
+
+/// What can be done with transitions.
+#[derive(Debug, Subcommand)]
+pub enum TransitionsCommand {
+    /// Show one: state, action, prediction, what came, target, critique, and what the refinement changed.
+    Show {
+        /// Its id.
+        id: TransitionId,
+    },
+    /// Find transitions by what was said about them, newest first.
+    Search(SearchArgs),
+}
+
+/// Which transitions.
+#[derive(Debug, Args)]
+pub struct SearchArgs {
+    /// Words in action, newest critique or newest refinement; quotes hold a phrase together, `or` and `-`
+    /// mean what they say.
+    #[arg(value_name = "TEXT")]
+    pub words: Vec<String>,
+    /// Only those of this job.
+    #[arg(long, value_name = "ID")]
+    pub job: Option<JobId>,
+    /// Only those whose newest verdict is this: yes, no or unparseable.
+    #[arg(long)]
+    pub verdict: Option<Verdict>,
+    /// Only those of episodes that were solved, or were not.
+    #[arg(long, value_name = "true|false")]
+    pub success: Option<bool>,
+    /// Only those whose newest refinement changed the action, or did not.
+    #[arg(long, value_name = "true|false")]
+    pub changed: Option<bool>,
+    /// Most rows.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub limit: u32,
+}
+
+/// Checkpoints.
+#[derive(Debug, Args)]
+pub struct CheckpointsArgs {
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How answers are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: CheckpointsCommand,
+}
+
+/// What can be done with checkpoints.
+#[derive(Debug, Subcommand)]
+pub enum CheckpointsCommand {
+    /// List a job's checkpoints, newest first.
+    List {
+        /// The job's id.
+        job: JobId,
+    },
+    /// Show one checkpoint.
+    Show {
+        /// Its id.
+        id: CheckpointId,
+    },
+}
+
+/// Registered engines or trainers.
+#[derive(Debug, Args)]
+pub struct PeersArgs {
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How answers are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: PeersCommand,
+}
+
+/// What can be done with engines and trainers.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum PeersCommand {
+    /// List them, with what each was found to be able to do.
+    List,
+}

@@ -1,0 +1,160 @@
+//! `nlac transitions …`: what was done, what came, and what the critic made of it.
+
+use std::process::ExitCode;
+
+use console::{Style, style};
+use serde_json::Value;
+use serde_urlencoded::to_string as query_of;
+use similar::{DiffTag, TextDiff};
+
+use super::{
+    Failure,
+    client::Api,
+    listing::{self, cell, text},
+    report,
+    service_args::{SearchArgs, TransitionsArgs, TransitionsCommand},
+};
+
+/// Runs one of them.
+pub async fn run(args: TransitionsArgs) -> Result<ExitCode, Failure> {
+    let api = Api::of(&args.service)?;
+    match args.command {
+        TransitionsCommand::Show { id } => {
+            let path = format!("/v1/transitions/{id}");
+            let mut transition = api.get(&path).await?;
+            let said = api.get(&format!("{path}/critiques")).await?;
+            if args.output.json {
+                transition["annotations"] = said;
+                report::json(&transition)?;
+            } else {
+                show(&transition, &said);
+            }
+        }
+        TransitionsCommand::Search(search) => {
+            let page = api.get(&path_of(search)?).await?;
+            if args.output.json {
+                report::json(&page)?;
+            } else {
+                list(page["data"].as_array().map_or(&[], Vec::as_slice));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path_of(search: SearchArgs) -> Result<String, Failure> {
+    let mut query = vec![("limit", search.limit.to_string())];
+    if !search.words.is_empty() {
+        query.push(("q", search.words.join(" ")));
+    }
+    query.extend(search.verdict.map(|verdict| ("verdict", verdict.to_string())));
+    query.extend(search.success.map(|success| ("success", success.to_string())));
+    query.extend(search.changed.map(|changed| ("changed", changed.to_string())));
+    let query = query_of(query)?;
+    Ok(match search.job {
+        Some(job) => format!("/v1/jobs/{job}/transitions?{query}"),
+        None => format!("/v1/transitions?{query}"),
+    })
+}
+
+fn list(transitions: &[Value]) {
+    let row = |t: &Value| {
+        let refinement = text(&t["refinement"]).filter(|_| t["changed"] == true);
+        vec![
+            cell(&t["id"]),
+            format!("{}.{}", t["iteration"], t["step"]),
+            cell(&t["action"]),
+            cell(&t["verdict"]),
+            cell(&t["critique"]),
+            refinement.unwrap_or_else(|| "–".into()),
+        ]
+    };
+    let header = ["id", "it.step", "action", "verdict", "critique", "refined to"];
+    listing::print(&header, transitions.iter().map(row).collect());
+}
+
+/// The newest that was said comes from the newest iteration that said something.
+fn show(t: &Value, said: &Value) {
+    let all = |kind: &str| said[kind].as_array().map_or(&[][..], Vec::as_slice);
+    let newest = ["predictions", "targets", "critiques"]
+        .iter()
+        .flat_map(|kind| all(kind))
+        .filter_map(|one| one["iteration"].as_i64())
+        .max();
+    let of_newest = |kind: &str| all(kind).iter().filter(|one| one["iteration"].as_i64() == newest);
+    let at = format!("iteration {}, step {}", t["iteration"], t["step"]);
+    part("transition", &format!("{}  ({at}, job {})", cell(&t["id"]), cell(&t["job_id"])));
+    for message in t["state"].as_array().into_iter().flatten() {
+        part(&cell(&message["role"]), &cell(&message["content"]));
+    }
+    part("action", &style(cell(&t["action"])).bold().to_string());
+    for prediction in of_newest("predictions").filter(|p| p["purpose"] == "critique") {
+        part("foreseen", &format!("{}{}", cell(&prediction["text"]), round_of(prediction)));
+    }
+    let ended = if t["done"] == true { ", the episode ended" } else { "" };
+    let reward = text(&t["reward"]).map(|reward| format!(" (reward {reward}{ended})"));
+    part("came", &format!("{}{}", cell(&t["observation"]), reward.unwrap_or_default()));
+    for target in of_newest("targets") {
+        part("target", &format!("{} ({})", cell(&target["text"]), cell(&target["status"])));
+    }
+    let mut before = cell(&t["action"]);
+    for critique in of_newest("critiques") {
+        part("critique", &format!("{}{}", cell(&critique["text"]), round_of(critique)));
+        for refined in of_newest("refinements").filter(|r| r["critique_id"] == critique["id"]) {
+            let after = cell(&refined["text"]);
+            let unreadable = if refined["valid"] == true { "" } else { " (cannot be read)" };
+            let diff = if before == after { "unchanged".into() } else { diff(&before, &after) };
+            part("refined", &format!("{diff}{unreadable}"));
+            before = after;
+        }
+    }
+    match newest {
+        Some(newest) => part("", &format!("what was said of it is of iteration {newest}")),
+        None => part("", "nothing was said of it yet: it was not replayed"),
+    }
+}
+
+fn round_of(made: &Value) -> String {
+    match made["round"].as_i64() {
+        Some(round) if round > 0 => format!(" (round {})", round + 1),
+        _ => String::new(),
+    }
+}
+
+fn part(name: &str, text: &str) {
+    let indented = text.replace('\n', "\n              ");
+    report::line(&format!("{:>12}  {indented}", style(name).dim()));
+}
+
+/// Both texts as one, word by word: what went and what came, in brackets and, where there are colours, in
+/// colour.
+fn diff(before: &str, after: &str) -> String {
+    let (before, after): (Vec<_>, Vec<_>) =
+        (before.split_whitespace().collect(), after.split_whitespace().collect());
+    let diff = TextDiff::from_slices(&before, &after);
+    let marked = |words: &[&str], [open, close]: [&str; 2], colour: Style| {
+        (!words.is_empty())
+            .then(|| colour.apply_to(format!("{open}{}{close}", words.join(" "))).to_string())
+    };
+    let mut parts = Vec::new();
+    for op in diff.ops() {
+        let (gone, come) = (&before[op.old_range()], &after[op.new_range()]);
+        if op.tag() == DiffTag::Equal {
+            parts.push(come.join(" "));
+            continue;
+        }
+        parts.extend(marked(gone, ["[-", "-]"], Style::new().red().strikethrough()));
+        parts.extend(marked(come, ["{+", "+}"], Style::new().green()));
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diff;
+
+    #[test]
+    fn a_diff_is_read_without_colours() {
+        assert_eq!(diff("do it now .", "what is it ?"), "[-do-] {+what is+} it [-now .-] {+?+}");
+    }
+}

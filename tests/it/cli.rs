@@ -1,0 +1,126 @@
+//! The command line against a running service: what it prints is what there is.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Place, Service, free_port, small_job};
+
+struct Said {
+    well: bool,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+    }
+}
+
+/// Runs the program with its output piped.
+async fn nlac(url: &str, arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.args(arguments).env("NLAC_SERVER", url).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    Said { well: output.status.success(), out, err }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_submitted_watched_and_read() {
+    let (service, place) = (Service::start().await, Place::new());
+    let file = place.path().join("job.yaml");
+    std::fs::write(&file, serde_yaml_ng::to_string(&small_job()).unwrap()).unwrap();
+    let file = file.to_str().unwrap();
+    let url = service.url.clone();
+    let run = async |arguments: &[&str]| nlac(&url, arguments).await;
+
+    let watched = run(&["jobs", "submit", file, "--key", "once", "--watch"]).await;
+    assert!(watched.well, "{}{}", watched.out, watched.err);
+    let id = watched.out.split_whitespace().nth(1).unwrap().to_owned();
+    let iterations: Vec<_> = watched
+        .out
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok())
+        .collect();
+    assert_eq!(iterations, [0, 1, 2], "{}", watched.out);
+    assert!(!watched.out.contains('\u{1b}'), "no bar and no colour in a pipe: {}", watched.out);
+    let again = run(&["jobs", "submit", file, "--key", "once", "--json"]).await.json();
+    assert_eq!(again["id"], id.as_str(), "the same key submits once");
+
+    let listed = run(&["jobs", "list", "--status", "succeeded"]).await;
+    assert!(listed.out.lines().any(|l| l.starts_with(&id) && l.contains("2/2")), "{}", listed.out);
+    assert_eq!(
+        run(&["jobs", "list", "--name", "none", "--json"]).await.json()["data"],
+        Value::Array(vec![])
+    );
+    let shown = run(&["jobs", "show", &id]).await;
+    assert!(shown.out.contains("succeeded") && shown.out.contains("help_desk"), "{}", shown.out);
+    let events = run(&["jobs", "watch", &id, "--json"]).await;
+    let kinds: Vec<String> = events
+        .out
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap()["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        (kinds.first().unwrap().as_str(), kinds.last().unwrap().as_str()),
+        ("submitted", "succeeded")
+    );
+
+    reads_transitions(&url, &id).await;
+    let checkpoints = run(&["checkpoints", "list", &id]).await;
+    assert_eq!(checkpoints.out.lines().count(), 7, "a header and six: {}", checkpoints.out);
+    let first = checkpoints.out.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let shown = run(&["checkpoints", "show", first, "--json"]).await.json();
+    assert_eq!(shown["id"], first);
+    assert!(
+        run(&["checkpoints", "show", first]).await.out.contains(shown["sha256"].as_str().unwrap())
+    );
+    let engines = run(&["engines", "list"]).await.out;
+    assert!(engines.contains("local") && engines.contains("adapters at run time"), "{engines}");
+    let trainers = run(&["trainers", "list"]).await.out;
+    assert!(trainers.contains("trains help-desk-base"), "{trainers}");
+
+    let over = run(&["jobs", "pause", &id]).await;
+    assert!(!over.well && over.err.contains("submit its spec as a new job"), "{}", over.err);
+    service.stop().await;
+}
+
+async fn reads_transitions(url: &str, job: &str) {
+    let search = ["transitions", "search", "--job", job, "--changed", "true", "--json"];
+    let found = nlac(url, &search).await.json();
+    let transition = &found["data"][0];
+    let text = |name: &str| transition[name].as_str().unwrap().to_owned();
+    let words = text("critique");
+    let listed = nlac(url, &["transitions", "search", &words, "--limit", "200"]).await.out;
+    assert!(listed.contains(&text("id")), "{listed}");
+    let shown = nlac(url, &["transitions", "show", &text("id")]).await.out;
+    for part in ["foreseen", "came", "target", "critique", "refined"] {
+        assert!(shown.lines().any(|l| l.trim_start().starts_with(part)), "{part}: {shown}");
+    }
+    assert!(shown.contains("{+") && shown.contains(&text("observation")), "{shown}");
+    let everything = nlac(url, &["transitions", "show", &text("id"), "--json"]).await.json();
+    assert!(!everything["annotations"]["critiques"][0]["text"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_absent_service_is_told_with_how_to_start_it() {
+    let url = format!("http://127.0.0.1:{}", free_port());
+    for arguments in [&["jobs", "list"][..], &["engines", "list"], &["doctor", "--json"]] {
+        let said = nlac(&url, arguments).await;
+        assert!(!said.well && said.out.is_empty(), "{}", said.out);
+        assert!(said.err.contains(&url) && said.err.contains("`nlac serve`"), "{}", said.err);
+    }
+}
+
+#[tokio::test]
+async fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let said = nlac("http://unused", &["completion", shell]).await;
+        assert!(
+            said.well && said.out.contains("checkpoints") && said.out.contains("json"),
+            "{shell}"
+        );
+    }
+}
