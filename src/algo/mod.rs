@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 use crate::{
     domain::{
         annotation::{Critique, Prediction, Refinement, Target},
-        episode::Transition,
+        episode::{RewardStatus, Transition},
         generation::Generation,
-        ids::TransitionId,
+        ids::{EpisodeId, IterationId, JobId, TransitionId},
         message::Message,
         seed::SeedPath,
         spec::RolloutSpec,
@@ -104,6 +104,28 @@ impl Replayed {
     ) -> Self {
         let action_tokens = action_tokens.into_iter().map(i32::cast_unsigned).collect();
         Self { transition, messages, action_tokens, position, episode_seed, importance: 1.0 }
+    }
+
+    /// An action in a state that no stored episode went through: what its critic is asked about.
+    #[must_use]
+    pub fn imagined(job_id: JobId, state: Vec<Message>, action: String) -> Self {
+        let transition = Transition {
+            id: TransitionId::new(),
+            job_id,
+            iteration_id: IterationId::new(),
+            episode_id: EpisodeId::new(),
+            step: 0,
+            state_len: i32::try_from(state.len()).unwrap_or(i32::MAX),
+            action,
+            env_action: None,
+            observation: String::new(),
+            reward: None,
+            reward_status: RewardStatus::Pending,
+            done: false,
+            truncated: false,
+            generation_id: None,
+        };
+        Self::new(transition, state, Vec::new(), 0, 0)
     }
 
     /// s: everything said before the action.

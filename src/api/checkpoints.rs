@@ -161,5 +161,5 @@ pub(super) async fn wanted(
     if peers::engines(&mut conn).await?.iter().all(|engine| engine.record.name != name) {
         return Err(Problem::not_found("engine", name));
     }
-    Ok(Json(WantedList { data: checkpoints::wanted_by_engine(&mut conn, &name).await? }))
+    Ok(Json(WantedList { data: checkpoints::wanted_by_engine(&mut conn, &name, true).await? }))
 }

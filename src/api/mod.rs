@@ -6,6 +6,7 @@
 mod admission;
 mod capabilities;
 mod checkpoints;
+mod consult;
 mod datasets;
 mod document;
 mod episodes;
@@ -35,7 +36,7 @@ use utoipa_axum::{
 };
 
 use crate::{
-    domain::{clock::Clock, peer::Discover},
+    domain::{clock::Clock, consult::Consult, peer::Discover},
     store::Store,
 };
 
@@ -60,6 +61,8 @@ pub struct AppState {
     pub prompt_hashes: PromptHashes,
     /// Finds out what engines and trainers can do.
     pub discover: Arc<dyn Discover>,
+    /// Asks the critic and the policy of a job.
+    pub critic: Arc<dyn Consult>,
 }
 
 #[derive(OpenApi)]
@@ -73,6 +76,7 @@ pub struct AppState {
     tags(
         (name = "jobs", description = "Submit, watch, pause, resume, cancel"),
         (name = "experience", description = "Episodes, transitions and what was said about them"),
+        (name = "critic", description = "The critic as a service"),
         (name = "datasets", description = "Logged episodes of others"),
         (name = "peers", description = "Engines and trainers"),
         (name = "service", description = "Health and metrics")
@@ -100,6 +104,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(transitions::search))
         .routes(routes!(transitions::read))
         .routes(routes!(transitions::critiques))
+        .routes(routes!(consult::critique))
+        .routes(routes!(consult::refinement))
         .routes(routes!(datasets::list))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
@@ -140,11 +146,17 @@ const fn archives() -> NotForContentType {
     NotForContentType::const_new("application/gzip")
 }
 
+/// Routes with a deadline of their own.
+const PATIENT: [&str; 2] = ["/v1/critiques", "/v1/refinements"];
+
 /// A request that does not answer is answered. Streams are not: their first byte is their answer.
 async fn deadline(
     request: axum::extract::Request,
     next: axum::middleware::Next,
 ) -> axum::response::Response {
+    if PATIENT.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
     tokio::time::timeout(Duration::from_secs(30), next.run(request))
         .await
         .unwrap_or_else(|_| Problem::late().into())

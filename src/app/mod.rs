@@ -20,7 +20,7 @@ use crate::{
     scheduler,
     store::{Store, peers, work_items},
     telemetry,
-    work::{Peers, Worker, fleet},
+    work::{Critics, Peers, Worker, fleet},
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -149,7 +149,8 @@ impl App {
                 let set = PromptSet::load(name).map_err(|e| e.to_string())?;
                 serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
             }),
-            discover: peers,
+            discover: peers.clone(),
+            critic: Arc::new(Critics::new(store.clone(), peers)),
         };
         let token = drain.clone();
         let server = tokio::spawn(async move {

@@ -9,6 +9,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use super::message::{Message, Speaker};
 
@@ -41,7 +42,7 @@ struct Line {
     id: Option<String>,
     #[serde(default)]
     task: Option<String>,
-    messages: Vec<Said>,
+    messages: Vec<ChatMessage>,
     #[serde(default)]
     rewards: Option<Vec<f64>>,
     #[serde(default, rename = "return")]
@@ -53,38 +54,80 @@ struct Line {
 }
 
 /// A chat message as APIs write it; fields that say nothing about the conversation are let be.
-#[derive(Deserialize)]
-struct Said {
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct ChatMessage {
+    /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
     role: String,
+    /// What was said.
     #[serde(default)]
     content: Option<Content>,
+    /// Tools that were called; they are read as text in the form that Hermes-style templates use.
     #[serde(default)]
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Option<Vec<ToolCall>>,
 }
 
-#[derive(Deserialize)]
+/// What was said, whole or in parts.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
-enum Content {
+#[schema(as = ChatContent)]
+pub enum Content {
+    /// A text.
     Text(String),
+    /// Parts, which must be text.
     Parts(Vec<Part>),
 }
 
-#[derive(Deserialize)]
-struct Part {
+/// A part of a message.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[schema(as = ChatPart)]
+pub struct Part {
+    /// Its text.
     #[serde(default)]
     text: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct ToolCall {
+/// A call of a tool.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct ToolCall {
+    /// Which, and with what.
     function: Function,
 }
 
-#[derive(Deserialize)]
-struct Function {
+/// A tool that is called.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[schema(as = CalledFunction)]
+pub struct Function {
+    /// Its name.
     name: String,
+    /// JSON, or a string of JSON.
     #[serde(default)]
     arguments: Value,
+}
+
+/// A conversation as APIs write it, as policies see it: what others say between two actions is one message.
+///
+/// # Errors
+/// A message that cannot be read, two actions in a row, or instructions in the middle; in a sentence.
+pub fn conversation(said: &[ChatMessage]) -> Result<Vec<Message>, String> {
+    let mut messages: Vec<Message> = Vec::new();
+    for (number, said) in said.iter().enumerate() {
+        let message = said.message().map_err(|e| format!("messages[{number}]: {e}"))?;
+        match messages.last_mut() {
+            Some(last) if last.role == message.role && message.role == Speaker::Assistant => {
+                return Err(format!("messages[{number}]: two actions follow each other"));
+            }
+            // Several results of tools, or several users, are one observation.
+            Some(last) if last.role == message.role => {
+                last.content = format!("{}\n{}", last.content, message.content);
+            }
+            _ => messages.push(message),
+        }
+    }
+    let mut after_action = messages.iter().skip_while(|m| m.role != Speaker::Assistant);
+    if after_action.any(|m| m.role == Speaker::System) {
+        return Err("a system message stands after the first action".into());
+    }
+    Ok(messages)
 }
 
 impl LoggedEpisode {
@@ -94,20 +137,7 @@ impl LoggedEpisode {
     /// Why it cannot be learnt from, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let mut messages: Vec<Message> = Vec::new();
-        for (number, said) in line.messages.iter().enumerate() {
-            let message = said.message().map_err(|e| format!("messages[{number}]: {e}"))?;
-            match messages.last_mut() {
-                Some(last) if last.role == message.role && message.role == Speaker::Assistant => {
-                    return Err(format!("messages[{number}]: two actions follow each other"));
-                }
-                // Several results of tools, or several users, are one observation.
-                Some(last) if last.role == message.role => {
-                    last.content = format!("{}\n{}", last.content, message.content);
-                }
-                _ => messages.push(message),
-            }
-        }
+        let mut messages = conversation(&line.messages)?;
         let opening = messages.iter().position(|m| m.role == Speaker::Assistant);
         let opening = opening.ok_or("there is no message of the assistant: no action was taken")?;
         if opening == 0 {
@@ -115,9 +145,6 @@ impl LoggedEpisode {
         }
         if messages.last().is_some_and(|m| m.role == Speaker::Assistant) {
             messages.push(Message::user(ENDED));
-        }
-        if messages[opening..].iter().any(|m| m.role == Speaker::System) {
-            return Err("a system message stands after the first action".into());
         }
         let actions = (messages.len() - opening) / 2;
         let rewards = rewards(&line, actions)?;
@@ -166,7 +193,7 @@ fn rewards(line: &Line, actions: usize) -> Result<Vec<f64>, String> {
     Ok(rewards)
 }
 
-impl Said {
+impl ChatMessage {
     fn message(&self) -> Result<Message, String> {
         let role = match self.role.as_str() {
             "system" | "developer" => Speaker::System,
@@ -187,7 +214,7 @@ impl Said {
         if matches!(self.role.as_str(), "tool" | "function") {
             content = format!("<tool_response>\n{content}\n</tool_response>");
         }
-        for call in &self.tool_calls {
+        for call in self.tool_calls.iter().flatten() {
             // APIs write the arguments as a string of JSON; a template writes them as JSON.
             let arguments = match &call.function.arguments {
                 Value::String(text) => {

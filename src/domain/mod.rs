@@ -7,6 +7,7 @@ pub mod admission;
 pub mod annotation;
 pub mod checkpoint;
 pub mod clock;
+pub mod consult;
 pub mod episode;
 pub mod event;
 pub mod fault;

@@ -30,10 +30,10 @@ pub struct Cast<'a> {
     pub prompts: &'a PromptSet,
     /// How messages become tokens.
     pub encoder: &'a Encoder,
-    /// The adapter that is being trained.
-    pub online: Published,
+    /// The adapter that is being trained; none where only the base model speaks.
+    pub online: Option<Published>,
     /// Its lagging average.
-    pub target: Published,
+    pub target: Option<Published>,
     /// Who plays the parts that are never trained.
     pub frozen: Option<&'a dyn Frozen>,
     /// Whose cast it is.
@@ -79,9 +79,10 @@ impl Cast<'_> {
     /// # Errors
     /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
     pub async fn speak(&self, line: Line<'_>) -> Result<Generation, Fault> {
+        let absent = || Fault::Fail(format!("there is no {} adapter to speak by", line.weights));
         let published = match line.weights {
-            Weights::Online => Some(&self.online),
-            Weights::Target => Some(&self.target),
+            Weights::Online => Some(self.online.as_ref().ok_or_else(absent)?),
+            Weights::Target => Some(self.target.as_ref().ok_or_else(absent)?),
             Weights::Base | Weights::Frozen => None,
         };
         let takes_seeds = match (line.weights, self.frozen) {

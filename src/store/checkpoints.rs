@@ -72,6 +72,40 @@ pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<
     Ok(())
 }
 
+/// One checkpoint.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(
+    conn: &mut PgConnection,
+    id: CheckpointId,
+) -> Result<Option<Checkpoint>, StoreError> {
+    let row: Option<Row> = sqlx::query_as(
+        "-- checkpoints::get
+         select * from checkpoints where id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(Into::into))
+}
+
+/// Somebody asks something of these: whoever keeps files beside an engine brings them.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_asked(conn: &mut PgConnection, ids: &[CheckpointId]) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- checkpoints::set_asked
+         update checkpoints set asked_at = now()
+         where id = any($1) and (asked_at is null or asked_at < now() - interval '1 minute')",
+    )
+    .bind(ids)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// A job's checkpoint of a role and a version.
 ///
 /// # Errors
@@ -162,26 +196,30 @@ pub struct WantedAdapter {
     pub sha256: String,
 }
 
-/// Adapters that jobs under way may ask an engine for, oldest first.
+/// Adapters that jobs under way may ask an engine for, oldest first; with `guests` also those that people asked
+/// something lately.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn wanted_by_engine(
     conn: &mut PgConnection,
     engine: &str,
+    guests: bool,
 ) -> Result<Vec<WantedAdapter>, StoreError> {
     Ok(sqlx::query_as(
         "-- checkpoints::wanted_by_engine
          select c.id as checkpoint_id, c.name, c.sha256
          from jobs j join checkpoints c on c.job_id = j.id
-         where j.spec -> 'model' ->> 'engine' = $1 and j.status in ('queued', 'running', 'paused')
-             and c.version >= (
-                 select min(least(i.base, i.index - 1)) from iterations i
-                 where i.job_id = j.id and i.finished_at is null
-             ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0)
+         where j.spec -> 'model' ->> 'engine' = $1
+             and ($2 and c.asked_at > now() - interval '1 hour'
+                  or j.status in ('queued', 'running', 'paused') and c.version >= (
+                      select min(least(i.base, i.index - 1)) from iterations i
+                      where i.job_id = j.id and i.finished_at is null
+                  ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0))
          order by c.id",
     )
     .bind(engine)
+    .bind(guests)
     .fetch_all(conn)
     .await?)
 }

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, QueryBuilder};
 
 use super::{StoreError, generations::ROWS};
-use crate::domain::ids::{IterationId, TransitionId};
+use crate::domain::ids::{IterationId, JobId, TransitionId};
 
 /// One drawn transition.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
@@ -62,4 +62,28 @@ pub async fn insert_many(
         .await?;
     }
     Ok(())
+}
+
+/// The place of a transition in what an iteration of a job replayed, and in how many slices it was annotated.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn place(
+    conn: &mut PgConnection,
+    job: JobId,
+    iteration: i32,
+    transition: TransitionId,
+) -> Result<Option<(i32, i64)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- replay_draws::place
+         select d.position, (select count(*) from work_items
+                             where iteration_id = i.id and phase = 'annotate') as slices
+         from iterations i join replay_draws d on d.iteration_id = i.id
+         where i.job_id = $1 and i.index = $2 and d.transition_id = $3",
+    )
+    .bind(job)
+    .bind(iteration)
+    .bind(transition)
+    .fetch_optional(conn)
+    .await?)
 }

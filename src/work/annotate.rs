@@ -1,11 +1,15 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
-use super::{Worker, scene::Scene};
+use super::{
+    Worker,
+    scene::{Scene, chance},
+};
 use crate::{
     algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
     domain::{
         annotation::Verdict,
         fault::Fault,
+        job::Job,
         seed::SeedPath,
         spec::{AlgorithmSpec, RejectionSpec, ReplaySpec},
         work::Lease,
@@ -29,8 +33,18 @@ pub(super) struct Slice {
 }
 
 impl Slice {
+    /// The slice that holds a place of the batch.
+    pub(super) const fn at(position: u32, of: u32) -> Self {
+        Self { number: position % of, of }
+    }
+
+    /// Root of the choices that a job makes for the slice in an iteration.
+    pub(super) fn chance(self, job: &Job, iteration: u32) -> SeedPath {
+        chance(job, "annotate", iteration).label("slice").index(u64::from(self.number))
+    }
+
     fn seed(self, scene: &Scene) -> SeedPath {
-        scene.seed("annotate").label("slice").index(u64::from(self.number))
+        self.chance(&scene.job, scene.index())
     }
 }
 

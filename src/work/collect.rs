@@ -118,7 +118,7 @@ impl Worker {
             ordinal: ordinal.cast_signed(),
             task: played.task.clone(),
             seed: played.seed,
-            checkpoint_id: Some(scene.cast()?.online.checkpoint_id),
+            checkpoint_id: scene.online.as_ref().map(|checkpoint| checkpoint.id),
             temperature,
             messages: played.messages.clone(),
             turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,

@@ -3,7 +3,9 @@
 mod annotate;
 mod assess;
 mod collect;
+mod consult;
 pub mod fleet;
+mod guests;
 mod import;
 mod learn;
 mod peers;
@@ -26,6 +28,7 @@ use crate::{
     store::Store,
 };
 
+pub use consult::Critics;
 pub use peers::Peers;
 
 /// Does every kind of work.

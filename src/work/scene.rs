@@ -1,8 +1,8 @@
 //! What every unit of work starts from: its job, its iteration, and who plays in it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
-use super::Worker;
+use super::{Peers, Worker};
 use crate::{
     algo::Setting,
     domain::{
@@ -16,21 +16,39 @@ use crate::{
     env::{Environment, build},
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
-    store::{checkpoints, iterations, jobs},
+    store::{Store, checkpoints, iterations, jobs},
 };
 
-/// A job's iteration, with its players.
-pub(super) struct Scene {
+/// Who speaks in a job, by what prompts, in which environment.
+pub(super) struct Players {
     pub job: Job,
-    pub iteration: Iteration,
     pub engine: Arc<dyn Engine>,
     pub frozen: Option<Arc<dyn Frozen>>,
     pub encoder: Encoder,
     pub prompts: PromptSet,
     pub environment: Arc<dyn Environment>,
-    /// The checkpoints that act in this unit.
+    /// The checkpoints that act; none where the base model does.
     pub online: Option<Checkpoint>,
     pub target: Option<Checkpoint>,
+}
+
+/// A job's iteration, with its players.
+pub(super) struct Scene {
+    pub iteration: Iteration,
+    players: Players,
+}
+
+impl Deref for Scene {
+    type Target = Players;
+
+    fn deref(&self) -> &Players {
+        &self.players
+    }
+}
+
+/// Root of the choices that a job makes for a purpose in an iteration.
+pub(super) fn chance(job: &Job, purpose: &str, iteration: u32) -> SeedPath {
+    SeedPath::root(job.spec.seed).label(purpose).index(u64::from(iteration))
 }
 
 impl Scene {
@@ -41,7 +59,7 @@ impl Scene {
 
     /// Root of the iteration's choices for a purpose.
     pub fn seed(&self, purpose: &str) -> SeedPath {
-        SeedPath::root(self.job.spec.seed).label(purpose).index(u64::from(self.index()))
+        chance(&self.job, purpose, self.index())
     }
 
     /// What an algorithm is handed.
@@ -55,40 +73,44 @@ impl Scene {
         Setting { cast, environment, rollout, spec, iteration: self.index(), seed }
     }
 
-    /// Everybody who may speak.
+    /// Everybody who may speak in a unit of work: both adapters are there.
     pub fn cast(&self) -> Result<Cast<'_>, Fault> {
-        let published = |checkpoint: &Option<Checkpoint>| {
-            let checkpoint = checkpoint.as_ref().ok_or_else(|| {
-                Fault::Fail("the adapters of this iteration are not there".into())
-            })?;
-            let path = PathBuf::from(&checkpoint.path);
-            let adapter = Adapter { name: checkpoint.name.clone(), path };
-            Ok::<_, Fault>(Published { checkpoint_id: checkpoint.id, adapter })
-        };
-        Ok(Cast {
-            engine: &*self.engine,
-            prompts: &self.prompts,
-            encoder: &self.encoder,
-            online: published(&self.online)?,
-            target: published(&self.target)?,
-            frozen: self.frozen.as_deref(),
-            job: Some(self.job.id),
-        })
+        if self.online.is_none() || self.target.is_none() {
+            return Err(Fault::Fail("the adapters of this iteration are not there".into()));
+        }
+        Ok(Cast { job: Some(self.job.id), ..self.players.cast() })
     }
 }
 
-impl Worker {
-    /// Sets the scene of a unit in which the adapters of `version` act.
-    pub(super) async fn scene(
+impl Players {
+    /// Everybody who may speak, on behalf of no job.
+    pub fn cast(&self) -> Cast<'_> {
+        let published = |checkpoint: &Checkpoint| {
+            let path = PathBuf::from(&checkpoint.path);
+            let adapter = Adapter { name: checkpoint.name.clone(), path };
+            Published { checkpoint_id: checkpoint.id, adapter }
+        };
+        Cast {
+            engine: &*self.engine,
+            prompts: &self.prompts,
+            encoder: &self.encoder,
+            online: self.online.as_ref().map(published),
+            target: self.target.as_ref().map(published),
+            frozen: self.frozen.as_deref(),
+            job: None,
+        }
+    }
+}
+
+impl Peers {
+    /// The players of a job with the adapters of `version`.
+    pub(super) async fn players(
         &self,
-        lease: &Lease,
-        version: impl Fn(&Iteration) -> i32,
-    ) -> Result<Scene, Fault> {
-        let mut conn = self.store.acquire().await?;
-        let gone = || Fault::Fail("the job or its iteration is gone".into());
-        let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
-        let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
-        let version = version(&iteration);
+        store: &Store,
+        job: Job,
+        version: i32,
+    ) -> Result<Players, Fault> {
+        let mut conn = store.acquire().await?;
         let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
         let online = checkpoints::version(&mut conn, job.id, online, version).await?;
         let target = checkpoints::version(&mut conn, job.id, target, version).await?;
@@ -104,9 +126,26 @@ impl Worker {
                 prompts.name()
             )));
         }
-        let (engine, encoder) = self.peers.engine(&self.store, &job.spec.model).await?;
-        let frozen = self.peers.frozen(&self.store, &job.spec.model).await?;
+        let (engine, encoder) = self.engine(store, &job.spec.model).await?;
+        let frozen = self.frozen(store, &job.spec.model).await?;
         let environment = build(&job.spec.environment);
-        Ok(Scene { job, iteration, engine, frozen, encoder, prompts, environment, online, target })
+        Ok(Players { job, engine, frozen, encoder, prompts, environment, online, target })
+    }
+}
+
+impl Worker {
+    /// Sets the scene of a unit in which the adapters of `version` act.
+    pub(super) async fn scene(
+        &self,
+        lease: &Lease,
+        version: impl Fn(&Iteration) -> i32,
+    ) -> Result<Scene, Fault> {
+        let mut conn = self.store.acquire().await?;
+        let gone = || Fault::Fail("the job or its iteration is gone".into());
+        let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
+        let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
+        drop(conn);
+        let players = self.peers.players(&self.store, job, version(&iteration)).await?;
+        Ok(Scene { iteration, players })
     }
 }

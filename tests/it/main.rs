@@ -7,6 +7,7 @@ mod assessment;
 mod base_model;
 mod chat;
 mod cli;
+mod consult;
 mod contract;
 mod crash;
 mod datasets;

@@ -78,5 +78,15 @@ async fn the_examples_for_curl_lead_to_critiques() {
         critiques = answer;
     }
     assert!(!critiques["critiques"].as_array().unwrap().is_empty(), "{critiques}");
+
+    let block = blocks("sh").into_iter().find(|block| block.contains("/v1/critiques -H")).unwrap();
+    let (_, checkpoints) = service.get(&format!("/v1/jobs/{id}/checkpoints?limit=1")).await;
+    let body = block.split('\'').nth(3).unwrap();
+    let body = body.replace("CHECKPOINT", checkpoints["data"][0]["id"].as_str().unwrap());
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let (status, critique) = service.post("/v1/critiques", &body).await;
+    assert_eq!(status, 200, "{critique}");
+    assert_eq!(critique["action"], "do it now .");
+    assert!(["yes", "no"].contains(&critique["verdict"].as_str().unwrap()), "{critique}");
     service.stop().await;
 }

@@ -7,6 +7,7 @@
 //! ```
 //! The trained prompts hold neither what the target knew (r, s', d') nor what the teacher knew (a, q).
 
+mod advise;
 mod best_of;
 mod corrector;
 mod critique;
@@ -19,6 +20,7 @@ mod target;
 use futures_util::future::try_join_all;
 use rand::seq::SliceRandom;
 
+pub use self::advise::{Advised, advise};
 pub use self::health::{Foreseen, foresee, gains};
 pub use super::Annotations;
 use super::{
@@ -100,21 +102,31 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     }
 
     let mut candidates: Vec<_> = batch.iter().map(Candidate::of).collect();
-    match ablation {
-        Ablation::BestOfActions { candidates: count } if !setting.is_warmup() => {
-            best_of::improve(setting, count, &mut candidates, &mut annotations).await?;
-        }
-        // Without a round there is still a verdict to record, but nothing that could act on it.
-        _ => {
-            for round in 0..setting.spec.rounds.max(1) {
-                play_round(setting, round, &mut candidates, &mut annotations).await?;
-            }
-        }
-    }
+    improve(setting, &mut candidates, &mut annotations).await?;
     for candidate in &candidates {
         annotations.examples.extend(policy_example(setting, candidate)?);
     }
     Ok(annotations)
+}
+
+/// Every round over all candidates.
+async fn improve(
+    setting: &Setting<'_>,
+    candidates: &mut [Candidate<'_>],
+    annotations: &mut Annotations,
+) -> Result<(), Fault> {
+    match setting.spec.ablation {
+        Ablation::BestOfActions { candidates: count } if !setting.is_warmup() => {
+            best_of::improve(setting, count, candidates, annotations).await
+        }
+        // Without a round there is still a verdict to record, but nothing that could act on it.
+        _ => {
+            for round in 0..setting.spec.rounds.max(1) {
+                play_round(setting, round, candidates, annotations).await?;
+            }
+            Ok(())
+        }
+    }
 }
 
 /// One refinement round: judge every open candidate, then rewrite those that were judged wanting.

@@ -40,9 +40,9 @@ where
 {
     /// Plays every part, as `online` and `target`.
     pub fn cast<'a>(&'a self, prompts: &'a PromptSet) -> Cast<'a> {
-        let published = |name: &str| Published {
-            checkpoint_id: CheckpointId::new(),
-            adapter: Adapter { name: name.into(), path: "/nowhere".into() },
+        let published = |name: &str| {
+            let adapter = Adapter { name: name.into(), path: "/nowhere".into() };
+            Some(Published { checkpoint_id: CheckpointId::new(), adapter })
         };
         Cast {
             engine: self,

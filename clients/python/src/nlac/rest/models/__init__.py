@@ -1,9 +1,17 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .advice import Advice
+from .advice_outcome import AdviceOutcome
+from .advice_round import AdviceRound
 from .annotations import Annotations
+from .called_function import CalledFunction
+from .chat_message import ChatMessage
+from .chat_part import ChatPart
 from .checkpoint_list import CheckpointList
 from .checkpoint_role import CheckpointRole
 from .checkpoint_view import CheckpointView
+from .critique_answer import CritiqueAnswer
+from .critique_request import CritiqueRequest
 from .critique_view import CritiqueView
 from .dataset import Dataset
 from .dataset_list import DatasetList
@@ -21,6 +29,7 @@ from .event_view import EventView
 from .export_job_form import ExportJobForm
 from .field_error import FieldError
 from .finish_reason import FinishReason
+from .generated_text import GeneratedText
 from .import_report import ImportReport
 from .iteration_list import IterationList
 from .iteration_view import IterationView
@@ -39,14 +48,18 @@ from .provenance import Provenance
 from .purpose import Purpose
 from .put_engine import PutEngine
 from .put_trainer import PutTrainer
+from .refined_action import RefinedAction
+from .refinement_request import RefinementRequest
 from .refinement_view import RefinementView
 from .refused_line import RefusedLine
 from .replica_choice import ReplicaChoice
 from .reward_status import RewardStatus
 from .role import Role
+from .sampling import Sampling
 from .speaker import Speaker
 from .target_status import TargetStatus
 from .target_view import TargetView
+from .tool_call import ToolCall
 from .trainer_capabilities import TrainerCapabilities
 from .trainer_kind import TrainerKind
 from .trainer_list import TrainerList
@@ -54,16 +67,25 @@ from .trainer_record import TrainerRecord
 from .trainer_view import TrainerView
 from .transition_list import TransitionList
 from .transition_view import TransitionView
+from .usage import Usage
 from .verdict import Verdict
 from .wanted_adapter import WantedAdapter
 from .wanted_list import WantedList
 from .weights import Weights
 
 __all__ = (
+    "Advice",
+    "AdviceOutcome",
+    "AdviceRound",
     "Annotations",
+    "CalledFunction",
+    "ChatMessage",
+    "ChatPart",
     "CheckpointList",
     "CheckpointRole",
     "CheckpointView",
+    "CritiqueAnswer",
+    "CritiqueRequest",
     "CritiqueView",
     "Dataset",
     "DatasetList",
@@ -81,6 +103,7 @@ __all__ = (
     "ExportJobForm",
     "FieldError",
     "FinishReason",
+    "GeneratedText",
     "ImportReport",
     "IterationList",
     "IterationView",
@@ -99,14 +122,18 @@ __all__ = (
     "Purpose",
     "PutEngine",
     "PutTrainer",
+    "RefinedAction",
+    "RefinementRequest",
     "RefinementView",
     "RefusedLine",
     "ReplicaChoice",
     "RewardStatus",
     "Role",
+    "Sampling",
     "Speaker",
     "TargetStatus",
     "TargetView",
+    "ToolCall",
     "TrainerCapabilities",
     "TrainerKind",
     "TrainerList",
@@ -114,6 +141,7 @@ __all__ = (
     "TrainerView",
     "TransitionList",
     "TransitionView",
+    "Usage",
     "Verdict",
     "WantedAdapter",
     "WantedList",

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.chat_message import ChatMessage
+
+
+T = TypeVar("T", bound="CritiqueRequest")
+
+
+@_attrs_define
+class CritiqueRequest:
+    """What is to be judged, and by whom."""
+
+    action: None | str | Unset = UNSET
+    """ The action; the transition's own, or the last message, unless given. """
+    base_of: None | Unset | UUID = UNSET
+    checkpoint_id: None | Unset | UUID = UNSET
+    iteration: int | None | Unset = UNSET
+    """ Instead of a seed: choose as the job did when this iteration annotated the transition. The version
+    that annotated says again what is stored; another says what it would have said by the same chance. """
+    messages: list[ChatMessage] | None | Unset = UNSET
+    """ Or a conversation in chat form, as the policy sees it: what the environment opens with, then
+    actions (`assistant`) and what came back. Where it ends with an action, that is the one judged. """
+    seed: int | None | Unset = UNSET
+    """ The same seed gives the same answer; 0 unless given. """
+    timeout_s: int | Unset = UNSET
+    """ Seconds after which the answer is given up. """
+    transition_id: None | Unset | UUID = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        action: None | str | Unset
+        if isinstance(self.action, Unset):
+            action = UNSET
+        else:
+            action = self.action
+
+        base_of: None | str | Unset
+        if isinstance(self.base_of, Unset):
+            base_of = UNSET
+        elif isinstance(self.base_of, UUID):
+            base_of = str(self.base_of)
+        else:
+            base_of = self.base_of
+
+        checkpoint_id: None | str | Unset
+        if isinstance(self.checkpoint_id, Unset):
+            checkpoint_id = UNSET
+        elif isinstance(self.checkpoint_id, UUID):
+            checkpoint_id = str(self.checkpoint_id)
+        else:
+            checkpoint_id = self.checkpoint_id
+
+        iteration: int | None | Unset
+        if isinstance(self.iteration, Unset):
+            iteration = UNSET
+        else:
+            iteration = self.iteration
+
+        messages: list[dict[str, Any]] | None | Unset
+        if isinstance(self.messages, Unset):
+            messages = UNSET
+        elif isinstance(self.messages, list):
+            messages = []
+            for messages_type_0_item_data in self.messages:
+                messages_type_0_item = messages_type_0_item_data.to_dict()
+                messages.append(messages_type_0_item)
+
+        else:
+            messages = self.messages
+
+        seed: int | None | Unset
+        if isinstance(self.seed, Unset):
+            seed = UNSET
+        else:
+            seed = self.seed
+
+        timeout_s = self.timeout_s
+
+        transition_id: None | str | Unset
+        if isinstance(self.transition_id, Unset):
+            transition_id = UNSET
+        elif isinstance(self.transition_id, UUID):
+            transition_id = str(self.transition_id)
+        else:
+            transition_id = self.transition_id
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if action is not UNSET:
+            field_dict["action"] = action
+        if base_of is not UNSET:
+            field_dict["base_of"] = base_of
+        if checkpoint_id is not UNSET:
+            field_dict["checkpoint_id"] = checkpoint_id
+        if iteration is not UNSET:
+            field_dict["iteration"] = iteration
+        if messages is not UNSET:
+            field_dict["messages"] = messages
+        if seed is not UNSET:
+            field_dict["seed"] = seed
+        if timeout_s is not UNSET:
+            field_dict["timeout_s"] = timeout_s
+        if transition_id is not UNSET:
+            field_dict["transition_id"] = transition_id
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.chat_message import ChatMessage
+
+        d = dict(src_dict)
+
+        def _parse_action(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        action = _parse_action(d.pop("action", UNSET))
+
+        def _parse_base_of(data: object) -> None | Unset | UUID:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                base_of_type_0 = UUID(data)
+
+                return base_of_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | UUID, data)
+
+        base_of = _parse_base_of(d.pop("base_of", UNSET))
+
+        def _parse_checkpoint_id(data: object) -> None | Unset | UUID:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                checkpoint_id_type_0 = UUID(data)
+
+                return checkpoint_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | UUID, data)
+
+        checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", UNSET))
+
+        def _parse_iteration(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        iteration = _parse_iteration(d.pop("iteration", UNSET))
+
+        def _parse_messages(data: object) -> list[ChatMessage] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                messages_type_0 = []
+                _messages_type_0 = data
+                for messages_type_0_item_data in _messages_type_0:
+                    messages_type_0_item = ChatMessage.from_dict(messages_type_0_item_data)
+
+                    messages_type_0.append(messages_type_0_item)
+
+                return messages_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[ChatMessage] | None | Unset, data)
+
+        messages = _parse_messages(d.pop("messages", UNSET))
+
+        def _parse_seed(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        seed = _parse_seed(d.pop("seed", UNSET))
+
+        timeout_s = d.pop("timeout_s", UNSET)
+
+        def _parse_transition_id(data: object) -> None | Unset | UUID:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                transition_id_type_0 = UUID(data)
+
+                return transition_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | UUID, data)
+
+        transition_id = _parse_transition_id(d.pop("transition_id", UNSET))
+
+        critique_request = cls(
+            action=action,
+            base_of=base_of,
+            checkpoint_id=checkpoint_id,
+            iteration=iteration,
+            messages=messages,
+            seed=seed,
+            timeout_s=timeout_s,
+            transition_id=transition_id,
+        )
+
+        return critique_request

@@ -1,0 +1,53 @@
+//! The critic asked about one action, outside of any batch: the same rounds, and nothing of it trains.
+
+use super::{Candidate, Fate, Setting, improve, play_round};
+use crate::{
+    algo::{Annotations, Replayed},
+    domain::{annotation::Verdict, consult::AdviceOutcome, fault::Fault},
+};
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Advised {
+    /// Everything that was said on the way.
+    pub annotations: Annotations,
+    /// The action as the rounds left it.
+    pub action: String,
+    /// Why they ended.
+    pub outcome: AdviceOutcome,
+}
+
+/// Judges an action in its state; refines it where the settings have rounds.
+///
+/// # Errors
+/// The first fault of the engine, or of a prompt.
+pub async fn advise(setting: &Setting<'_>, replayed: &Replayed) -> Result<Advised, Fault> {
+    let mut annotations = Annotations::default();
+    let mut candidates = [Candidate::of(replayed)];
+    if setting.spec.rounds == 0 {
+        play_round(setting, 0, &mut candidates, &mut annotations).await?;
+    } else {
+        improve(setting, &mut candidates, &mut annotations).await?;
+    }
+    let [candidate] = candidates;
+    let outcome = outcome(setting, &candidate, &annotations);
+    Ok(Advised { annotations, action: candidate.reply, outcome })
+}
+
+fn outcome(setting: &Setting<'_>, candidate: &Candidate<'_>, made: &Annotations) -> AdviceOutcome {
+    let parsed = |reply: &str| setting.environment.parse_action(reply);
+    let unread = |verdict| verdict == Verdict::Unparseable;
+    match candidate.fate {
+        Fate::Accepted => AdviceOutcome::Accepted,
+        Fate::Dropped if made.refinements.last().is_some_and(|r| !r.valid) => {
+            AdviceOutcome::Unreadable
+        }
+        Fate::Dropped if made.critiques.last().is_some_and(|c| unread(c.verdict)) => {
+            AdviceOutcome::NoVerdict
+        }
+        _ if parsed(&candidate.reply) == parsed(&candidate.replayed.transition.action) => {
+            AdviceOutcome::Unchanged
+        }
+        _ => AdviceOutcome::Refined,
+    }
+}

@@ -1,0 +1,304 @@
+//! The critic and the policy as a service: the players of a job's version are asked about an action by the code
+//! that annotates, beside whatever runs.
+
+use std::{collections::HashMap, sync::Arc};
+
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{
+    Peers,
+    annotate::Slice,
+    guests::{Guests, unavailable},
+    scene::Players,
+};
+use crate::{
+    algo::{
+        Replayed,
+        nlac::{self, Advised},
+    },
+    domain::{
+        consult::{
+            Acts, Advice, Chance, Consult, Question, Refined, Round, Said, State, Unanswered,
+            Usage, Version, Wanted,
+        },
+        fault::Fault,
+        generation::{Generation, Weights},
+        ids::{GenerationId, TransitionId},
+        message::Message,
+        seed::SeedPath,
+        spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
+    },
+    store::{Store, checkpoints, jobs, replay_draws, transitions},
+};
+
+/// Questions that are answered at once. Engines share their slots fairly between these and each job.
+const AT_ONCE: usize = 4;
+/// Questions that are answered or wait; more are refused.
+const MOST: usize = 32;
+/// The version before the first: no adapter.
+const BASE: i32 = -1;
+
+/// Answers questions.
+pub struct Critics {
+    store: Store,
+    peers: Arc<Peers>,
+    guests: Guests,
+    seats: Semaphore,
+    room: Semaphore,
+}
+
+impl Critics {
+    /// Answers by the engines of `peers`.
+    #[must_use]
+    pub fn new(store: Store, peers: Arc<Peers>) -> Self {
+        let (seats, room) = (Semaphore::new(MOST), Semaphore::new(AT_ONCE));
+        Self { store, peers, guests: Guests::default(), seats, room }
+    }
+
+    /// Waits for its turn; refused where too many wait already.
+    async fn turn(&self) -> Result<[SemaphorePermit<'_>; 2], Unanswered> {
+        let seat = self.seats.try_acquire().map_err(|_| Unanswered::Busy { asked: MOST })?;
+        let room = self.room.acquire().await.map_err(Fault::fail)?;
+        Ok([seat, room])
+    }
+
+    /// The players of a version, ready to be asked, and its number.
+    async fn players(&self, version: Version) -> Result<(Players, Option<i32>), Unanswered> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let (job, version) = match version {
+            Version::Checkpoint(id) => {
+                let found = checkpoints::get(&mut conn, id).await.map_err(unavailable)?;
+                let found = found.ok_or_else(|| not_found("checkpoint", id))?;
+                (found.job_id, Some(found.version))
+            }
+            Version::Base(job) => (job, None),
+        };
+        let found = jobs::get(&mut conn, job).await.map_err(unavailable)?;
+        let job = found.ok_or_else(|| not_found("job", job))?;
+        drop(conn);
+        let players = self.peers.players(&self.store, job, version.unwrap_or(BASE)).await;
+        let players = players.map_err(|fault| Unanswered::Conflict {
+            what: fault.to_string(),
+            remedy: "see the job's spec, and GET /v1/engines for what is registered".into(),
+        })?;
+        if let Some(number) = version
+            && (players.online.is_none() || players.target.is_none())
+        {
+            return Err(Unanswered::Conflict {
+                what: format!("version {number} is not published yet"),
+                remedy: "ask again when it is, or ask an earlier one".into(),
+            });
+        }
+        self.guests.welcome(&self.store, &players).await?;
+        Ok((players, version))
+    }
+
+    /// A stored transition as the players may be asked about it.
+    async fn stored(&self, players: &Players, id: TransitionId) -> Result<Replayed, Unanswered> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let found = transitions::load(&mut conn, &[id]).await.map_err(unavailable)?.pop();
+        let found = found.ok_or_else(|| not_found("transition", id))?;
+        let job = found.transition.job_id;
+        if job != players.job.id {
+            let theirs = jobs::get(&mut conn, job).await.map_err(unavailable)?;
+            if theirs.is_none_or(|job| job.spec.environment != players.job.spec.environment) {
+                return Err(Unanswered::Impossible {
+                    what: format!("transition {id} is of another environment than the job asked"),
+                    remedy: "ask a job with the same environment".into(),
+                });
+            }
+        }
+        let (transition, messages) = (found.transition, found.messages);
+        Ok(Replayed::new(transition, messages, found.action_tokens, found.episode_seed, 0))
+    }
+
+    /// The action in its state, and where the choices come from.
+    async fn put(
+        &self,
+        players: &Players,
+        question: &Question,
+    ) -> Result<(Replayed, SeedPath), Unanswered> {
+        let lacking = |what: &str, remedy: &str| Unanswered::Impossible {
+            what: what.into(),
+            remedy: remedy.into(),
+        };
+        let mut replayed = match &question.state {
+            State::Transition(id) => self.stored(players, *id).await?,
+            State::Conversation(messages) => {
+                Replayed::imagined(players.job.id, messages.clone(), String::new())
+            }
+        };
+        match &question.action {
+            Some(action) => replayed.transition.action.clone_from(action),
+            None if replayed.transition.action.is_empty() => {
+                return Err(lacking("there is no action to judge", "give action"));
+            }
+            None => {}
+        }
+        let iteration = match question.chance {
+            Chance::Seed(seed) => return Ok((replayed, SeedPath::root(seed).label("asked"))),
+            Chance::Annotation { iteration } => iteration,
+        };
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let (job, id) = (&players.job, replayed.transition.id);
+        let place = replay_draws::place(&mut conn, job.id, iteration, id).await;
+        let (position, slices) = place.map_err(unavailable)?.ok_or_else(|| {
+            let what = format!("the job did not annotate this transition in iteration {iteration}");
+            let remedy = "GET /v1/transitions/{id}/critiques tells in which it did; or give a seed";
+            lacking(&what, remedy)
+        })?;
+        let position = position.cast_unsigned();
+        let slice = Slice::at(position, u32::try_from(slices).unwrap_or(1).max(1));
+        replayed.position = u64::from(position);
+        Ok((replayed, slice.chance(job, iteration.cast_unsigned())))
+    }
+}
+
+#[async_trait]
+impl Consult for Critics {
+    async fn advise(&self, question: &Question) -> Result<Advice, Unanswered> {
+        let _turn = self.turn().await?;
+        let (players, version) = self.players(question.version).await?;
+        let spec = settings(&players, version, question.wanted)?;
+        let (replayed, seed) = self.put(&players, question).await?;
+        let setting = nlac::Setting {
+            cast: &players.cast(),
+            environment: &*players.environment,
+            rollout: &players.job.spec.rollout,
+            spec: &spec,
+            iteration: 1,
+            seed,
+        };
+        let advised = nlac::advise(&setting, &replayed).await?;
+        let advice = told(&players, version, &replayed, advised);
+        metrics::counter!("nlac_advice_total", "outcome" => advice.outcome.as_str()).increment(1);
+        Ok(advice)
+    }
+
+    async fn act(
+        &self,
+        version: Version,
+        state: &State,
+        seed: u64,
+        samples: u32,
+    ) -> Result<Acts, Unanswered> {
+        let _turn = self.turn().await?;
+        let (players, version) = self.players(version).await?;
+        let state: Vec<Message> = match state {
+            State::Transition(id) => self.stored(&players, *id).await?.state().to_vec(),
+            State::Conversation(messages) => messages.clone(),
+        };
+        let (cast, rollout) = (players.cast(), &players.job.spec.rollout);
+        let weights = if version.is_some() { Weights::Online } else { Weights::Base };
+        let act = |temperature, seed| {
+            let sampling = SamplingSpec { temperature, max_tokens: rollout.max_tokens };
+            cast.act(&state, weights, sampling, seed)
+        };
+        let seed = SeedPath::root(seed).label("asked to act");
+        let all = (0..samples).map(|i| act(rollout.temperature, seed.index(u64::from(i))));
+        let (greedy, samples) =
+            tokio::try_join!(act(0.0, seed.label("greedy")), try_join_all(all))?;
+        let said = |generation: &Generation| said(&players, generation);
+        Ok(Acts { version, greedy: said(&greedy), samples: samples.iter().map(said).collect() })
+    }
+}
+
+/// The job's own settings, as far as an answer needs them: no warm-up, and the base model in place of adapters
+/// where it is asked.
+fn settings(
+    players: &Players,
+    version: Option<i32>,
+    wanted: Wanted,
+) -> Result<NlacSpec, Unanswered> {
+    let impossible =
+        |what: String, remedy: &str| Unanswered::Impossible { what, remedy: remedy.into() };
+    let name = &players.job.spec.name;
+    let AlgorithmSpec::Nlac(spec) = &players.job.spec.algorithm else {
+        let kind = players.job.spec.algorithm.name();
+        let what = format!("job {name} trains by {kind}, which has no critic that speaks");
+        return Err(impossible(what, "ask a job whose algorithm is nlac"));
+    };
+    if spec.ablation == Ablation::RawRollouts {
+        let what = format!("job {name} critiques real rollouts: nothing there predicts");
+        return Err(impossible(what, "ask a job without the ablation raw_rollouts"));
+    }
+    let rounds = match wanted {
+        Wanted::Critique => 0,
+        Wanted::Refinement { rounds } => match rounds.unwrap_or(spec.rounds) {
+            0 => {
+                let what = format!("job {name} refines nothing: its spec has 0 rounds");
+                return Err(impossible(what, "give rounds"));
+            }
+            rounds => rounds,
+        },
+    };
+    let mut weights = spec.weights.clone();
+    for part in [&mut weights.successor, &mut weights.evaluator, &mut weights.refiner] {
+        if version.is_none() && *part != Weights::Frozen {
+            *part = Weights::Base;
+        }
+    }
+    Ok(NlacSpec { rounds, weights, warmup_iterations: 0, ..spec.clone() })
+}
+
+fn told(
+    players: &Players,
+    version: Option<i32>,
+    asked: &Replayed,
+    Advised { annotations, action, outcome }: Advised,
+) -> Advice {
+    let generations: HashMap<GenerationId, &Generation> =
+        annotations.generations.iter().map(|g| (g.id, g)).collect();
+    let text = |id: GenerationId| generations.get(&id).map(|g| said(players, g));
+    let mut rounds = Vec::new();
+    for critique in &annotations.critiques {
+        let Some(spoken) = text(critique.generation_id) else { continue };
+        let read = annotations.predictions.iter();
+        let read = read.filter(|p| critique.prediction_ids.contains(&p.id));
+        let followed = annotations.refinements.iter().find(|r| r.critique_id == critique.id);
+        rounds.push(Round {
+            action: critique.action.clone(),
+            futures: read.filter_map(|p| text(p.generation_id)).collect(),
+            verdict: critique.verdict,
+            critique: spoken,
+            refinement: followed.and_then(|r| {
+                let said = text(r.generation_id)?;
+                Some(Refined { valid: r.valid, changed: r.changed, said })
+            }),
+        });
+    }
+    let parsed = |reply: &str| players.environment.parse_action(reply);
+    let original = asked.transition.action.clone();
+    Advice {
+        job_id: players.job.id,
+        version,
+        readable: parsed(&original).is_some(),
+        outcome,
+        changed: parsed(&action) != parsed(&original),
+        action: original,
+        refined: action,
+        rounds,
+        usage: Usage {
+            generations: u32::try_from(annotations.generations.len()).unwrap_or(u32::MAX),
+            prompt_tokens: annotations.generations.iter().map(|g| i64::from(g.prompt_tokens)).sum(),
+            completion_tokens: annotations
+                .generations
+                .iter()
+                .map(|g| g.token_ids.len() as i64)
+                .sum(),
+        },
+    }
+}
+
+/// A text with what made it, down to the adapter's hash.
+fn said(players: &Players, generation: &Generation) -> Said {
+    let by = players.online.iter().chain(&players.target);
+    let mut by = by.filter(|checkpoint| Some(checkpoint.id) == generation.checkpoint_id);
+    Said::of(generation, by.next().map(|checkpoint| checkpoint.sha256.clone()))
+}
+
+fn not_found(what: &'static str, id: impl std::fmt::Display) -> Unanswered {
+    Unanswered::NotFound { what, id: id.to_string() }
+}

@@ -1,0 +1,102 @@
+//! Adapters that engines hold because people asked something of them. A few stay, for the next question; they
+//! take no room that jobs need.
+
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::scene::Players;
+use crate::{
+    domain::{checkpoint::Checkpoint, consult::Unanswered, fault::Fault, ids::CheckpointId},
+    store::{Store, StoreError, checkpoints},
+    trainer::adapter,
+};
+
+/// Adapters that stay on an engine for people: a few versions, online and target.
+const MOST: usize = 8;
+
+/// Who was asked last, and whose files are known to be whole.
+#[derive(Default)]
+pub(super) struct Guests {
+    /// Engine and adapter, the last one asked at the end.
+    recent: Mutex<Vec<(String, String)>>,
+    whole: Mutex<HashSet<CheckpointId>>,
+}
+
+impl Guests {
+    /// Makes room for the players' adapters, whose files must be what was published. The engine loads them with
+    /// their first request.
+    pub async fn welcome(&self, store: &Store, players: &Players) -> Result<(), Unanswered> {
+        let coming: Vec<_> = players.online.iter().chain(&players.target).collect();
+        if coming.is_empty() {
+            return Ok(());
+        }
+        for checkpoint in &coming {
+            self.check_files(checkpoint).await?;
+        }
+        let ids: Vec<_> = coming.iter().map(|checkpoint| checkpoint.id).collect();
+        let engine = &players.job.spec.model.engine;
+        let parting = {
+            let mut recent = lock(&self.recent);
+            for checkpoint in coming {
+                let guest = (engine.clone(), checkpoint.name.clone());
+                recent.retain(|known| *known != guest);
+                recent.push(guest);
+            }
+            let here = recent.iter().filter(|(at, _)| at == engine).count();
+            let mut surplus = here.saturating_sub(MOST);
+            let leaves = |guest: &mut (String, String)| {
+                let leaves = guest.0 == *engine && surplus > 0;
+                surplus -= usize::from(leaves);
+                leaves
+            };
+            recent.extract_if(.., leaves).map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        let mut conn = store.acquire().await.map_err(unavailable)?;
+        checkpoints::set_asked(&mut conn, &ids).await.map_err(unavailable)?;
+        if parting.is_empty() {
+            return Ok(());
+        }
+        let needed = checkpoints::wanted_by_engine(&mut conn, engine, false).await;
+        let needed = needed.map_err(unavailable)?;
+        drop(conn);
+        for name in parting.iter().filter(|name| needed.iter().all(|kept| kept.name != **name)) {
+            if let Err(error) = players.engine.unload(name).await {
+                tracing::warn!(%error, adapter = name, "an adapter stays loaded");
+            }
+        }
+        Ok(())
+    }
+
+    /// That a checkpoint's files are those that were published; looked at once.
+    async fn check_files(&self, checkpoint: &Checkpoint) -> Result<(), Unanswered> {
+        if lock(&self.whole).contains(&checkpoint.id) {
+            return Ok(());
+        }
+        let path = PathBuf::from(&checkpoint.path);
+        let found = tokio::task::spawn_blocking(move || adapter::sha256(&path)).await;
+        let why = match found.map_err(Fault::fail)? {
+            Ok(sha256) if sha256 == checkpoint.sha256 => {
+                lock(&self.whole).insert(checkpoint.id);
+                return Ok(());
+            }
+            Ok(sha256) => format!("have the hash {sha256}, not {}", checkpoint.sha256),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        Err(Unanswered::Conflict {
+            what: format!("the files of {} {why}", checkpoint.name),
+            remedy: "they lie under the service's data directory; put back a copy, or ask another checkpoint"
+                .into(),
+        })
+    }
+}
+
+pub(super) fn unavailable(error: StoreError) -> Unanswered {
+    Unanswered::Unavailable(error.to_string())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
