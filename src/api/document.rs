@@ -1,5 +1,7 @@
 //! The OpenAPI document as it is served and kept: what the derive macros cannot say is put right here.
 
+use std::collections::BTreeSet;
+
 use serde_yaml_ng::{Mapping, Value, from_str, to_string, to_value};
 
 /// The document as YAML.
@@ -10,11 +12,102 @@ pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
     let mut document = to_value(super::document())?;
     let schemas = document["components"]["schemas"].clone();
     mend(&mut document, &schemas);
+    require_what_is_always_there(&mut document);
+    tell_of_fields_and_validators(&mut document)?;
     let text = to_string(&document)?;
     // Readers of YAML 1.1 take these two words for booleans.
     let text = text.replace("- yes\n", "- 'yes'\n").replace("- no\n", "- 'no'\n");
     debug_assert_eq!(from_str::<Value>(&text).ok(), Some(document), "the same document");
     Ok(text)
+}
+
+/// What is only ever answered is whole: a field without a value is null, not absent. Problems alone leave out
+/// what does not apply.
+fn require_what_is_always_there(document: &mut Value) {
+    let asked = reachable(document, &|operation| vec![&operation["requestBody"]]);
+    let answered = reachable(document, &|operation| vec![&operation["responses"]]);
+    let Some(schemas) = document["components"]["schemas"].as_mapping_mut() else { return };
+    for (name, schema) in schemas {
+        let name = name.as_str().unwrap_or_default();
+        if !answered.contains(name)
+            || asked.contains(name)
+            || ["Problem", "FieldError"].contains(&name)
+        {
+            continue;
+        }
+        require_properties(schema);
+    }
+}
+
+fn require_properties(schema: &mut Value) {
+    if let Some(properties) = schema["properties"].as_mapping() {
+        let names: Vec<Value> = properties.keys().cloned().collect();
+        schema["required"] = names.into();
+    }
+    for key in ["allOf", "oneOf"] {
+        let parts = schema.get_mut(key).and_then(Value::as_sequence_mut);
+        parts.into_iter().flatten().for_each(require_properties);
+    }
+}
+
+/// Names of the schemas that a part of each operation leads to.
+fn reachable(document: &Value, part: &dyn Fn(&Value) -> Vec<&Value>) -> BTreeSet<String> {
+    let operations = document["paths"].as_mapping().into_iter().flatten();
+    let operations = operations.flat_map(|(_, path)| path.as_mapping().into_iter().flatten());
+    let mut open: Vec<&Value> = operations.flat_map(|(_, operation)| part(operation)).collect();
+    let mut found = BTreeSet::new();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Mapping(map) => {
+                let name =
+                    map.get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next());
+                if let Some(name) = name
+                    && found.insert(name.to_owned())
+                {
+                    open.push(&document["components"]["schemas"][name]);
+                }
+                open.extend(map.values());
+            }
+            Value::Sequence(all) => open.extend(all),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Says of each route that reads JSON what [`super::fields`] and [`super::conditional`] do for all of them.
+fn tell_of_fields_and_validators(document: &mut Value) -> Result<(), serde_yaml_ng::Error> {
+    let fields = from_str::<Value>(
+        "{name: fields, in: query, required: false, schema: {type: string, minLength: 1},
+          description: 'Only these fields, as in `id,status,spec.name`; the answer then has a media type of its own'}",
+    )?;
+    let known = from_str::<Value>(
+        "{name: If-None-Match, in: header, required: false, schema: {type: string},
+          description: 'The ETag of an earlier answer; where nothing changed, the answer is 304'}",
+    )?;
+    let etag = from_str::<Value>(
+        "{ETag: {description: Changes with the content, schema: {type: string}}}",
+    )?;
+    let chosen = from_str::<Value>("{schema: {type: object}}")?;
+    let unchanged = from_str::<Value>("{description: What If-None-Match names is still so}")?;
+    let paths = document["paths"].as_mapping_mut().into_iter().flatten();
+    for (_, path) in paths.filter(|(name, _)| name.as_str().is_some_and(|n| n.starts_with("/v1/")))
+    {
+        let Some(get) = path.get_mut("get") else { continue };
+        let responses = &mut get["responses"];
+        if responses["200"]["content"].get("application/json").is_none() {
+            continue;
+        }
+        responses["200"]["content"][super::fields::KIND] = chosen.clone();
+        responses["200"]["headers"] = etag.clone();
+        responses["304"] = unchanged.clone();
+        if get.get("parameters").is_none() {
+            get["parameters"] = Value::Sequence(Vec::new());
+        }
+        let parameters = get["parameters"].as_sequence_mut();
+        parameters.into_iter().for_each(|all| all.extend([fields.clone(), known.clone()]));
+    }
+    Ok(())
 }
 
 /// Makes one schema of each `allOf` whose parts exclude each other.

@@ -12,8 +12,10 @@ use axum::{
     },
 };
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgListener;
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::{
+    broadcast::error::RecvError,
+    mpsc::{Sender, channel},
+};
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,7 +27,7 @@ use super::{
 use crate::{
     domain::ids::JobId,
     store::{
-        EVENT_CHANNEL, StoreError, jobs,
+        StoreError, jobs,
         read::jobs::{self as read_jobs, EventView},
     },
 };
@@ -35,7 +37,7 @@ use crate::{
 pub struct EventList {
     /// Oldest first.
     data: Vec<EventView>,
-    /// Pass it as `after` to go on.
+    /// Pass it as `after` for the next page; null at the end.
     next: Option<i64>,
 }
 
@@ -97,7 +99,7 @@ pub(super) async fn events(
             .into_response());
     }
     let data = read_jobs::events(&mut conn, id, after, limit).await?;
-    let next = data.last().map(|event| event.id);
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|event| event.id);
     Ok(Json(EventList { data, next }).into_response())
 }
 
@@ -108,8 +110,7 @@ async fn stream(
     sender: &Sender<Result<Sse, Infallible>>,
 ) -> Result<(), StoreError> {
     // Listening before looking: nothing falls in between.
-    let mut listener = PgListener::connect_with(state.store.pool()).await?;
-    listener.listen(EVENT_CHANNEL).await?;
+    let mut announced = state.events.subscribe();
     loop {
         let mut conn = state.store.acquire().await?;
         let ended = jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final());
@@ -131,9 +132,10 @@ async fn stream(
         }
         loop {
             tokio::select! {
-                heard = listener.recv() => match heard {
-                    Ok(notice) if notice.payload() != id.to_string() => {}
-                    _ => break,
+                heard = announced.recv() => match heard {
+                    Ok(other) if other != id => {}
+                    Err(RecvError::Closed) => return Ok(()),
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
                 },
                 () = tokio::time::sleep(Duration::from_secs(5)) => break,
                 () = sender.closed() => return Ok(()),

@@ -106,10 +106,6 @@ pub(super) async fn submit(
             for warning in warnings {
                 events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
             }
-            sqlx::query("select pg_notify('nlac_plan', '')")
-                .execute(&mut *tx)
-                .await
-                .map_err(crate::store::StoreError::from)?;
             let view = view(&mut tx, job.id).await?;
             tx.commit().await.map_err(crate::store::StoreError::from)?;
             let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];

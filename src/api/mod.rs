@@ -6,6 +6,7 @@
 mod admission;
 mod capabilities;
 mod checkpoints;
+mod conditional;
 mod consult;
 mod datasets;
 mod document;
@@ -13,16 +14,22 @@ mod episodes;
 mod events;
 mod export;
 mod extract;
+mod fields;
 mod jobs;
 mod page;
 mod peers;
 mod problem;
 mod service;
 mod transitions;
+mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{Router, extract::DefaultBodyLimit};
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware::{from_fn, from_fn_with_state},
+};
 use tokio_util::sync::CancellationToken;
 use tower_http::{
     catch_panic::CatchPanicLayer,
@@ -34,10 +41,11 @@ use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouterExt},
     routes,
 };
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
-    domain::{clock::Clock, consult::Consult, peer::Discover},
-    store::Store,
+    domain::{clock::Clock, consult::Consult, peer::Discover, webhook::WebhookKey},
+    store::{Announcements, Store},
 };
 
 pub use document::openapi_yaml;
@@ -59,6 +67,10 @@ pub struct AppState {
     pub shutdown: CancellationToken,
     /// Content hashes of a prompt set, or why there is none.
     pub prompt_hashes: PromptHashes,
+    /// What webhooks' secrets are made of.
+    pub webhook_key: WebhookKey,
+    /// Tells of new events.
+    pub events: Announcements,
     /// Finds out what engines and trainers can do.
     pub discover: Arc<dyn Discover>,
     /// Asks the critic and the policy of a job.
@@ -106,6 +118,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(transitions::critiques))
         .routes(routes!(consult::critique))
         .routes(routes!(consult::refinement))
+        .routes(routes!(webhooks::create, webhooks::list))
+        .routes(routes!(webhooks::delete))
+        .routes(routes!(webhooks::deliveries))
         .routes(routes!(datasets::list))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
@@ -129,15 +144,19 @@ pub fn document() -> utoipa::openapi::OpenApi {
 
 /// All routes: the API and the page.
 pub fn router(state: AppState) -> Router {
-    let (api, _) = routes().split_for_parts();
-    api.merge(page::routes())
+    let (api, document) = routes().split_for_parts();
+    let readable = fields::Readable::new(&serde_json::json!(document));
+    api.layer(from_fn_with_state(readable, fields::choice))
+        .layer(from_fn(conditional::validators))
+        .merge(page::routes())
+        .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")))
         .fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(DefaultBodyLimit::max(1 << 20))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(archives())))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(TraceLayer::new_for_http())
-        .layer(axum::middleware::from_fn(deadline))
+        .layer(from_fn(deadline))
         .with_state(state)
 }
 

@@ -52,11 +52,12 @@ impl Problem {
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail)
+        Self::new(StatusCode::BAD_REQUEST, detail).remedy("see /docs for what this route takes")
     }
 
     pub(super) fn not_found(what: &str, id: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("there is no {what} {id}"))
+            .remedy("compare it with what the service lists; /docs says where each kind is listed")
     }
 
     pub(super) fn conflict(detail: impl Into<String>) -> Self {

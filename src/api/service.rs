@@ -26,8 +26,7 @@ pub(super) async fn healthz() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
-    let mut conn = state.store.acquire().await?;
-    sqlx::query("select 1").execute(&mut *conn).await.map_err(crate::store::StoreError::from)?;
+    state.store.answers().await?;
     Ok("ready\n")
 }
 

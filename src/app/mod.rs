@@ -1,6 +1,7 @@
 //! The composition root: settings to every trait object, signals, the order of shutdown.
 
 mod settings;
+mod webhook_key;
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
 
@@ -12,15 +13,15 @@ use crate::{
     api,
     dev::{base_model, local::LocalPeers, postgres::Postgres},
     domain::{
-        clock::SystemClock,
+        clock::{Clock, SystemClock},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
     scheduler,
-    store::{Store, peers, work_items},
+    store::{Announcements, Store, peers, work_items},
     telemetry,
-    work::{Critics, Peers, Worker, fleet},
+    work::{Critics, Peers, Worker, fleet, webhooks},
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -48,6 +49,9 @@ pub enum AppError {
         /// Why.
         source: std::io::Error,
     },
+    /// NLAC_WEBHOOK_KEY.
+    #[error("NLAC_WEBHOOK_KEY is shorter than 32 bytes; `openssl rand -hex 32` makes one")]
+    WebhookKey,
     /// Files.
     #[error("{path}: {source}; free space, or choose another --data-dir")]
     Data {
@@ -100,6 +104,7 @@ impl App {
                 (Some(postgres), options)
             }
         };
+        let webhook_key = webhook_key::webhook_key(settings)?;
         let store = Store::connect(options).await?;
         let mut conn = store.acquire().await?;
         if postgres.is_some() {
@@ -129,16 +134,25 @@ impl App {
         // Before anything counts: what was counted earlier would be lost.
         let metrics = telemetry::metrics();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
-        let clock = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let peers = Arc::new(Peers::default());
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
         let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
         let runner = Runner::new(store.clone(), worker, owner, QueueSettings::default());
+        let events = Announcements::default();
         let tasks = vec![
+            tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
+            tokio::spawn(webhooks::tell(
+                store.clone(),
+                events.clone(),
+                webhook_key.clone(),
+                clock.clone(),
+                shutdown.clone(),
+            )),
         ];
         let state = api::AppState {
             store: store.clone(),
@@ -149,6 +163,8 @@ impl App {
                 let set = PromptSet::load(name).map_err(|e| e.to_string())?;
                 serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
             }),
+            events,
+            webhook_key,
             discover: peers.clone(),
             critic: Arc::new(Critics::new(store.clone(), peers)),
         };

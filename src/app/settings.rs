@@ -18,6 +18,8 @@ pub struct ServiceSettings {
     pub local_peers: bool,
     /// The model directory that they serve, under its own name; none serves the base that ships.
     pub base_model: Option<PathBuf>,
+    /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
+    pub webhook_key: Option<String>,
     /// Compute threads of each; they change nothing but the time.
     pub threads: usize,
 }
@@ -30,6 +32,7 @@ impl Default for ServiceSettings {
             database_url: None,
             local_peers: true,
             base_model: None,
+            webhook_key: None,
             threads: default_threads(),
         }
     }

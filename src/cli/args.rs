@@ -87,6 +87,10 @@ pub struct ServeArgs {
     /// without it they serve the base model that ships.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR")]
     pub base_model: Option<PathBuf>,
+    /// What the secrets of webhooks are made of: services that share a database need the same one. Without it
+    /// one is kept under the data directory.
+    #[arg(long, env = "NLAC_WEBHOOK_KEY", value_name = "KEY", hide_env_values = true)]
+    pub webhook_key: Option<String>,
     /// Compute threads of the local engine and trainer each; they change nothing but the time.
     #[arg(long, env = "NLAC_THREADS")]
     pub threads: Option<usize>,
@@ -101,6 +105,7 @@ impl From<ServeArgs> for ServiceSettings {
             database_url: args.database_url,
             local_peers: !args.no_local,
             base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
+            webhook_key: args.webhook_key,
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }

@@ -62,5 +62,7 @@ id!(/// An action rewritten by a critique.
     RefinementId);
 id!(/// A training example of one iteration.
     ExampleId);
+id!(/// Somebody who is told of events.
+    WebhookId);
 id!(/// One adapter version.
     CheckpointId);

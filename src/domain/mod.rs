@@ -23,6 +23,7 @@ pub mod quantity;
 pub mod seed;
 pub mod spec;
 pub mod training;
+pub mod webhook;
 pub mod work;
 
 mod text_enum;

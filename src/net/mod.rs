@@ -204,6 +204,23 @@ impl Client {
         self.send(self.http.post(self.url(path)).json(body), deadline).await
     }
 
+    /// POST of JSON as it is, with headers of its own; what is answered does not matter.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post_raw(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        headers: &[(&str, String)],
+        deadline: Duration,
+    ) -> Result<(), NetError> {
+        let request = self.http.post(self.url(path)).header("content-type", "application/json");
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        self.send(request.body(body), deadline).await.map(drop)
+    }
+
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use super::StoreError;
 use crate::domain::{event::EventKind, ids::JobId};
 
-/// Appends an event and announces it.
+/// Appends an event, announces it, and notes who is to be told of it.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -19,7 +19,13 @@ pub async fn append(
     sqlx::query(
         "-- events::append
          with event as (
-             insert into events (job_id, kind, message, data) values ($1, $2, $3, $4) returning job_id
+             insert into events (job_id, kind, message, data) values ($1, $2, $3, $4)
+             returning id, job_id, kind
+         ), told as (
+             insert into webhook_deliveries (webhook_id, event_id)
+             select w.id, event.id from event join webhooks w
+                 on (w.job_id is null or w.job_id = event.job_id)
+                 and (w.kinds = '{}' or event.kind = any(w.kinds))
          )
          select pg_notify('nlac_events', job_id::text) from event",
     )

@@ -44,7 +44,7 @@ pub enum Insert {
     Existing(Box<Job>),
 }
 
-/// Stores a job, unless its idempotency key was used before.
+/// Stores a job and announces it, unless its idempotency key was used before.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -56,9 +56,12 @@ pub async fn insert(
 ) -> Result<Insert, StoreError> {
     let inserted = sqlx::query(
         "-- jobs::insert
-         insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7)
-         on conflict (idempotency_key) do nothing",
+         with job as (
+             insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at)
+             values ($1, $2, $3, $4, $5, $6, $7)
+             on conflict (idempotency_key) do nothing returning id
+         )
+         select pg_notify('nlac_plan', '') from job",
     )
     .bind(job.id)
     .bind(&job.spec.name)

@@ -2,6 +2,7 @@
 //! what is one transaction.
 
 pub mod annotations;
+mod announcements;
 pub mod assessment;
 pub mod checkpoints;
 pub mod datasets;
@@ -18,6 +19,7 @@ pub mod replay_draws;
 pub mod search;
 pub mod training;
 pub mod transitions;
+pub mod webhooks;
 pub mod work_items;
 
 use std::time::Duration;
@@ -28,6 +30,8 @@ use sqlx::{
 };
 
 use crate::domain::fault::Fault;
+
+pub use announcements::Announcements;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 
@@ -137,6 +141,15 @@ impl Store {
     /// No connection to be had.
     pub async fn acquire(&self) -> Result<sqlx::pool::PoolConnection<Postgres>, StoreError> {
         Ok(self.pool.acquire().await?)
+    }
+
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// None comes.
+    pub async fn answers(&self) -> Result<(), StoreError> {
+        sqlx::query("select 1").execute(&self.pool).await?;
+        Ok(())
     }
 
     /// A transaction.

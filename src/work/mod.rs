@@ -11,6 +11,7 @@ mod learn;
 mod peers;
 mod publish;
 mod scene;
+pub mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 

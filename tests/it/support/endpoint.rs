@@ -17,6 +17,8 @@ pub struct Asked {
     pub path: String,
     pub body: Value,
     pub authorization: Option<String>,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
 }
 
 /// What is answered: a status and a body.
@@ -60,6 +62,8 @@ async fn reply(
         path: uri.path().to_owned(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
         authorization: headers.get("authorization").map(|value| value.to_str().unwrap().to_owned()),
+        headers,
+        bytes: body,
     };
     let (status, body) = (script.answer.lock().unwrap())(&asked);
     script.asked.lock().unwrap().push(asked);

@@ -15,6 +15,9 @@ from .critique_request import CritiqueRequest
 from .critique_view import CritiqueView
 from .dataset import Dataset
 from .dataset_list import DatasetList
+from .delivery_list import DeliveryList
+from .delivery_state import DeliveryState
+from .delivery_view import DeliveryView
 from .end_reason import EndReason
 from .engine_capabilities import EngineCapabilities
 from .engine_kind import EngineKind
@@ -40,6 +43,7 @@ from .job_view import JobView
 from .message import Message
 from .metric import Metric
 from .metric_list import MetricList
+from .new_webhook import NewWebhook
 from .phase import Phase
 from .prediction_use import PredictionUse
 from .prediction_view import PredictionView
@@ -71,6 +75,9 @@ from .usage import Usage
 from .verdict import Verdict
 from .wanted_adapter import WantedAdapter
 from .wanted_list import WantedList
+from .webhook import Webhook
+from .webhook_list import WebhookList
+from .webhook_made import WebhookMade
 from .weights import Weights
 
 __all__ = (
@@ -89,6 +96,9 @@ __all__ = (
     "CritiqueView",
     "Dataset",
     "DatasetList",
+    "DeliveryList",
+    "DeliveryState",
+    "DeliveryView",
     "EndReason",
     "EngineCapabilities",
     "EngineKind",
@@ -114,6 +124,7 @@ __all__ = (
     "Message",
     "Metric",
     "MetricList",
+    "NewWebhook",
     "Phase",
     "PredictionUse",
     "PredictionView",
@@ -145,5 +156,8 @@ __all__ = (
     "Verdict",
     "WantedAdapter",
     "WantedList",
+    "Webhook",
+    "WebhookList",
+    "WebhookMade",
     "Weights",
 )

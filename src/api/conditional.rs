@@ -1,0 +1,57 @@
+//! Validators: what a client has already is not sent again (RFC 9110, section 13).
+
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+
+use super::{fields, problem::Problem};
+
+/// Gives each answer in JSON a weak validator made of its content (compression comes later and changes the
+/// bytes), and answers with 304 where the client has that content.
+pub(super) async fn validators(request: Request, next: Next) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let known = request.headers().get(header::IF_NONE_MATCH).cloned();
+    let answer = next.run(request).await;
+    if !reads || answer.status() != StatusCode::OK || !holds_json(answer.headers()) {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    // Pages are bounded, and exports are no JSON documents.
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
+            .into();
+    };
+    let Ok(tag) = HeaderValue::from_str(&tag(&bytes)) else {
+        return Response::from_parts(parts, Body::from(bytes));
+    };
+    parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    let has = known.is_some_and(|known| matches(&known, &tag));
+    parts.headers.insert(header::ETAG, tag);
+    if has {
+        parts.headers.remove(header::CONTENT_TYPE);
+        parts.headers.remove(header::CONTENT_LENGTH);
+        return (StatusCode::NOT_MODIFIED, parts.headers).into_response();
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+fn holds_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind == "application/json" || kind == fields::KIND)
+}
+
+fn tag(bytes: &Bytes) -> String {
+    let hash = Sha256::digest(bytes);
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("W/\"{hex}\"")
+}
+
+fn matches(known: &HeaderValue, tag: &HeaderValue) -> bool {
+    let Ok(known) = known.to_str() else { return false };
+    known.split(',').map(str::trim).any(|one| one == "*" || one.as_bytes() == tag.as_bytes())
+}

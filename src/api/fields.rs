@@ -1,0 +1,160 @@
+//! `?fields=id,status,spec.name`: only those fields of what a route reads. One place for every route that
+//! answers with JSON, held against the document's own schemas.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Json,
+    body::to_bytes,
+    extract::{MatchedPath, Request, State},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+
+use super::problem::Problem;
+
+/// What an answer is that holds a choice of fields: the schema of the whole does not hold for it.
+pub(super) const KIND: &str = "application/vnd.nlac.fields+json";
+
+/// Schemas of what the routes read, by path.
+#[derive(Clone)]
+pub(super) struct Readable {
+    schemas: Arc<Value>,
+    answers: Arc<HashMap<String, Value>>,
+}
+
+impl Readable {
+    /// Of the document.
+    pub(super) fn new(document: &Value) -> Self {
+        let mut answers = HashMap::new();
+        for (path, operations) in document["paths"].as_object().into_iter().flatten() {
+            if let Some(schema) = answer(&operations["get"]) {
+                answers.insert(path.clone(), schema.clone());
+            }
+        }
+        let schemas = document["components"]["schemas"].clone();
+        Self { schemas: Arc::new(schemas), answers: Arc::new(answers) }
+    }
+
+    /// The first of some fields that what is read at a path does not have.
+    fn unknown<'a>(&self, path: &str, fields: &[&'a str]) -> Option<&'a str> {
+        let whole = self.resolve(self.answers.get(path)?);
+        let item = match self.property(whole, "data") {
+            Some(list) => self.resolve(&self.resolve(list)["items"]),
+            None => whole,
+        };
+        fields.iter().copied().find(|field| {
+            let mut at = item;
+            !field.split('.').all(|name| match self.property(at, name) {
+                Some(inner) => {
+                    at = inner;
+                    true
+                }
+                None => false,
+            })
+        })
+    }
+
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let target = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next());
+        target.map_or(schema, |name| &self.schemas[name])
+    }
+
+    /// A property of a schema, of one of its parts or variants, or of its items.
+    fn property<'a>(&'a self, schema: &'a Value, name: &str) -> Option<&'a Value> {
+        let schema = self.resolve(schema);
+        if let Some(found) = schema["properties"].get(name) {
+            return Some(found);
+        }
+        let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|key| schema[key].as_array());
+        parts.flatten().chain(schema.get("items")).find_map(|part| self.property(part, name))
+    }
+}
+
+/// The schema of an operation's JSON.
+pub(super) fn answer(operation: &Value) -> Option<&Value> {
+    let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    (!schema.is_null()).then_some(schema)
+}
+
+/// Answers with a choice of fields where one is asked for.
+pub(super) async fn choice(
+    State(readable): State<Readable>,
+    path: MatchedPath,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let asked = request.uri().query().and_then(split);
+    let (&Method::GET, Some((fields, rest))) = (request.method(), asked) else {
+        return next.run(request).await;
+    };
+    if !readable.answers.contains_key(path.as_str()) {
+        return next.run(request).await;
+    }
+    let fields: Vec<&str> = fields.split(',').map(str::trim).filter(|f| !f.is_empty()).collect();
+    if let Some(unknown) = readable.unknown(path.as_str(), &fields) {
+        let detail = format!("fields: there is no field {unknown:?} here");
+        return Problem::bad_request(detail).into();
+    }
+    if fields.is_empty() {
+        return Problem::bad_request("fields is empty")
+            .remedy("name fields, or leave it out")
+            .into();
+    }
+    let stripped = [request.uri().path(), &rest].join(if rest.is_empty() { "" } else { "?" });
+    let Ok(uri) = stripped.parse::<Uri>() else {
+        return Problem::bad_request("the query cannot be read").into();
+    };
+    *request.uri_mut() = uri;
+    let answer = next.run(request).await;
+    let (parts, body) = answer.into_parts();
+    let json = parts.headers.get(header::CONTENT_TYPE)
+        == Some(&HeaderValue::from_static("application/json"));
+    if parts.status != StatusCode::OK || !json {
+        return Response::from_parts(parts, body);
+    }
+    let whole = to_bytes(body, usize::MAX).await.ok();
+    let Some(mut whole) = whole.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+    else {
+        return Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
+            .into();
+    };
+    match whole.get_mut("data").and_then(Value::as_array_mut) {
+        Some(items) => items.iter_mut().for_each(|item| *item = chosen(item, &fields)),
+        None => whole = chosen(&whole, &fields),
+    }
+    ([(header::CONTENT_TYPE, KIND)], Json(whole).into_response().into_body()).into_response()
+}
+
+/// The value of `fields` in a query, and the query without it.
+fn split(query: &str) -> Option<(String, String)> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).ok()?;
+    let fields = pairs.iter().find(|(name, _)| name == "fields")?.1.clone();
+    let rest: Vec<_> = pairs.iter().filter(|(name, _)| name != "fields").collect();
+    Some((fields, serde_urlencoded::to_string(rest).ok()?))
+}
+
+/// A value with nothing but some fields, of which each may lie deeper (`spec.name`).
+fn chosen(value: &Value, fields: &[&str]) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(|item| chosen(item, fields)).collect(),
+        Value::Object(map) => {
+            let mut kept = Map::new();
+            for (name, inner) in map {
+                let below: Vec<&str> = fields
+                    .iter()
+                    .filter_map(|field| field.strip_prefix(name.as_str())?.strip_prefix('.'))
+                    .collect();
+                if fields.contains(&name.as_str()) {
+                    kept.insert(name.clone(), inner.clone());
+                } else if !below.is_empty() {
+                    kept.insert(name.clone(), chosen(inner, &below));
+                }
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}

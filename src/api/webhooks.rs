@@ -1,0 +1,173 @@
+//! Webhooks: who is told of events, signed and tried again, and what became of it.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, Valid, limit},
+    problem::Problem,
+};
+use crate::{
+    domain::{
+        event::EventKind,
+        ids::{JobId, WebhookId},
+        webhook::Webhook,
+    },
+    store::{
+        jobs,
+        webhooks::{self, DeliveryView},
+    },
+};
+
+/// Whom to tell of what.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewWebhook {
+    /// Where events are posted to.
+    #[garde(length(max = 2000), pattern(r"^https?://[^\s/]+"))]
+    #[schema(
+        max_length = 2000,
+        pattern = r"^https?://[^\s/]+",
+        example = "https://example.org/nlac"
+    )]
+    url: String,
+    /// Kinds of events; all unless given.
+    #[serde(default)]
+    #[garde(skip)]
+    #[schema(example = json!(["succeeded", "failed", "guard_tripped"]))]
+    kinds: Vec<EventKind>,
+    /// Only of this job; of every job unless given.
+    #[serde(default)]
+    #[garde(skip)]
+    job_id: Option<JobId>,
+}
+
+/// A webhook that was made.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookMade {
+    /// It.
+    #[serde(flatten)]
+    webhook: Webhook,
+    /// What its messages are signed with (standardwebhooks.com); shown here only.
+    secret: String,
+}
+
+/// All webhooks.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookList {
+    /// Newest first.
+    data: Vec<Webhook>,
+}
+
+/// A page of deliveries.
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryList {
+    /// Newest first.
+    data: Vec<DeliveryView>,
+    /// Pass it as `before` for the next page; null at the end.
+    next: Option<i64>,
+}
+
+/// Which deliveries.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveryQuery {
+    /// Only those of earlier events.
+    before: Option<i64>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Tells an address of events from here on.
+///
+/// Each is posted once it happened, and again for a day until the answer is a success, so it may come
+/// twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer holds.
+#[utoipa::path(
+    post, path = "/v1/webhooks", tag = "jobs", operation_id = "create_webhook", request_body = NewWebhook,
+    responses(
+        (status = 201, description = "It is told from here on", body = WebhookMade),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible webhook", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn create(
+    State(state): State<AppState>,
+    Valid(new): Valid<NewWebhook>,
+) -> Result<impl IntoResponse, Problem> {
+    let NewWebhook { url, kinds, job_id } = new;
+    let webhook =
+        Webhook { id: WebhookId::new(), url, kinds, job_id, created_at: state.clock.now() };
+    let mut conn = state.store.acquire().await?;
+    if let Some(job) = job_id
+        && jobs::get(&mut conn, job).await?.is_none()
+    {
+        return Err(Problem::not_found("job", job));
+    }
+    webhooks::insert(&mut conn, &webhook).await?;
+    let secret = state.webhook_key.secret(webhook.id);
+    let location = [(header::LOCATION, format!("/v1/webhooks/{}", webhook.id))];
+    Ok((StatusCode::CREATED, location, Json(WebhookMade { webhook, secret })))
+}
+
+/// Lists webhooks.
+#[utoipa::path(
+    get, path = "/v1/webhooks", tag = "jobs", operation_id = "list_webhooks",
+    responses((status = 200, description = "All webhooks", body = WebhookList))
+)]
+pub(super) async fn list(State(state): State<AppState>) -> Result<Json<WebhookList>, Problem> {
+    Ok(Json(WebhookList { data: webhooks::list(&mut *state.store.acquire().await?).await? }))
+}
+
+/// Tells it nothing more.
+#[utoipa::path(
+    delete, path = "/v1/webhooks/{id}", tag = "jobs", operation_id = "delete_webhook",
+    params(("id" = WebhookId, Path)),
+    responses(
+        (status = 204, description = "It is gone, with its deliveries"),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such webhook", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Id(id): Id<WebhookId>,
+) -> Result<StatusCode, Problem> {
+    let there = webhooks::delete(&mut *state.store.acquire().await?, id).await?;
+    there.then_some(StatusCode::NO_CONTENT).ok_or_else(|| Problem::not_found("webhook", id))
+}
+
+/// Lists what became of each telling, newest event first.
+#[utoipa::path(
+    get, path = "/v1/webhooks/{id}/deliveries", tag = "jobs", operation_id = "list_deliveries",
+    params(("id" = WebhookId, Path), DeliveryQuery),
+    responses(
+        (status = 200, description = "A page of deliveries", body = DeliveryList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such webhook", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn deliveries(
+    State(state): State<AppState>,
+    Id(id): Id<WebhookId>,
+    Params(query): Params<DeliveryQuery>,
+) -> Result<Json<DeliveryList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    let data = webhooks::deliveries(&mut conn, id, query.before, limit).await?;
+    let data = data.ok_or_else(|| Problem::not_found("webhook", id))?;
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|one| one.event_id);
+    Ok(Json(DeliveryList { data, next }))
+}

@@ -1,0 +1,210 @@
+//! Webhooks and their deliveries. [`super::events::append`] makes the deliveries.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::StoreError;
+use crate::domain::{
+    event::EventKind,
+    ids::{JobId, WebhookId},
+    webhook::{DeliveryState, Webhook},
+};
+
+/// Adds one; it is told of what happens from here on.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert(conn: &mut PgConnection, webhook: &Webhook) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- webhooks::insert
+         insert into webhooks (id, url, kinds, job_id, created_at) values ($1, $2, $3, $4, $5)",
+    )
+    .bind(webhook.id)
+    .bind(&webhook.url)
+    .bind(&webhook.kinds)
+    .bind(webhook.job_id)
+    .bind(webhook.created_at)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// All of them, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn list(conn: &mut PgConnection) -> Result<Vec<Webhook>, StoreError> {
+    let query = "-- webhooks::list
+         select id, url, kinds, job_id, created_at from webhooks order by id desc";
+    Ok(sqlx::query_as(query).fetch_all(conn).await?)
+}
+
+/// Removes one with its deliveries; whether it was there.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delete(conn: &mut PgConnection, id: WebhookId) -> Result<bool, StoreError> {
+    let query = "-- webhooks::delete
+         delete from webhooks where id = $1";
+    Ok(sqlx::query(query).bind(id).execute(conn).await?.rows_affected() > 0)
+}
+
+/// What became of telling a webhook of an event.
+#[derive(Debug, Serialize, sqlx::FromRow, ToSchema)]
+pub struct DeliveryView {
+    /// The event's id; with the webhook's it is sent as `webhook-id`.
+    pub event_id: i64,
+    /// The event's job.
+    pub job_id: JobId,
+    /// The event's kind.
+    pub kind: EventKind,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// How often it was tried.
+    pub attempts: i32,
+    /// Why the last try failed.
+    pub error: Option<String>,
+    /// When it is tried next, while it is waiting.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub due_at: OffsetDateTime,
+    /// When it was delivered or given up.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub settled_at: Option<OffsetDateTime>,
+}
+
+/// A webhook's deliveries, newest first; none if there is no such webhook.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn deliveries(
+    conn: &mut PgConnection,
+    id: WebhookId,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Option<Vec<DeliveryView>>, StoreError> {
+    let known: bool = sqlx::query_scalar("select exists (select from webhooks where id = $1)")
+        .bind(id)
+        .fetch_one(&mut *conn)
+        .await?;
+    if !known {
+        return Ok(None);
+    }
+    let found = sqlx::query_as(
+        "-- webhooks::deliveries
+         select d.event_id, e.job_id, e.kind, d.state, d.attempts, d.error, d.due_at, d.settled_at
+         from webhook_deliveries d join events e on e.id = d.event_id
+         where d.webhook_id = $1 and ($2::bigint is null or d.event_id < $2)
+         order by d.event_id desc limit $3",
+    )
+    .bind(id)
+    .bind(before)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?;
+    Ok(Some(found))
+}
+
+/// An event that somebody is to be told of.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Due {
+    /// Who.
+    pub webhook_id: WebhookId,
+    /// Where.
+    pub url: String,
+    /// The event.
+    pub event_id: i64,
+    /// Its job.
+    pub job_id: JobId,
+    /// When.
+    pub at: OffsetDateTime,
+    /// What kind.
+    pub kind: EventKind,
+    /// One sentence for people.
+    pub message: String,
+    /// The same for programs.
+    pub data: serde_json::Value,
+    /// Tries, with this one.
+    pub attempts: i32,
+}
+
+/// Takes deliveries that are due; nobody else takes them for as long as `hold`.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn claim(
+    conn: &mut PgConnection,
+    most: i64,
+    hold: Duration,
+) -> Result<Vec<Due>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- webhooks::claim
+         with taken as (
+             update webhook_deliveries d
+             set attempts = attempts + 1, due_at = now() + make_interval(secs => $2)
+             from (
+                 select webhook_id, event_id from webhook_deliveries
+                 where state = 'waiting' and due_at <= now()
+                 order by due_at, event_id limit $1 for update skip locked
+             ) due
+             where d.webhook_id = due.webhook_id and d.event_id = due.event_id
+             returning d.webhook_id, d.event_id, d.attempts
+         )
+         select t.webhook_id, w.url, e.id as event_id, e.job_id, e.at, e.kind, e.message, e.data, t.attempts
+         from taken t join webhooks w on w.id = t.webhook_id join events e on e.id = t.event_id
+         order by e.id",
+    )
+    .bind(most)
+    .bind(hold.as_secs_f64())
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Writes down that a delivery arrived.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delivered(conn: &mut PgConnection, due: &Due) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- webhooks::delivered
+         update webhook_deliveries set state = 'delivered', error = null, settled_at = now()
+         where webhook_id = $1 and event_id = $2",
+    )
+    .bind(due.webhook_id)
+    .bind(due.event_id)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes down why a delivery did not arrive, and when it is tried again; never, without a pause.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn failed(
+    conn: &mut PgConnection,
+    due: &Due,
+    error: &str,
+    pause: Option<Duration>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- webhooks::failed
+         update webhook_deliveries set error = $3,
+             state = case when $4::float8 is null then 'failed' else 'waiting' end,
+             due_at = coalesce(now() + make_interval(secs => $4), due_at),
+             settled_at = case when $4::float8 is null then now() end
+         where webhook_id = $1 and event_id = $2 and state = 'waiting'",
+    )
+    .bind(due.webhook_id)
+    .bind(due.event_id)
+    .bind(error)
+    .bind(pause.map(|pause| pause.as_secs_f64()))
+    .execute(conn)
+    .await?;
+    Ok(())
+}

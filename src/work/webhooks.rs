@@ -1,0 +1,97 @@
+//! Tells others of events: at least once, signed as standardwebhooks.com says, and tried again for a day.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+use time::format_description::well_known::Rfc3339;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::{clock::Clock, webhook::WebhookKey},
+    net::Client,
+    store::{
+        Announcements, Store, StoreError,
+        webhooks::{self, Due},
+    },
+};
+
+/// How long an answer is waited for.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Told at a time.
+const MOST: usize = 16;
+/// How often is looked for what is to be tried again.
+const EVERY: Duration = Duration::from_secs(5);
+/// Pauses after each failure; after the last one it is given up. A day in all.
+const PAUSES: [u64; 8] = [5, 30, 120, 600, 1800, 7200, 28_800, 43_200];
+
+/// Tells whom it concerns until `shutdown`.
+///
+/// # Errors
+/// None: a round that fails at the database is logged, and the next one tries again.
+pub async fn tell(
+    store: Store,
+    events: Announcements,
+    key: WebhookKey,
+    clock: Arc<dyn Clock>,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    let mut announced = events.subscribe();
+    loop {
+        match shutdown.run_until_cancelled(round(&store, &key, &*clock)).await {
+            None => return Ok(()),
+            // A full round: there may be more.
+            Some(Ok(MOST)) => continue,
+            Some(Ok(_)) => {}
+            Some(Err(error)) => tracing::warn!(%error, "webhooks could not be told"),
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = tokio::time::sleep(EVERY) => {}
+            _ = announced.recv() => {}
+        }
+    }
+}
+
+/// Tells those who are due, and how many they were.
+async fn round(store: &Store, key: &WebhookKey, clock: &dyn Clock) -> Result<usize, StoreError> {
+    let due = webhooks::claim(&mut *store.acquire().await?, MOST as i64, DEADLINE * 3).await?;
+    let told = due.len();
+    let mut answers = stream::iter(due)
+        .map(|due| async move { (post(&due, key, clock).await, due) })
+        .buffer_unordered(MOST);
+    while let Some((answer, due)) = answers.next().await {
+        let mut conn = store.acquire().await?;
+        match answer {
+            Ok(()) => webhooks::delivered(&mut conn, &due).await?,
+            Err(error) => {
+                let pause = PAUSES.get(due.attempts as usize - 1).copied();
+                webhooks::failed(&mut conn, &due, &error, pause.map(Duration::from_secs)).await?;
+            }
+        }
+    }
+    Ok(told)
+}
+
+async fn post(due: &Due, key: &WebhookKey, clock: &dyn Clock) -> Result<(), String> {
+    let id = format!("{}-{}", due.webhook_id, due.event_id);
+    let at = due.at.format(&Rfc3339).map_err(|e| e.to_string())?;
+    let body = json!({
+        "type": format!("job.{}", due.kind),
+        "timestamp": at,
+        "data": {
+            "event_id": due.event_id, "job_id": due.job_id, "kind": due.kind,
+            "message": due.message, "data": due.data,
+        },
+    });
+    let body = serde_json::to_vec(&body).map_err(|e| e.to_string())?;
+    let now = clock.now().unix_timestamp();
+    let signature = key.sign(due.webhook_id, &id, now, &body)?;
+    let headers = [
+        ("webhook-id", id),
+        ("webhook-timestamp", now.to_string()),
+        ("webhook-signature", signature),
+    ];
+    let client = Client::new(&due.url).map_err(|e| e.to_string())?;
+    client.post_raw("", body, &headers, DEADLINE).await.map_err(|e| e.to_string())
+}

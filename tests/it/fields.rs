@@ -1,0 +1,71 @@
+//! A choice of fields, and validators, on every route that reads JSON.
+
+use serde_json::json;
+
+use crate::support::{Service, small_job};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_fields_that_are_asked_for_are_answered() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap();
+    let whole = format!("{}/v1/jobs/{id}", service.url);
+    let answer = service.http.get(format!("{whole}?fields=id,spec.name")).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "application/vnd.nlac.fields+json");
+    let body: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(body, json!({ "id": id, "spec": { "name": small_job()["name"] } }));
+
+    let (_, page) = service.get("/v1/jobs?limit=1&fields=status").await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 1);
+    assert_eq!(page["data"][0].as_object().unwrap().keys().collect::<Vec<_>>(), ["status"]);
+    assert_eq!(page["next"], id, "the cursor is there still");
+
+    for (path, says) in [
+        (format!("/v1/jobs/{id}?fields=id,colour"), "colour"),
+        (format!("/v1/jobs/{id}?fields=spec.colour"), "spec.colour"),
+        ("/v1/jobs?fields=colour&limit=1".to_owned(), "colour"),
+        (format!("/v1/jobs/{id}?fields="), "empty"),
+    ] {
+        let (status, problem) = service.get(&path).await;
+        assert_eq!(status, 400, "{path}");
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+        assert!(problem["remedy"].is_string(), "{problem}");
+    }
+    // Problems stay whole.
+    let (status, problem) = service.get("/v1/jobs?fields=id&limit=0").await;
+    assert_eq!((status, problem["status"].as_u64()), (400, Some(400)));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_has_is_not_sent_again() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let url = format!("{}/v1/jobs/{}", service.url, job["id"].as_str().unwrap());
+    let paused = service.http.post(format!("{url}/pause")).send().await.unwrap();
+    assert_eq!(paused.status(), 200);
+    // What is under way when a job is paused finishes, and shows.
+    let mut tag = String::new();
+    for _ in 0..100 {
+        let answer = service.http.get(&url).send().await.unwrap();
+        let now = answer.headers()["etag"].to_str().unwrap().to_owned();
+        if tag == now {
+            break;
+        }
+        tag = now;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    let ask = |tag: &str| service.http.get(&url).header("if-none-match", tag).send();
+    let same = ask(&tag).await.unwrap();
+    assert_eq!(same.status(), 304);
+    assert_eq!(same.headers()["etag"], tag.as_str());
+    assert!(same.bytes().await.unwrap().is_empty());
+    assert_eq!(ask("W/\"of-something-else\"").await.unwrap().status(), 200);
+    assert_eq!(ask(&format!("\"other\", {tag}")).await.unwrap().status(), 304);
+
+    let id = job["id"].as_str().unwrap();
+    let (status, _) = service.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+    assert_eq!(status, 200);
+    assert_eq!(ask(&tag).await.unwrap().status(), 200, "a change is sent");
+    service.stop().await;
+}

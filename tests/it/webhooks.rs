@@ -1,0 +1,90 @@
+//! Who is told of events: signed, tried again, only of what was asked for.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, endpoint::Endpoint, small_job};
+
+/// Waits until a webhook has this many deliveries in a state.
+async fn deliveries(service: &Service, id: &str, state: &str, count: usize) -> Vec<Value> {
+    for _ in 0..200 {
+        let (_, page) = service.get(&format!("/v1/webhooks/{id}/deliveries")).await;
+        let all = page["data"].as_array().unwrap();
+        let found: Vec<_> = all.iter().filter(|one| one["state"] == state).cloned().collect();
+        if found.len() >= count {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no {count} deliveries are {state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_told_signed_and_again_until_they_arrive() {
+    let service = Service::start().await;
+    let tries = AtomicUsize::new(0);
+    let endpoint = Endpoint::start(Box::new(move |_| {
+        let first = tries.fetch_add(1, Ordering::Relaxed) == 0;
+        (if first { 500 } else { 200 }, json!({ "hello": "there" }))
+    }))
+    .await;
+    let ask = json!({ "url": format!("{}/hook", endpoint.url), "kinds": ["cancelled"] });
+    let (status, made) = service.post("/v1/webhooks", &ask).await;
+    assert_eq!(status, 201, "{made}");
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let job = job["id"].as_str().unwrap();
+    let (status, _) = service.post(&format!("/v1/jobs/{job}/cancel"), &json!({})).await;
+    assert_eq!(status, 200);
+
+    let told = deliveries(&service, id, "delivered", 1).await;
+    assert_eq!(told.len(), 1, "only the kind that was asked for: {told:?}");
+    assert_eq!((&told[0]["attempts"], &told[0]["kind"]), (&json!(2), &json!("cancelled")));
+    assert!(told[0]["error"].is_null() && told[0]["settled_at"].is_string());
+
+    let received = endpoint.asked("/hook");
+    assert_eq!(received.len(), 2);
+    let verifier = standardwebhooks::Webhook::new(secret).unwrap();
+    for message in &received {
+        verifier.verify(&message.bytes, &message.headers).unwrap();
+        assert_eq!(message.body["type"], "job.cancelled");
+        assert_eq!(message.body["data"]["job_id"], job);
+    }
+    assert_eq!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
+    let (_, other) = service.post("/v1/webhooks", &ask).await;
+    let stranger = standardwebhooks::Webhook::new(other["secret"].as_str().unwrap()).unwrap();
+    assert!(stranger.verify(&received[0].bytes, &received[0].headers).is_err());
+
+    // No secret is told twice, or kept.
+    let (_, all) = service.get("/v1/webhooks").await;
+    assert_eq!(all["data"].as_array().unwrap().len(), 2);
+    assert!(!all.to_string().contains("secret"));
+
+    let gone = service.http.delete(format!("{}/v1/webhooks/{id}", service.url));
+    assert_eq!(gone.send().await.unwrap().status(), 204);
+    assert_eq!(service.get(&format!("/v1/webhooks/{id}/deliveries")).await.0, 404);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn impossible_webhooks_are_refused() {
+    let service = Service::start().await;
+    for (ask, says) in [
+        (json!({ "url": "ftp://example.org" }), "url"),
+        (json!({ "url": "http://example.org", "kinds": ["born"] }), "born"),
+        (json!({ "url": "http://example.org", "secret": "mine" }), "secret"),
+    ] {
+        let (status, problem) = service.post("/v1/webhooks", &ask).await;
+        assert_eq!(status, 422);
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+    }
+    let job = "01a1fd10-c6f8-70d2-aeb5-634f4dcb6085";
+    let ask = json!({ "url": "http://example.org", "job_id": job });
+    assert_eq!(service.post("/v1/webhooks", &ask).await.0, 404);
+    service.stop().await;
+}
