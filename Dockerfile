@@ -1,19 +1,36 @@
-# nlac with a Postgres of its own. Keep the toolchain in step with rust-version in Cargo.toml.
-ARG RUST=1.95
-FROM rust:${RUST}-bookworm AS build
+# nlac, small and without root. `docker build -t nlac .` makes the image for a Postgres of yours (DATABASE_URL);
+# `--target all-in-one` adds a private Postgres. Keep RUST in step with rust-version in Cargo.toml. Where there is
+# no Docker engine, scripts/check-image runs these very steps.
+ARG RUST=1.95.0
+ARG DEBIAN=12.12
+
+FROM rust:${RUST}-slim-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked
+RUN cargo build --release --locked --bin nlac \
+ && strip target/release/nlac
 
-FROM debian:bookworm-slim
+FROM debian:${DEBIAN}-slim AS base
+# Engines and trainers behind TLS need the certificates, the health check needs curl.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends postgresql-15 curl \
+ && apt-get install -y --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --create-home --home-dir /var/lib/nlac nlac
+ && useradd --system --uid 10001 --home-dir /var/lib/nlac nlac \
+ && install -d -o nlac /var/lib/nlac
 COPY --from=build /src/target/release/nlac /usr/local/bin/nlac
-USER nlac
+ENV NLAC_DATA_DIR=/var/lib/nlac NLAC_LISTEN=0.0.0.0:8470
+USER 10001
 VOLUME /var/lib/nlac
-ENV NLAC_DATA_DIR=/var/lib/nlac/data NLAC_LISTEN=0.0.0.0:8470
 EXPOSE 8470
-HEALTHCHECK --interval=10s --timeout=3s CMD curl -sf http://127.0.0.1:8470/readyz || exit 1
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD curl -sf http://127.0.0.1:8470/readyz || exit 1
 CMD ["nlac", "serve"]
+
+FROM base AS all-in-one
+USER root
+# The package's own cluster is of no use here.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends postgresql-15 \
+ && rm -rf /var/lib/apt/lists/* /var/lib/postgresql/15 /etc/postgresql/15
+USER 10001
+
+FROM base AS nlac

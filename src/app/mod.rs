@@ -3,7 +3,7 @@
 mod settings;
 mod webhook_key;
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
+use std::{net::SocketAddr, path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use sqlx::postgres::PgConnectOptions;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -25,6 +25,9 @@ use crate::{
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
+
+/// From which age on a half-written adapter is nobody's: longer than any attempt takes to write one.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +93,7 @@ impl App {
         let address =
             listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
         let data = &settings.data_dir;
-        let failed = |path: &std::path::Path| {
+        let failed = |path: &Path| {
             let path = path.display().to_string();
             move |source| AppError::Data { path, source }
         };
@@ -107,11 +110,14 @@ impl App {
         let webhook_key = webhook_key::webhook_key(settings)?;
         let store = Store::connect(options).await?;
         let mut conn = store.acquire().await?;
+        // With a database of the user's, another service may be at work on it and on the directory.
+        let mut abandoned = ABANDONED;
         if postgres.is_some() {
             // The directory is locked: whoever held these leases is gone.
             work_items::expire_all(&mut conn).await?;
+            abandoned = Duration::ZERO;
         }
-        clear_incoming(&adapters).map_err(failed(&adapters))?;
+        clear_incoming(&adapters, abandoned).map_err(failed(&adapters))?;
         let local = if settings.local_peers {
             let (name, model_dir) = match &settings.base_model {
                 Some(directory) => {
@@ -188,7 +194,7 @@ impl App {
         }
         self.drain.cancel();
         // Open streams end at the token; a client that does not hang up is not waited for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(3), self.server).await;
+        let _ = tokio::time::timeout(Duration::from_secs(3), self.server).await;
         if let Some(local) = self.local {
             local.stop().await;
         }
@@ -205,7 +211,7 @@ async fn register(
     conn: &mut sqlx::PgConnection,
     local: &LocalPeers,
     base_model: String,
-    model_dir: &std::path::Path,
+    model_dir: &Path,
 ) -> Result<(), crate::store::StoreError> {
     let mut engine =
         EngineRecord::new("local", EngineKind::Vllm, &[local.engine_url()], &base_model);
@@ -216,11 +222,13 @@ async fn register(
     peers::put_trainer(conn, &trainer).await
 }
 
-/// Removes what attempts that died left half-written.
-fn clear_incoming(adapters: &PathBuf) -> std::io::Result<()> {
+/// Removes what attempts that died left half-written, from some age on.
+fn clear_incoming(adapters: &Path, age: Duration) -> std::io::Result<()> {
     for entry in std::fs::read_dir(adapters)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("incoming-") || name.starts_with('.') {
+        let written = entry.metadata()?.modified()?;
+        let old = written.elapsed().is_ok_and(|since| since >= age);
+        if old && (name.starts_with("incoming-") || name.starts_with('.')) {
             std::fs::remove_dir_all(entry.path())?;
         }
     }

@@ -46,6 +46,7 @@ pub struct Pool {
     seeds: bool,
     /// When a request is asked of a second replica as well.
     hedge: Option<Duration>,
+    hedged: metrics::Counter,
     /// Where the engine's side sees the adapters, if elsewhere.
     adapter_dir: Option<String>,
     replicas: Vec<Arc<Replica>>,
@@ -70,6 +71,7 @@ impl Pool {
         let pool = Self {
             name: engine.name.clone(),
             seeds: engine.seeds,
+            hedged: metrics::counter!("nlac_hedged_requests_total", "engine" => engine.name.clone()),
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,
@@ -156,7 +158,7 @@ impl Pool {
             return first.await;
         }
         tried.push(other.0);
-        metrics::counter!("nlac_hedged_requests_total", "engine" => self.name.clone()).increment(1);
+        self.hedged.increment(1);
         let second = pin!(self.send(other, request));
         match select(first, second).await {
             Either::Left((Ok(text), _)) | Either::Right((Ok(text), _)) => Ok(text),

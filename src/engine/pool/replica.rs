@@ -30,6 +30,8 @@ pub(super) struct Replica {
     verified: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     load: Load,
     breaker: Mutex<Breaker>,
+    /// Told from the start: an alert on a series that is not there is silent.
+    rests: metrics::Counter,
     /// Tokens that others have it write and read, by its own account.
     others: AtomicU64,
     /// When it was last asked for that account.
@@ -59,6 +61,7 @@ impl Replica {
             verified: Mutex::default(),
             load: Load::new(url),
             breaker: Mutex::default(),
+            rests: metrics::counter!("nlac_replica_rests_total", "replica" => url.to_owned()),
             others: AtomicU64::new(0),
             asked: Mutex::default(),
         })
@@ -150,8 +153,7 @@ impl Replica {
                 if breaker.failed(Instant::now(), error.is_silence()) {
                     let replica = &self.url;
                     tracing::warn!(replica, %error, "a replica is left alone for a while");
-                    metrics::counter!("nlac_replica_rests_total", "replica" => replica.clone())
-                        .increment(1);
+                    self.rests.increment(1);
                 }
             }
         }

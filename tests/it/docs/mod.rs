@@ -1,0 +1,169 @@
+//! What README and site tell people to type is run; what they quote exists.
+
+mod blocks;
+mod monitoring;
+mod quotes;
+mod session;
+
+use clap::Parser;
+use garde::Validate;
+use nlac::{
+    cli::Cli,
+    domain::{logged::LoggedEpisode, spec::JobSpec},
+};
+use serde_json::Value;
+
+use self::blocks::{Block, Page, Use, pages, root};
+
+/// Blocks of commands that are not run: they need what a test has not. More of them need a reason.
+const MOST_NOT_RUN: usize = 18;
+
+fn blocks() -> Vec<(String, Block)> {
+    let of = |page: Page| {
+        let path = page.path;
+        page.blocks.into_iter().map(move |block| (format!("{path}:{}", block.line), block))
+    };
+    pages().into_iter().flat_map(of).collect()
+}
+
+/// A test for each page with commands.
+macro_rules! pages_that_run {
+    ($($name:ident: $path:literal),+ $(,)?) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            let pages = pages();
+            let page = pages.iter().find(|page| page.path == $path).unwrap();
+            if let Err(error) = session::run(page).await {
+                panic!("{error}");
+            }
+        })+
+
+        #[test]
+        fn every_page_with_commands_is_run() {
+            let run = [$($path),+];
+            for page in pages() {
+                let commands = page.blocks.iter().any(|b| matches!(b.made_for, Use::Run | Use::Python));
+                assert_eq!(run.contains(&page.path.as_str()), commands, "{}", page.path);
+            }
+        }
+    };
+}
+
+pages_that_run! {
+    the_readme_runs: "README.md",
+    api_runs: "docs/src/api.md",
+    engines_runs: "docs/src/engines.md",
+    environments_runs: "docs/src/environments.md",
+    operating_runs: "docs/src/operating.md",
+    prompts_runs: "docs/src/prompts.md",
+    quick_start_runs: "docs/src/quick-start.md",
+}
+
+#[test]
+fn commands_that_are_not_run_are_few_and_can_be_read() {
+    let mut not_run = 0;
+    for (at, block) in blocks() {
+        let Use::Read(_) = block.made_for else { continue };
+        not_run += 1;
+        let shell = std::process::Command::new("bash").args(["-nc", &block.text]).output().unwrap();
+        assert!(shell.status.success(), "{at}: {}", String::from_utf8_lossy(&shell.stderr));
+        for line in block.text.replace("\\\n", " ").lines() {
+            let line = line.split(" # ").next().unwrap();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for word in &words {
+                let path = word.trim_start_matches("./");
+                let ours = ["deploy/", "trainer", "scripts/", "experiments/"];
+                if ours.iter().any(|folder| path.starts_with(folder)) && !path.ends_with(".env") {
+                    assert!(root().join(path).exists(), "{at}: there is no {path}");
+                }
+            }
+            if words.first() == Some(&"nlac")
+                && let Err(error) = Cli::try_parse_from(words)
+            {
+                panic!("{at}: {line}: {error}");
+            }
+        }
+    }
+    assert!(not_run <= MOST_NOT_RUN, "{not_run} blocks are not run");
+}
+
+#[test]
+fn jobs_and_parts_of_jobs_are_what_the_service_takes() {
+    let example = std::fs::read_to_string(root().join("examples/help-desk.yaml")).unwrap();
+    let example: Value = serde_yaml_ng::from_str(&example).unwrap();
+    let mut seen = 0;
+    for (at, block) in blocks() {
+        let mut spec = match block.made_for {
+            Use::Spec => Value::Null,
+            Use::SpecPart => example.clone(),
+            _ => continue,
+        };
+        let written: Value = serde_yaml_ng::from_str(&block.text).unwrap();
+        merge(&mut spec, written);
+        let spec: JobSpec = serde_json::from_value(spec).unwrap_or_else(|e| panic!("{at}: {e}"));
+        spec.validate().unwrap_or_else(|e| panic!("{at}: {e}"));
+        seen += 1;
+    }
+    assert!(seen >= 5, "{seen}");
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+#[test]
+fn json_is_json_and_episodes_can_be_imported() {
+    let mut episodes = 0;
+    for (at, block) in blocks() {
+        match block.made_for {
+            Use::Json => drop(
+                serde_json::from_str::<Value>(&block.text).unwrap_or_else(|e| panic!("{at}: {e}")),
+            ),
+            Use::Episodes => {
+                for line in block.text.lines() {
+                    LoggedEpisode::parse(line).unwrap_or_else(|e| panic!("{at}: {e}"));
+                    episodes += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(episodes >= 2, "{episodes}");
+}
+
+#[test]
+fn excerpts_stand_in_their_files() {
+    for (at, block) in blocks() {
+        if let Use::Excerpt(file) = &block.made_for {
+            let text = std::fs::read_to_string(root().join(file)).unwrap();
+            assert!(text.contains(block.text.trim_end()), "{at} is not what {file} says");
+        }
+    }
+}
+
+#[test]
+fn the_site_has_every_page_and_every_link_leads_somewhere() {
+    let summary = std::fs::read_to_string(root().join("docs/src/SUMMARY.md")).unwrap();
+    let link = regex::Regex::new(r"\]\(([^)#]+)(?:#[^)]*)?\)").unwrap();
+    for page in pages() {
+        let name = page.path.rsplit('/').next().unwrap();
+        if page.path.starts_with("docs/") && name != "SUMMARY.md" {
+            assert!(summary.contains(&format!("({name})")), "SUMMARY.md has no {name}");
+        }
+        let here = root().join(&page.path);
+        for found in link.captures_iter(&page.text) {
+            let target = &found[1];
+            if !target.starts_with("http") {
+                let there = here.parent().unwrap().join(target);
+                assert!(there.exists(), "{}: there is no {target}", page.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+# What stands around the commands of a page: the same commands, on a port and in a directory of their own, on a small
+# job. ID and JOB stand for the newest job, TRANSITION and CHECKPOINT for one of its.
+set -eEuo pipefail
+at=start service=
+trap 'echo "$at: \`$BASH_COMMAND\` failed" >&2' ERR
+trap 'stop_service' EXIT
+
+stop_service() {
+  [ -n "$service" ] || return 0
+  kill "$service" 2>/dev/null || true
+  wait "$service" || true
+  service=
+}
+serve() {
+  stop_service
+  "$NLAC_BIN" serve --listen "127.0.0.1:$PORT" --data-dir "$DATA" --threads 1 "$@" >> "$LOG" 2>&1 &
+  service=$!
+  for _ in $(seq 600); do
+    command curl -sf "$NLAC_SERVER/readyz" > /dev/null && return
+    sleep 0.1
+  done
+  echo "the service does not start: $(tail -n 5 "$LOG")" >&2
+  return 1
+}
+until_open() {
+  for _ in $(seq 300); do
+    (: < "/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+    sleep 0.1
+  done
+  return 1
+}
+# The id of the first row at a path.
+first_id() {
+  command curl -sf "$NLAC_SERVER$1" | tr ',{' '\n\n' | sed -nE 's/^"id":"([0-9a-f-]{36})".*/\1/p' | sed -n 1p
+}
+# The arguments with the placeholders filled in, as `words`.
+filled() {
+  local word job=
+  words=()
+  for word; do
+    if [[ $word =~ (^|[^A-Za-z_])(ID|JOB|TRANSITION|CHECKPOINT)($|[^A-Za-z_]) ]]; then
+      job=${job:-$(first_id '/v1/jobs?limit=1')}
+      [[ $word != *TRANSITION* ]] ||
+        word=${word//TRANSITION/$(first_id "/v1/jobs/$job/transitions?changed=true&limit=1")}
+      [[ $word != *CHECKPOINT* ]] || word=${word//CHECKPOINT/$(first_id "/v1/jobs/$job/checkpoints")}
+      word=$(sed -E "s/\b(ID|JOB)\b/$job/g" <<< "$word")
+    fi
+    words+=("$word")
+  done
+}
+nlac() {
+  case $1 in
+    serve) shift; serve "$@" ;;
+    # Once is enough: it measures on hundreds of episodes, however few its iterations are.
+    demo) shift; [ "$DEMO" = no ] || "$NLAC_BIN" demo --iterations 1 --listen 127.0.0.1:0 --data-dir "$DATA-demo" "$@" ;;
+    *) filled "$@"; "$NLAC_BIN" "${words[@]}" ;;
+  esac
+}
+cargo() {
+  [ "$1 $2 $3" = "run --release --" ]
+  nlac "${@:4}"
+}
+curl() { filled "$@"; command curl -f "${words[@]}"; }
+psql() { filled "$@"; command psql --set ON_ERROR_STOP=1 "${words[@]}"; }
+python() {
+  filled "$(cat)"
+  if [ -n "$PYTHON" ]; then "$PYTHON" -c "${words[0]}"; else echo "skipped: no Python client" >&2; fi
+}
+systemctl() {
+  case $1 in
+    stop) stop_service ;;
+    start) serve ;;
+    *) return 1 ;;
+  esac
+}

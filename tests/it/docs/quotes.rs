@@ -1,0 +1,43 @@
+//! The headings of Troubleshooting are the program's own words: `…` stands for what differs.
+
+use std::{fs, path::Path};
+
+use regex::Regex;
+
+use super::blocks::root;
+
+#[test]
+fn every_error_that_is_explained_exists() {
+    let page = fs::read_to_string(root().join("docs/src/troubleshooting.md")).unwrap();
+    let mut sources = Vec::new();
+    for folder in ["src", "crates", "trainer/nlac_trainer"] {
+        read_all(&root().join(folder), &mut sources);
+    }
+    let mut seen = 0;
+    for heading in page.lines().filter_map(|line| line.strip_prefix("### ")) {
+        let text = heading.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+        let text = text.unwrap_or_else(|| panic!("{heading:?} is no quotation"));
+        let parts: Vec<&str> = text.split('…').map(str::trim).filter(|p| !p.is_empty()).collect();
+        let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+        assert!(longest >= 12, "{text:?} could be anything");
+        let pattern: Vec<String> = parts.iter().map(|part| regex::escape(part)).collect();
+        let pattern = Regex::new(&pattern.join("[^\n]{0,120}?")).unwrap();
+        assert!(sources.iter().any(|source| pattern.is_match(source)), "nothing says {text:?}");
+        seen += 1;
+    }
+    assert!(seen >= 30, "{seen}");
+}
+
+/// Every source file, its strings on one line each.
+fn read_all(folder: &Path, into: &mut Vec<String>) {
+    let continued = Regex::new(r"\\\n\s*").unwrap();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_all(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs" || e == "py") {
+            let text = fs::read_to_string(&path).unwrap();
+            into.push(continued.replace_all(&text, "").replace("\\\"", "\""));
+        }
+    }
+}

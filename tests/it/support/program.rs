@@ -1,0 +1,84 @@
+//! The program as people run it.
+
+use std::{
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+use super::{Place, free_port, http};
+
+/// The program in a process of its own, killed at the end.
+pub struct Program {
+    child: Child,
+    pub url: String,
+}
+
+impl Program {
+    /// Runs a role of it on a port of its own; what it says is kept beside its data.
+    pub fn start(place: &Place, words: &[&str]) -> Self {
+        let port = free_port();
+        let log = std::fs::File::create(place.path().join(format!("{port}.log"))).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_nlac"))
+            .args(words)
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .env_remove("DATABASE_URL")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { child, url: format!("http://127.0.0.1:{port}") }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn ended(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Waits until a path answers.
+    pub async fn ready(&self, path: &str) {
+        for _ in 0..600 {
+            let answer = http().get(format!("{}{path}", self.url)).send().await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{} does not start", self.url);
+    }
+
+    pub async fn ask(&self, method: reqwest::Method, path: &str, body: &Value) -> Value {
+        let request = http().request(method, format!("{}{path}", self.url)).json(body);
+        let answer = request.send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json().await.unwrap()
+    }
+
+    /// Waits until the job is as it should be.
+    pub async fn until(&self, id: &str, what: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..2400 {
+            let job = self.ask(reqwest::Method::GET, &format!("/v1/jobs/{id}"), &Value::Null).await;
+            if what(&job) {
+                return job;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it does not come to that");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
