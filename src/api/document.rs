@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_yaml_ng::{Mapping, Value, from_str, to_string, to_value};
 
+use super::fields::Readable;
+
 /// The document as YAML.
 ///
 /// # Errors
@@ -77,40 +79,31 @@ fn reachable(document: &Value, part: &dyn Fn(&Value) -> Vec<&Value>) -> BTreeSet
 
 /// Says of each route that reads JSON what [`super::fields`] and [`super::conditional`] do for all of them.
 fn tell_of_fields_and_validators(document: &mut Value) -> Result<(), serde_yaml_ng::Error> {
-    let fields = from_str::<Value>(
-        "{name: fields, in: query, required: false, schema: {type: string, minLength: 1},
-          description: 'Only these fields, as in `id,status,spec.name`; the answer then has a media type of its own'}",
-    )?;
-    let known = from_str::<Value>(
-        "{name: If-None-Match, in: header, required: false, schema: {type: string},
-          description: 'The ETag of an earlier answer; where nothing changed, the answer is 304'}",
-    )?;
-    let etag = from_str::<Value>(
-        "{ETag: {description: Changes with the content, schema: {type: string}}}",
-    )?;
-    let chosen = from_str::<Value>("{schema: {type: object}}")?;
-    let unchanged = from_str::<Value>("{description: What If-None-Match names is still so}")?;
-    let paths = document["paths"].as_mapping_mut().into_iter().flatten();
-    for (_, path) in paths.filter(|(name, _)| name.as_str().is_some_and(|n| n.starts_with("/v1/")))
-    {
-        let Some(get) = path.get_mut("get") else { continue };
+    let readable = Readable::new(&serde_json::json!(super::document()));
+    let about: Value = from_str(include_str!("reads.yaml"))?;
+    for (path, operations) in document["paths"].as_mapping_mut().into_iter().flatten() {
+        let names = readable.names(path.as_str().unwrap_or_default());
+        let Some(get) = operations.get_mut("get").filter(|_| !names.is_empty()) else { continue };
         let responses = &mut get["responses"];
-        if responses["200"]["content"].get("application/json").is_none() {
-            continue;
+        responses["200"]["content"][super::fields::KIND] = about["chosen"].clone();
+        responses["200"]["headers"] = about["headers"].clone();
+        for status in ["304", "400"] {
+            if responses.get(status).is_none() {
+                responses[status] = about[status].clone();
+            }
         }
-        responses["200"]["content"][super::fields::KIND] = chosen.clone();
-        responses["200"]["headers"] = etag.clone();
-        responses["304"] = unchanged.clone();
-        if get.get("parameters").is_none() {
-            get["parameters"] = Value::Sequence(Vec::new());
+        let mut parameters = about["parameters"].clone();
+        parameters[0]["schema"]["items"]["enum"] = to_value(names)?;
+        let more = parameters.as_sequence().cloned().unwrap_or_default();
+        match get.get_mut("parameters").and_then(Value::as_sequence_mut) {
+            Some(all) => all.extend(more),
+            None => get["parameters"] = more.into(),
         }
-        let parameters = get["parameters"].as_sequence_mut();
-        parameters.into_iter().for_each(|all| all.extend([fields.clone(), known.clone()]));
     }
     Ok(())
 }
 
-/// Makes one schema of each `allOf` whose parts exclude each other.
+/// Makes one schema of each `allOf` whose parts exclude each other, and one type of each header's.
 fn mend(value: &mut Value, schemas: &Value) {
     match value {
         Value::Mapping(map) => {
@@ -119,6 +112,16 @@ fn mend(value: &mut Value, schemas: &Value) {
                 if let Some(whole) = whole {
                     map.remove("allOf");
                     map.extend(whole);
+                }
+            }
+            // A header that is not there is absent: there is no null in a header.
+            if map.get("in").is_some_and(|place| place == "header") {
+                let kind = map.get_mut("schema").and_then(|schema| schema.get_mut("type"));
+                if let Some(kind) = kind
+                    && let Some(Value::String(one)) =
+                        kind.as_sequence().and_then(|kinds| kinds.first())
+                {
+                    *kind = one.clone().into();
                 }
             }
             map.values_mut().for_each(|inner| mend(inner, schemas));

@@ -6,7 +6,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -97,7 +97,8 @@ pub(super) async fn export(
         }
     });
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((headers, Body::from_stream(pages)).into_response())
+    // Compression asks once more after the end.
+    Ok((headers, Body::from_stream(pages.fuse())).into_response())
 }
 
 /// Lines of the transitions after one of them, and where the next page begins.

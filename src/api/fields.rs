@@ -38,13 +38,32 @@ impl Readable {
         Self { schemas: Arc::new(schemas), answers: Arc::new(answers) }
     }
 
-    /// The first of some fields that what is read at a path does not have.
-    fn unknown<'a>(&self, path: &str, fields: &[&'a str]) -> Option<&'a str> {
+    /// The fields of what is read at a path, without those that lie deeper.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        let mut open = vec![self.item(path)];
+        let mut names = Vec::new();
+        while let Some(schema) = open.pop().flatten() {
+            names.extend(
+                schema["properties"].as_object().into_iter().flatten().map(|(n, _)| n.clone()),
+            );
+            let parts = schema["allOf"].as_array().into_iter().flatten();
+            open.extend(parts.map(|part| Some(self.resolve(part))));
+        }
+        names
+    }
+
+    /// The schema of what is read at a path, or of each of its rows.
+    fn item(&self, path: &str) -> Option<&Value> {
         let whole = self.resolve(self.answers.get(path)?);
-        let item = match self.property(whole, "data") {
+        Some(match self.property(whole, "data") {
             Some(list) => self.resolve(&self.resolve(list)["items"]),
             None => whole,
-        };
+        })
+    }
+
+    /// The first of some fields that what is read at a path does not have.
+    fn unknown<'a>(&self, path: &str, fields: &[&'a str]) -> Option<&'a str> {
+        let item = self.item(path)?;
         fields.iter().copied().find(|field| {
             let mut at = item;
             !field.split('.').all(|name| match self.property(at, name) {

@@ -133,8 +133,11 @@ pub(super) async fn list(
     Params(query): Params<JobQuery>,
 ) -> Result<Json<JobList>, Problem> {
     let limit = limit(query.limit)?;
-    let mut conn = state.store.acquire().await?;
     let JobQuery { status, q, after, .. } = &query;
+    if q.as_ref().is_some_and(|words| words.len() > 200) {
+        return Err(Problem::bad_request("q is longer than 200 bytes"));
+    }
+    let mut conn = state.store.acquire().await?;
     let filter = JobFilter { one: None, status: *status, words: q.as_deref(), after: *after };
     let data = read_jobs::page(&mut conn, &filter, limit).await?;
     let next = data.last().filter(|_| data.len() as i64 == limit).map(|job| job.id);

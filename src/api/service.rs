@@ -43,7 +43,7 @@ pub(super) async fn metrics(State(state): State<AppState>) -> Response {
 /// This document.
 #[utoipa::path(
     get, path = "/openapi.yaml", tag = "service", operation_id = "openapi",
-    responses((status = 200, description = "OpenAPI 3.1", body = String, content_type = "application/yaml"))
+    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/yaml"))
 )]
 pub(super) async fn openapi() -> Result<Response, Problem> {
     let yaml = super::openapi_yaml().map_err(|e| {

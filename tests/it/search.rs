@@ -125,6 +125,15 @@ async fn filters_find_what_is_stored_and_nothing_else() {
         let messages = line["messages"].as_array().unwrap();
         messages.last().unwrap()["role"] == "assistant" && messages.len() >= 2
     }));
+    // The same bytes where they travel compressed.
+    let url = format!("{}/v1/jobs/{job}/export?form=sft", service.url);
+    let packed = service.http.get(&url).header("accept-encoding", "gzip").send().await.unwrap();
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    let packed = packed.bytes().await.unwrap();
+    let mut unpacked = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&*packed), &mut unpacked)
+        .unwrap();
+    assert_eq!(unpacked.lines().count(), conversations.len());
     let out = crate::support::Place::new();
     let file = out.path().join("preferences.jsonl");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nlac"));

@@ -17,11 +17,11 @@ def _get_kwargs(
     *,
     after: int | Unset = UNSET,
     limit: int | Unset = UNSET,
-    last_event_id: int | None | Unset = UNSET,
+    last_event_id: int | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(last_event_id, Unset):
-        headers["Last-Event-ID"] = last_event_id
+        headers["Last-Event-ID"] = str(last_event_id)
 
     params: dict[str, Any] = {}
 
@@ -84,7 +84,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     after: int | Unset = UNSET,
     limit: int | Unset = UNSET,
-    last_event_id: int | None | Unset = UNSET,
+    last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
     """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
     then each new one, until the job is over. `Last-Event-ID` goes on after a break.
@@ -93,7 +93,7 @@ def sync_detailed(
         id (UUID): A submitted job.
         after (int | Unset):
         limit (int | Unset):
-        last_event_id (int | None | Unset):
+        last_event_id (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,7 +123,7 @@ def sync(
     client: AuthenticatedClient | Client,
     after: int | Unset = UNSET,
     limit: int | Unset = UNSET,
-    last_event_id: int | None | Unset = UNSET,
+    last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
     """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
     then each new one, until the job is over. `Last-Event-ID` goes on after a break.
@@ -132,7 +132,7 @@ def sync(
         id (UUID): A submitted job.
         after (int | Unset):
         limit (int | Unset):
-        last_event_id (int | None | Unset):
+        last_event_id (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,7 +157,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     after: int | Unset = UNSET,
     limit: int | Unset = UNSET,
-    last_event_id: int | None | Unset = UNSET,
+    last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
     """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
     then each new one, until the job is over. `Last-Event-ID` goes on after a break.
@@ -166,7 +166,7 @@ async def asyncio_detailed(
         id (UUID): A submitted job.
         after (int | Unset):
         limit (int | Unset):
-        last_event_id (int | None | Unset):
+        last_event_id (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -194,7 +194,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     after: int | Unset = UNSET,
     limit: int | Unset = UNSET,
-    last_event_id: int | None | Unset = UNSET,
+    last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
     """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
     then each new one, until the job is over. `Last-Event-ID` goes on after a break.
@@ -203,7 +203,7 @@ async def asyncio(
         id (UUID): A submitted job.
         after (int | Unset):
         limit (int | Unset):
-        last_event_id (int | None | Unset):
+        last_event_id (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -14,7 +14,7 @@ from ...types import UNSET, File, Response, Unset
 def _get_kwargs(
     *,
     body: JobSpec | File | Unset = UNSET,
-    idempotency_key: None | str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(idempotency_key, Unset):
@@ -97,12 +97,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: JobSpec | File | Unset = UNSET,
-    idempotency_key: None | str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[JobView | Problem]:
     """Submits a job.
 
     Args:
-        idempotency_key (None | str | Unset):
+        idempotency_key (str | Unset):
         body (JobSpec): A training job.
         body (File):
 
@@ -130,12 +130,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: JobSpec | File | Unset = UNSET,
-    idempotency_key: None | str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> JobView | Problem | None:
     """Submits a job.
 
     Args:
-        idempotency_key (None | str | Unset):
+        idempotency_key (str | Unset):
         body (JobSpec): A training job.
         body (File):
 
@@ -158,12 +158,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: JobSpec | File | Unset = UNSET,
-    idempotency_key: None | str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[JobView | Problem]:
     """Submits a job.
 
     Args:
-        idempotency_key (None | str | Unset):
+        idempotency_key (str | Unset):
         body (JobSpec): A training job.
         body (File):
 
@@ -189,12 +189,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: JobSpec | File | Unset = UNSET,
-    idempotency_key: None | str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> JobView | Problem | None:
     """Submits a job.
 
     Args:
-        idempotency_key (None | str | Unset):
+        idempotency_key (str | Unset):
         body (JobSpec): A training job.
         body (File):
 
