@@ -12,6 +12,8 @@ document.addEventListener("click", async (event) => {
   const body = button.dataset.body;
   const headers = body ? { "content-type": "application/json" } : {};
   const answer = await fetch(button.dataset.post, { method: "POST", headers, body });
+  // The session has ended.
+  if (answer.status === 401) return location.assign(`/sign-in?return=${encodeURIComponent(location.pathname + location.search)}`);
   if (!answer.ok) {
     const problem = await answer.json().catch(() => ({}));
     alert([problem.detail ?? `the service answered ${answer.status}`, problem.remedy].filter(Boolean).join("\n"));
@@ -19,6 +21,12 @@ document.addEventListener("click", async (event) => {
   }
   const live = button.closest("[hx-get]") ?? $("#live");
   if (live) htmx.trigger(live, "refresh");
+});
+
+// Forms that ask first.
+document.addEventListener("submit", (event) => {
+  const { confirm: question } = event.target.dataset;
+  if (question && !confirm(question)) event.preventDefault();
 });
 
 // Dark and light.

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, header},
     response::{
@@ -25,9 +25,9 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::ids::JobId,
+    domain::{access::Actor, ids::JobId},
     store::{
-        StoreError, jobs,
+        StoreError, jobs, keys,
         read::jobs::{self as read_jobs, EventView},
     },
 };
@@ -68,6 +68,7 @@ pub struct EventQuery {
 )]
 pub(super) async fn events(
     State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
     Id(id): Id<JobId>,
     Params(query): Params<EventQuery>,
     headers: HeaderMap,
@@ -89,7 +90,7 @@ pub(super) async fn events(
         drop(conn);
         let (sender, receiver) = channel(64);
         tokio::spawn(async move {
-            if let Err(error) = stream(&state, id, after, &sender).await {
+            if let Err(error) = stream(&state, &actor, id, after, &sender).await {
                 tracing::warn!(%error, "an event stream broke off; the client reconnects");
             }
         });
@@ -105,6 +106,7 @@ pub(super) async fn events(
 
 async fn stream(
     state: &AppState,
+    actor: &Actor,
     id: JobId,
     mut after: i64,
     sender: &Sender<Result<Sse, Infallible>>,
@@ -113,6 +115,10 @@ async fn stream(
     let mut announced = state.events.subscribe();
     loop {
         let mut conn = state.store.acquire().await?;
+        // Whoever was let in may not be any more.
+        if !keys::still_valid(&mut conn, actor).await? {
+            return Ok(());
+        }
         let ended = jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final());
         loop {
             let page = read_jobs::events(&mut conn, id, after, 200).await?;

@@ -34,6 +34,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // The database holds no text with it.
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(Problem::bad_request("the query holds a NUL character"));
+        }
         Query::from_request_parts(parts, state)
             .await
             .map(|Query(value)| Self(value))

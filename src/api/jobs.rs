@@ -1,7 +1,7 @@
 //! Jobs: submit, list, read, pause, resume, cancel, and their iterations and metrics.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     domain::{
+        access::Actor,
         event::EventKind,
         ids::JobId,
         job::{Job, JobStatus},
@@ -46,6 +47,9 @@ pub struct JobList {
 pub struct JobQuery {
     /// Only those in this status.
     status: Option<JobStatus>,
+    /// Only those that a key of this name submitted; `local` where nobody signs in.
+    #[param(max_length = 64)]
+    owner: Option<String>,
     /// Only those with this as a part of their name or id.
     #[param(max_length = 200)]
     q: Option<String>,
@@ -73,6 +77,7 @@ pub struct JobQuery {
 )]
 pub(super) async fn submit(
     State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
     headers: HeaderMap,
     Valid(spec): Valid<JobSpec>,
 ) -> Result<Response, Problem> {
@@ -82,6 +87,7 @@ pub(super) async fn submit(
     let job = Job {
         id: JobId::new(),
         spec,
+        owner: actor.name,
         status: JobStatus::Queued,
         error: None,
         created_at: state.clock.now(),
@@ -133,12 +139,13 @@ pub(super) async fn list(
     Params(query): Params<JobQuery>,
 ) -> Result<Json<JobList>, Problem> {
     let limit = limit(query.limit)?;
-    let JobQuery { status, q, after, .. } = &query;
+    let JobQuery { status, owner, q, after, .. } = &query;
     if q.as_ref().is_some_and(|words| words.len() > 200) {
         return Err(Problem::bad_request("q is longer than 200 bytes"));
     }
+    let (words, owner) = (q.as_deref(), owner.as_deref());
     let mut conn = state.store.acquire().await?;
-    let filter = JobFilter { one: None, status: *status, words: q.as_deref(), after: *after };
+    let filter = JobFilter { one: None, status: *status, owner, words, after: *after };
     let data = read_jobs::page(&mut conn, &filter, limit).await?;
     let next = data.last().filter(|_| data.len() as i64 == limit).map(|job| job.id);
     Ok(Json(JobList { data, next }))

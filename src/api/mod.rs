@@ -3,7 +3,9 @@
 //! One declaration per route yields the router, the inventory and the document, so no route can be
 //! undocumented.
 
+mod access;
 mod admission;
+mod audit;
 mod capabilities;
 mod checkpoints;
 mod conditional;
@@ -16,6 +18,7 @@ mod export;
 mod extract;
 mod fields;
 mod jobs;
+mod keys;
 mod page;
 mod peers;
 mod problem;
@@ -48,6 +51,8 @@ use crate::{
     store::{Announcements, Store},
 };
 
+use access::Access;
+pub use access::SignIn;
 pub use document::openapi_yaml;
 pub use problem::Problem;
 
@@ -75,6 +80,8 @@ pub struct AppState {
     pub discover: Arc<dyn Discover>,
     /// Asks the critic and the policy of a job.
     pub critic: Arc<dyn Consult>,
+    /// Whether one must sign in.
+    pub sign_in: SignIn,
 }
 
 #[derive(OpenApi)]
@@ -91,6 +98,7 @@ pub struct AppState {
         (name = "critic", description = "The critic as a service"),
         (name = "datasets", description = "Logged episodes of others"),
         (name = "peers", description = "Engines and trainers"),
+        (name = "access", description = "API keys and the audit log"),
         (name = "service", description = "Health and metrics")
     )
 )]
@@ -130,6 +138,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(checkpoints::wanted))
         .routes(routes!(peers::trainers))
         .routes(routes!(peers::put_trainer))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::read, keys::revoke))
+        .routes(routes!(audit::list))
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
@@ -139,19 +150,34 @@ fn routes() -> OpenApiRouter<AppState> {
 /// The document as the routes make it.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
-    routes().split_for_parts().1
+    let mut document = routes().split_for_parts().1;
+    access::declare(&mut document);
+    document
+}
+
+/// Paths of the pages, as they are declared.
+#[must_use]
+pub fn page_paths() -> Vec<&'static str> {
+    page::pages().into_iter().map(|(path, ..)| path).collect()
 }
 
 /// All routes: the API and the page.
 pub fn router(state: AppState) -> Router {
-    let (api, document) = routes().split_for_parts();
+    let (api, mut document) = routes().split_for_parts();
+    let pages = page::pages();
+    let docs = ["/docs", "/docs/", "/docs/{*rest}"].map(|path| (path, Access::Open));
+    let needs = pages.iter().map(|(path, access, _)| (*path, *access)).chain(docs);
+    let rules = access::Rules::new(&mut document, needs);
+    let guard = from_fn_with_state((state.clone(), Arc::new(rules)), access::guard);
     let readable = fields::Readable::new(&serde_json::json!(document));
-    api.layer(from_fn_with_state(readable, fields::choice))
+    let api = api
+        .layer(from_fn_with_state(readable, fields::choice))
         .layer(from_fn(conditional::validators))
-        .merge(page::routes())
-        .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")))
-        .fallback(problem::no_such_route)
+        .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.yaml")));
+    let all = pages.into_iter().fold(api, |all, (path, _, page)| all.route(path, page));
+    all.fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)
+        .layer(guard)
         .layer(DefaultBodyLimit::max(1 << 20))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(archives())))
         .layer(CatchPanicLayer::custom(problem::panicked))

@@ -82,6 +82,16 @@ impl Problem {
         self
     }
 
+    /// What is wrong and what to do, for a page.
+    pub(super) fn sentence(&self) -> String {
+        let remedy = self.remedy.as_ref().map(|remedy| format!("; {remedy}"));
+        format!("{}{}", self.detail, remedy.unwrap_or_default())
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     pub(super) fn errors(mut self, errors: Vec<FieldError>) -> Self {
         self.errors = errors;
         self
@@ -90,7 +100,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         // `Json` sets its own content type; the problem's must win.
         let mut response = (status, Json(self)).into_response();
         let kind = header::HeaderValue::from_static("application/problem+json");

@@ -1,5 +1,6 @@
 //! The composition root: settings to every trait object, signals, the order of shutdown.
 
+mod first_key;
 mod settings;
 mod webhook_key;
 
@@ -13,6 +14,7 @@ use crate::{
     api,
     dev::{base_model, local::LocalPeers, postgres::Postgres},
     domain::{
+        access::Secret,
         clock::{Clock, SystemClock},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
@@ -55,6 +57,12 @@ pub enum AppError {
     /// NLAC_WEBHOOK_KEY.
     #[error("NLAC_WEBHOOK_KEY is shorter than 32 bytes; `openssl rand -hex 32` makes one")]
     WebhookKey,
+    /// No random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Chance(#[from] rand::rand_core::OsError),
+    /// The first admin key.
+    #[error("NLAC_ADMIN_KEY is too short or holds spaces; make one with `openssl rand -hex 32`")]
+    AdminKey,
     /// Files.
     #[error("{path}: {source}; free space, or choose another --data-dir")]
     Data {
@@ -71,6 +79,8 @@ pub struct App {
     pub address: SocketAddr,
     /// Its database.
     pub store: Store,
+    /// What this process shows when it asks its own service; none where nobody signs in.
+    pub own_key: Option<Secret>,
     postgres: Option<Postgres>,
     local: Option<LocalPeers>,
     shutdown: CancellationToken,
@@ -86,6 +96,9 @@ impl App {
     /// # Errors
     /// See [`AppError`].
     pub async fn start(settings: &ServiceSettings) -> Result<Self, AppError> {
+        if settings.admin_key.as_ref().is_some_and(|key| !key.is_usable()) {
+            return Err(AppError::AdminKey);
+        }
         let address = settings.listen;
         let listener = TcpListener::bind(address)
             .await
@@ -117,6 +130,15 @@ impl App {
             work_items::expire_all(&mut conn).await?;
             abandoned = Duration::ZERO;
         }
+        let own_key = if settings.sign_in_required() {
+            first_key::ensure(&store, data, settings.admin_key.as_ref()).await?;
+            Some(Secret::random()?)
+        } else {
+            if !address.ip().is_loopback() {
+                tracing::warn!("sign-in is off: whoever reaches {address} may do everything");
+            }
+            None
+        };
         clear_incoming(&adapters, abandoned).map_err(failed(&adapters))?;
         let local = if settings.local_peers {
             let (name, model_dir) = match &settings.base_model {
@@ -173,6 +195,7 @@ impl App {
             webhook_key,
             discover: peers.clone(),
             critic: Arc::new(Critics::new(store.clone(), peers)),
+            sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),
         };
         let token = drain.clone();
         let server = tokio::spawn(async move {
@@ -180,7 +203,7 @@ impl App {
                 .with_graceful_shutdown(token.cancelled_owned())
                 .await
         });
-        Ok(Self { address, store, postgres, local, shutdown, drain, server, tasks })
+        Ok(Self { address, store, own_key, postgres, local, shutdown, drain, server, tasks })
     }
 
     /// Stops in order: no new work, what is under way finishes or is given back, then the pages, the

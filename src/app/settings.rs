@@ -5,11 +5,17 @@ use std::{
     path::PathBuf,
 };
 
+use crate::domain::access::Secret;
+
 /// Settings of the service.
 #[derive(Debug, Clone)]
 pub struct ServiceSettings {
     /// Where the API and the page listen.
     pub listen: SocketAddr,
+    /// Whether one must sign in; where nothing is said, if others than this machine can reach the service.
+    pub sign_in: Option<bool>,
+    /// What becomes the first admin key; none makes one.
+    pub admin_key: Option<Secret>,
     /// Where everything is kept.
     pub data_dir: PathBuf,
     /// A database of the user's; none runs a private one.
@@ -28,6 +34,8 @@ impl Default for ServiceSettings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8470)),
+            sign_in: None,
+            admin_key: None,
             data_dir: default_data_dir(),
             database_url: None,
             local_peers: true,
@@ -35,6 +43,14 @@ impl Default for ServiceSettings {
             webhook_key: None,
             threads: default_threads(),
         }
+    }
+}
+
+impl ServiceSettings {
+    /// Whether one must sign in.
+    #[must_use]
+    pub fn sign_in_required(&self) -> bool {
+        self.sign_in.unwrap_or_else(|| !self.listen.ip().is_loopback())
     }
 }
 

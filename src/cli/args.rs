@@ -5,11 +5,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::service_args::{
-    CheckpointsArgs, JobsArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
+    CheckpointsArgs, JobsArgs, KeysArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
 };
 use crate::{
     app::{ServiceSettings, default_data_dir},
-    domain::ids::JobId,
+    domain::{access::Secret, ids::JobId},
 };
 
 /// Trains LLM agents by Natural Language Actor-Critic.
@@ -59,6 +59,8 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Make, list and revoke the API keys of a running service.
+    Keys(KeysArgs),
     /// The small CPU engine and trainer by themselves, and the making of their base model.
     #[command(subcommand)]
     Local(LocalCommand),
@@ -74,6 +76,13 @@ pub struct ServeArgs {
     /// Where the API and the page listen.
     #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
     pub listen: SocketAddr,
+    /// Whether one must sign in with an API key; `auto` asks for it unless the address is a loopback one.
+    #[arg(long, env = "NLAC_SIGN_IN", value_enum, default_value_t = SignInArg::Auto)]
+    pub sign_in: SignInArg,
+    /// The first admin key, at least 32 characters, used while no admin key works. Without it one is made and
+    /// written to `admin-key` in the data directory.
+    #[arg(long, env = "NLAC_ADMIN_KEY", hide_env_values = true, value_name = "KEY")]
+    pub admin_key: Option<Secret>,
     /// Where everything is kept: database, adapters, models.
     #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
@@ -101,6 +110,12 @@ impl From<ServeArgs> for ServiceSettings {
         let defaults = Self::default();
         Self {
             listen: args.listen,
+            sign_in: match args.sign_in {
+                SignInArg::Auto => None,
+                SignInArg::On => Some(true),
+                SignInArg::Off => Some(false),
+            },
+            admin_key: args.admin_key,
             data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
             database_url: args.database_url,
             local_peers: !args.no_local,
@@ -109,6 +124,17 @@ impl From<ServeArgs> for ServiceSettings {
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }
+}
+
+/// Whether one must sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SignInArg {
+    /// Unless only this machine can reach the service.
+    Auto,
+    /// Always.
+    On,
+    /// Never: whoever reaches the service may do everything.
+    Off,
 }
 
 /// What is examined.
@@ -274,6 +300,9 @@ pub struct ExperimentRun {
     /// A running service; without it one is started for the time.
     #[arg(long)]
     pub server: Option<String>,
+    /// An API key of the running service, where it asks for one.
+    #[arg(long, env = "NLAC_API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub api_key: Option<Secret>,
     /// Settings of the service that is started.
     #[command(flatten)]
     pub serve: ServeArgs,

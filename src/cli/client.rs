@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Failure, service_args::ServiceArgs};
 use crate::{
-    domain::ids::JobId,
-    net::{Client, NetError},
+    domain::{access::Secret as Key, ids::JobId},
+    net::{Client, NetError, Secret},
 };
 
 const DEADLINE: Duration = Duration::from_secs(35);
@@ -21,12 +21,13 @@ pub struct Api {
 impl Api {
     /// Of the service that was named.
     pub fn of(service: &ServiceArgs) -> Result<Self, Failure> {
-        Self::new(&service.server)
+        Self::new(&service.server, service.api_key.as_ref())
     }
 
-    /// Of the service at a URL.
-    pub fn new(server: &str) -> Result<Self, Failure> {
-        Ok(Self { http: Client::new(server)? })
+    /// Of the service at a URL, with a key if it asks for one.
+    pub fn new(server: &str, key: Option<&Key>) -> Result<Self, Failure> {
+        let secret = key.map(|key| Secret::bearer(key.reveal()));
+        Ok(Self { http: Client::with_secret(server, secret)? })
     }
 
     /// GET.
@@ -42,6 +43,11 @@ impl Api {
     /// POST.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.http.post(path, body, DEADLINE).await.map_err(|e| self.explain(e))
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.http.delete(path, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
     /// POST of lines of JSON.

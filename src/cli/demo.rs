@@ -29,8 +29,9 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let app = App::start(&settings).await?;
     let url = format!("http://{}", app.address);
     report::line(&format!("nlac serves {url}: open it in a browser to watch"));
+    let api = Api::new(&url, app.own_key.as_ref())?;
     let outcome = tokio::select! {
-        outcome = train(&args, &url, started) => outcome,
+        outcome = train(&args, &api, started) => outcome,
         told = until_told() => told.and(Err("interrupted; `nlac demo --resume` goes on".into())),
     };
     if outcome.is_ok() && !args.exit {
@@ -41,18 +42,17 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     outcome
 }
 
-async fn train(args: &DemoArgs, url: &str, started: Instant) -> Result<ExitCode, Failure> {
-    let api = Api::new(url)?;
-    let job = match if args.resume { unfinished(&api).await? } else { None } {
+async fn train(args: &DemoArgs, api: &Api, started: Instant) -> Result<ExitCode, Failure> {
+    let job = match if args.resume { unfinished(api).await? } else { None } {
         Some(job) => job,
         None => api.post("/v1/jobs", &spec(args)?).await?,
     };
     let id: JobId = job["id"].as_str().unwrap_or_default().parse()?;
     report::line(&format!("job {id}: {}\n", job["spec"]["algorithm"]["kind"]));
-    progress::follow(&api, id, false).await?;
-    let summary = summarise(&api, id, started.elapsed().as_secs_f64()).await?;
+    progress::follow(api, id, false).await?;
+    let summary = summarise(api, id, started.elapsed().as_secs_f64()).await?;
     print_summary(&summary);
-    print_transition(&api, id).await?;
+    print_transition(api, id).await?;
     if let Some(file) = &args.report {
         write_report(file, &summary)?;
     }

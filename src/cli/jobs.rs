@@ -24,10 +24,11 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
     let job = match args.command {
         JobsCommand::Submit(submission) => return submit(&api, submission, json).await,
         JobsCommand::Watch { id } => return progress::follow(&api, id, json).await,
-        JobsCommand::List { status, name, limit } => {
+        JobsCommand::List { status, name, owner, limit } => {
             let mut query = vec![("limit", limit.to_string())];
             query.extend(status.map(|status| ("status", status.to_string())));
             query.extend(name.map(|name| ("q", name)));
+            query.extend(owner.map(|owner| ("owner", owner)));
             let page = api.get(&format!("/v1/jobs?{}", query_of(query)?)).await?;
             if json {
                 report::json(&page)?;
@@ -83,6 +84,7 @@ fn list(jobs: &[Value]) {
         vec![
             cell(&job["id"]),
             cell(&job["spec"]["name"]),
+            cell(&job["owner"]),
             cell(&job["status"]),
             progress_of(job),
             format!("{} → {}", percent(&job["success_before"]), percent(&job["success"])),
@@ -90,7 +92,8 @@ fn list(jobs: &[Value]) {
             minute(&job["created_at"]),
         ]
     };
-    let header = ["id", "name", "status", "iteration", "success", "left", "submitted (UTC)"];
+    let header =
+        ["id", "name", "owner", "status", "iteration", "success", "left", "submitted (UTC)"];
     listing::print(&header, jobs.iter().map(row).collect());
 }
 
@@ -111,6 +114,7 @@ fn show(job: &Value) {
     listing::facts(&[
         ("id", text(&job["id"])),
         ("name", text(&spec["name"])),
+        ("owner", text(&job["owner"])),
         ("algorithm", text(&spec["algorithm"]["kind"])),
         ("environment", text(&spec["environment"]["kind"])),
         ("model", text(&spec["model"]["base"])),

@@ -9,6 +9,7 @@ mod experiment;
 mod export;
 mod import;
 mod jobs;
+mod keys;
 mod listing;
 mod local;
 mod peers;
@@ -71,6 +72,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             report::raw(&String::from_utf8_lossy(&script));
             Ok(ExitCode::SUCCESS)
         }
+        Command::Keys(args) => keys::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Sync(args) => sync::run(args).await,
         Command::Migrate(args) => serve::migrate(args).await,

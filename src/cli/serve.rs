@@ -22,6 +22,11 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         app.address,
         settings.data_dir.display()
     ));
+    if app.own_key.is_some() {
+        report::line(
+            "one signs in with an API key; `nlac keys create` makes them, --sign-in off asks for none",
+        );
+    }
     until_told().await?;
     report::line("stopping: what is under way finishes or is given back");
     app.stop().await;

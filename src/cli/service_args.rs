@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::domain::{
+    access::Secret,
     annotation::Verdict,
     ids::{CheckpointId, JobId, TransitionId},
     job::JobStatus,
@@ -22,6 +23,9 @@ pub struct ServiceArgs {
         global = true
     )]
     pub server: String,
+    /// An API key, where the service asks for one; better in the environment than on the command line.
+    #[arg(long, env = "NLAC_API_KEY", hide_env_values = true, value_name = "KEY", global = true)]
+    pub api_key: Option<Secret>,
 }
 
 /// How answers are printed.
@@ -59,6 +63,9 @@ pub enum JobsCommand {
         /// Only those with this as a part of their name or id.
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
+        /// Only those that a key of this name submitted.
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
         /// Most rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
         limit: u32,
@@ -101,6 +108,56 @@ pub struct SubmitArgs {
     /// The same key submits once, however often it is tried.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+}
+
+/// Control of API keys.
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    /// Which service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// How answers are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: KeysCommand,
+}
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key and print it, this once.
+    Create {
+        /// Whose it is: a person or a program. Jobs and the audit log call them so.
+        name: String,
+        /// What it may do besides reading; several times or with commas. `admin` may do all.
+        #[arg(
+            long = "scope",
+            value_name = "SCOPE",
+            value_delimiter = ',',
+            default_value = "submit",
+            value_parser = ["read", "submit", "operate", "admin"]
+        )]
+        scopes: Vec<String>,
+        /// Days until it ends by itself; without it, it does not.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: Option<u32>,
+        /// Requests that it may make in a minute.
+        #[arg(long, value_name = "MOST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        requests_per_minute: Option<u32>,
+    },
+    /// List keys, newest first, each with what it may do and when it was last used.
+    List {
+        /// Those too that were revoked or have expired.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Revoke a key, at once and for good.
+    Revoke {
+        /// Its id, or its name.
+        key: String,
+    },
 }
 
 /// Transitions.

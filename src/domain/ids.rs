@@ -66,3 +66,9 @@ id!(/// Somebody who is told of events.
     WebhookId);
 id!(/// One adapter version.
     CheckpointId);
+id!(/// An API key.
+    KeyId);
+id!(/// Somebody signed in on the pages.
+    SessionId);
+id!(/// An entry of the audit log.
+    AuditId);

@@ -62,6 +62,8 @@ pub struct Job {
     pub id: JobId,
     /// What was asked for; never changes.
     pub spec: JobSpec,
+    /// Name of the key that submitted it; `local` where nobody signs in.
+    pub owner: String,
     /// Where it stands.
     pub status: JobStatus,
     /// Why it failed, with the remedy; only when it failed.

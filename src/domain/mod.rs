@@ -3,6 +3,7 @@
 //! Level 0: imports nothing else of this crate, opens nothing, decides nothing about time or chance
 //! (see [`clock`] and [`seed`], which others are handed).
 
+pub mod access;
 pub mod admission;
 pub mod annotation;
 pub mod checkpoint;

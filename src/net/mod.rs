@@ -161,6 +161,18 @@ impl Client {
         self.send(self.http.get(self.url(path)), deadline).await
     }
 
+    /// DELETE, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn delete<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<T, NetError> {
+        self.decode(&self.send(self.http.delete(self.url(path)), deadline).await?)
+    }
+
     /// POST of JSON, read as JSON.
     ///
     /// # Errors

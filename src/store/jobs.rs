@@ -14,6 +14,7 @@ use crate::domain::{
 pub(super) struct Row {
     id: JobId,
     spec: Json<JobSpec>,
+    owner: String,
     status: JobStatus,
     error: Option<String>,
     created_at: OffsetDateTime,
@@ -26,6 +27,7 @@ impl From<Row> for Job {
         Self {
             id: row.id,
             spec: row.spec.0,
+            owner: row.owner,
             status: row.status,
             error: row.error,
             created_at: row.created_at,
@@ -57,8 +59,8 @@ pub async fn insert(
     let inserted = sqlx::query(
         "-- jobs::insert
          with job as (
-             insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at)
-             values ($1, $2, $3, $4, $5, $6, $7)
+             insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at, owner)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)
              on conflict (idempotency_key) do nothing returning id
          )
          select pg_notify('nlac_plan', '') from job",
@@ -70,6 +72,7 @@ pub async fn insert(
     .bind(job.status)
     .bind(idempotency_key)
     .bind(job.created_at)
+    .bind(&job.owner)
     .execute(&mut *conn)
     .await?;
     if inserted.rows_affected() == 1 {

@@ -20,6 +20,7 @@ mod fleet;
 mod guards;
 mod handover;
 mod invariants;
+mod keys;
 mod layering;
 mod peers;
 mod pipeline;

@@ -28,6 +28,7 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     let job = Job {
         id: JobId::new(),
         spec: serde_json::from_value(small_job()).unwrap(),
+        owner: "local".into(),
         status: JobStatus::Queued,
         error: None,
         created_at: SystemClock.now(),

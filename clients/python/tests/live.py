@@ -19,12 +19,14 @@ STARTING = 120.0
 class Server:
     """A process with a data directory of its own, on a port of its own."""
 
-    def __init__(self, binary: str) -> None:
+    def __init__(self, binary: str, *arguments: str) -> None:
         self._binary = binary
+        self._arguments = arguments
         self._root = Path(tempfile.mkdtemp(prefix="nlac-client-"))
         # Its Postgres runs as another user when it is started by root.
         self._root.chmod(0o755)
         self._log = self._root / "log"
+        self.data = self._root / "data"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._listen = f"127.0.0.1:{free.getsockname()[1]}"
@@ -34,8 +36,8 @@ class Server:
     def start(self) -> None:
         own = ("NLAC_", "DATABASE_URL")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(own)}
-        data = ["--data-dir", str(self._root / "data")]
-        command = [self._binary, "serve", "--threads", "1", "--listen", self._listen, *data]
+        own_place = ["--listen", self._listen, "--data-dir", str(self.data)]
+        command = [self._binary, "serve", "--threads", "1", *own_place, *self._arguments]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         until = time.monotonic() + STARTING

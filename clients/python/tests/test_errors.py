@@ -174,9 +174,9 @@ def test_url_and_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 def view() -> JobView:
     return JobView.from_dict(
         {
-            "id": str(uuid4()), "status": "running", "spec": {"name": "tiny"}, "error": None,
-            "iteration": None, "phase": None, "units": None, "units_done": None, "success": None,
-            "success_before": None, "created_at": "2026-01-01T00:00:00Z", "started_at": None,
+            "id": str(uuid4()), "owner": "local", "status": "running", "spec": {"name": "tiny"},
+            "error": None, "iteration": None, "phase": None, "units": None, "units_done": None,
+            "success": None, "success_before": None, "created_at": "2026-01-01T00:00:00Z", "started_at": None,
             "finished_at": None,
         }
     )  # fmt: skip

@@ -9,6 +9,11 @@ pub(super) fn minute(at: OffsetDateTime) -> String {
     format!("{} {:02}:{:02}", at.date(), at.hour(), at.minute())
 }
 
+/// Day and second, UTC.
+pub(super) fn second(at: OffsetDateTime) -> String {
+    format!("{}:{:02}", minute(at), at.second())
+}
+
 /// A share as a percentage.
 pub(super) fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))

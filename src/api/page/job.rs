@@ -11,6 +11,7 @@ use super::{
 use crate::{
     api::{AppState, extract::Id, problem::Problem},
     domain::{
+        access::LOCAL,
         event::EventKind,
         ids::JobId,
         job::{JobStatus, Phase},
@@ -255,12 +256,15 @@ fn spent(job: &JobView, metrics: &[Metric]) -> Vec<(&'static str, String)> {
     let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
     let seconds = job.started_at.map_or(0.0, |start| (ended - start).as_seconds_f64());
     let generated = sum(names::GENERATED_TOKENS) + sum(names::PROMPT_TOKENS);
-    vec![
+    let owner = (job.owner != LOCAL).then(|| ("owner", job.owner.clone()));
+    let mut spent = vec![
         ("environment steps", of(newest(names::ENV_STEPS), budget.env_steps)),
         ("optimizer steps", of(sum(names::OPTIMIZER_STEPS), budget.optimizer_steps)),
         ("tokens", of(generated + sum(names::TRAINED_TOKENS), budget.tokens)),
         ("time", format::span(seconds)),
-    ]
+    ];
+    spent.extend(owner);
+    spent
 }
 
 /// Seconds of each phase of the newest iterations.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{chart, format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
-    domain::{ids::JobId, job::JobStatus},
+    domain::{access::LOCAL, ids::JobId, job::JobStatus},
     store::read::jobs::{self as read_jobs, Cost, JobFilter, JobView},
 };
 
@@ -23,6 +23,9 @@ pub(super) struct Query {
     /// A status, or nothing.
     #[serde(default)]
     status: String,
+    /// A key's name, or nothing.
+    #[serde(default)]
+    owner: String,
     /// Only those before this one.
     #[serde(default)]
     after: Option<JobId>,
@@ -37,6 +40,8 @@ struct Page {
     here: &'static str,
     q: String,
     statuses: Vec<(JobStatus, bool)>,
+    /// Everybody who submitted a job; shown where they are many.
+    owners: Vec<(String, bool)>,
     rows: Rows,
 }
 
@@ -44,6 +49,8 @@ struct Page {
 #[template(path = "jobs_rows.html")]
 struct Rows {
     filtered: bool,
+    /// Somebody signed in to submit one of them.
+    owned: bool,
     jobs: Vec<Row>,
     next: Option<JobId>,
 }
@@ -51,6 +58,7 @@ struct Rows {
 struct Row {
     id: String,
     name: String,
+    owner: String,
     kind: &'static str,
     status: JobStatus,
     iteration: i32,
@@ -71,7 +79,10 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let rows = found(&state, &query).await?;
     let statuses = JobStatus::ALL.iter().map(|&s| (s, s.as_str() == query.status)).collect();
-    render(&Page { here: "/", q: query.q, statuses, rows })
+    let owners = read_jobs::owners(&mut *state.store.acquire().await?).await?;
+    let owners = owners.into_iter().map(|owner| (owner == query.owner, owner));
+    let owners = owners.map(|(chosen, owner)| (owner, chosen)).collect();
+    render(&Page { here: "/", q: query.q, statuses, owners, rows })
 }
 
 /// The rows alone.
@@ -85,17 +96,20 @@ pub(super) async fn rows(
 async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     let words = Some(query.q.trim()).filter(|q| !q.is_empty());
     let status = query.status.parse().ok();
+    let owner = Some(query.owner.as_str()).filter(|owner| !owner.is_empty());
     let mut conn = state.store.acquire().await?;
-    let filter = JobFilter { status, words, after: query.after, ..JobFilter::default() };
+    let filter = JobFilter { status, owner, words, after: query.after, ..JobFilter::default() };
     let jobs = read_jobs::page(&mut conn, &filter, ROWS).await?;
     let next = jobs.last().filter(|_| jobs.len() as i64 == ROWS).map(|job| job.id);
     let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
     let mut costs = read_jobs::costs(&mut conn, &ids).await?;
+    let owned = jobs.iter().any(|job| job.owner != LOCAL);
     let rows = jobs.into_iter().map(|job| {
         let cost = costs.remove(&job.id).unwrap_or_default();
         row(job, &cost)
     });
-    Ok(Rows { filtered: words.is_some() || status.is_some(), jobs: rows.collect(), next })
+    let filtered = words.is_some() || status.is_some() || owner.is_some();
+    Ok(Rows { filtered, owned, jobs: rows.collect(), next })
 }
 
 fn row(job: JobView, cost: &Cost) -> Row {
@@ -103,6 +117,7 @@ fn row(job: JobView, cost: &Cost) -> Row {
     let time = job.started_at.map(|start| format::span((ended - start).as_seconds_f64()));
     Row {
         id: job.id.to_string(),
+        owner: job.owner,
         kind: job.spec.algorithm.name(),
         status: job.status,
         iteration: job.iteration.unwrap_or(0),

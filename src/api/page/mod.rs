@@ -1,6 +1,7 @@
 //! The pages: rendered here, kept fresh by htmx and the event stream, readable without either. Every text is
 //! escaped.
 
+mod audit;
 mod chart;
 mod compare;
 mod diff;
@@ -9,43 +10,58 @@ mod fleet;
 mod format;
 mod job;
 mod jobs;
+mod keys;
 mod parts;
 mod search;
+mod sign_in;
 mod transition;
 
 use askama::Template;
 use axum::{
-    Router,
     extract::Path,
     http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, get, post},
 };
 
-use super::{AppState, problem::Problem};
+pub(super) use sign_in::refused;
+
+use super::{
+    AppState,
+    access::{Access, viewer},
+    problem::Problem,
+};
+use crate::domain::access::Scope;
 
 #[derive(rust_embed::Embed)]
 #[folder = "assets/"]
 struct Assets;
 
-/// Every page and what it is made of.
-pub(super) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/", get(jobs::page))
-        .route("/jobs/rows", get(jobs::rows))
-        .route("/jobs/{id}", get(job::page))
-        .route("/jobs/{id}/live", get(job::live))
-        .route("/jobs/{id}/episodes", get(episode::list))
-        .route("/jobs/{id}/checkpoints", get(parts::checkpoints))
-        .route("/jobs/{id}/events", get(parts::events))
-        .route("/jobs/{id}/spec", get(parts::spec))
-        .route("/episodes/{id}", get(episode::page))
-        .route("/search", get(search::page))
-        .route("/search/results", get(search::results))
-        .route("/compare", get(compare::page))
-        .route("/fleet", get(fleet::page))
-        .route("/fleet/live", get(fleet::live))
-        .route("/assets/{*file}", get(asset))
+/// Every page and what it is made of, and what looking at it needs.
+pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
+    let (read, admin) = (Access::Needs(Scope::Read), Access::Needs(Scope::Admin));
+    vec![
+        ("/", read, get(jobs::page)),
+        ("/jobs/rows", read, get(jobs::rows)),
+        ("/jobs/{id}", read, get(job::page)),
+        ("/jobs/{id}/live", read, get(job::live)),
+        ("/jobs/{id}/episodes", read, get(episode::list)),
+        ("/jobs/{id}/checkpoints", read, get(parts::checkpoints)),
+        ("/jobs/{id}/events", read, get(parts::events)),
+        ("/jobs/{id}/spec", read, get(parts::spec)),
+        ("/episodes/{id}", read, get(episode::page)),
+        ("/search", read, get(search::page)),
+        ("/search/results", read, get(search::results)),
+        ("/compare", read, get(compare::page)),
+        ("/fleet", read, get(fleet::page)),
+        ("/fleet/live", read, get(fleet::live)),
+        ("/keys", admin, get(keys::page).post(keys::create)),
+        ("/keys/{id}/revoke", admin, post(keys::revoke)),
+        ("/audit", admin, get(audit::page)),
+        ("/sign-in", Access::Open, get(sign_in::page).post(sign_in::sign_in)),
+        ("/sign-out", read, post(sign_in::sign_out)),
+        ("/assets/{*file}", Access::Open, get(asset)),
+    ]
 }
 
 /// Style and script. They change with the binary alone.
@@ -70,6 +86,22 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Result<Response,
         (header::CACHE_CONTROL, "no-cache".to_owned()),
     ];
     Ok((headers, asset.data.into_owned()).into_response())
+}
+
+/// Who looks at a page, as it says above.
+pub(super) struct Viewer {
+    name: String,
+    signed_in: bool,
+    admin: bool,
+}
+
+/// Who looks at the page that is being rendered; nobody before they have signed in.
+fn viewed_by() -> Option<Viewer> {
+    viewer().map(|actor| Viewer {
+        signed_in: actor.session.is_some(),
+        admin: actor.scopes.cover(Scope::Admin),
+        name: actor.name,
+    })
 }
 
 fn render(page: &impl Template) -> Result<Html<String>, Problem> {

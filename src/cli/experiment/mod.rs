@@ -41,8 +41,9 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
         let app = App::start(&ServiceSettings::from(args.serve.clone())).await?;
         let url = format!("http://{}", app.address);
         report::line(&format!("nlac serves {url}: open it in a browser to watch"));
+        let api = Api::new(&url, app.own_key.as_ref())?;
         let outcome = tokio::select! {
-            outcome = conduct(&args, &experiment, &url) => outcome,
+            outcome = conduct(&args, &experiment, &api) => outcome,
             told = until_told() => {
                 told.and(Err("interrupted; the same command goes on where it was".into()))
             }
@@ -50,15 +51,14 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
         app.stop().await;
         return outcome;
     };
-    conduct(&args, &experiment, server).await
+    conduct(&args, &experiment, &Api::new(server, args.api_key.as_ref())?).await
 }
 
 async fn conduct(
     args: &ExperimentRun,
     experiment: &Experiment,
-    url: &str,
+    api: &Api,
 ) -> Result<ExitCode, Failure> {
-    let api = Api::new(url)?;
     let mut waiting = experiment.plan()?;
     let total = waiting.len();
     waiting.reverse();
@@ -67,7 +67,7 @@ async fn conduct(
     while !(waiting.is_empty() && open.is_empty()) {
         while open.len() < args.parallel.max(1) {
             let Some(planned) = waiting.pop() else { break };
-            let id = submit(&api, &planned).await?;
+            let id = submit(api, &planned).await?;
             open.push((planned, id));
         }
         let mut still = Vec::new();
@@ -78,7 +78,7 @@ async fn conduct(
                 still.push((planned, id));
                 continue;
             }
-            let run = Run::read(&api, &planned, &view).await?;
+            let run = Run::read(api, &planned, &view).await?;
             report::line(&format!("{:>4} of {total}  {}", runs.len() + 1, run.line()));
             runs.push(run);
             write(&args.out, experiment, &runs)?;

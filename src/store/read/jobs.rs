@@ -24,6 +24,8 @@ use crate::{
 pub struct JobView {
     /// Its id.
     pub id: JobId,
+    /// Name of the key that submitted it; `local` where nobody signs in.
+    pub owner: String,
     /// Where it stands.
     pub status: JobStatus,
     /// What was asked for.
@@ -64,6 +66,8 @@ pub struct JobFilter<'a> {
     pub one: Option<JobId>,
     /// In this status.
     pub status: Option<JobStatus>,
+    /// Submitted by a key of this name.
+    pub owner: Option<&'a str>,
     /// With this as a part of the name or of the id.
     pub words: Option<&'a str>,
     /// Only those before this one.
@@ -81,7 +85,7 @@ pub async fn page(
 ) -> Result<Vec<JobView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::page
-         select j.id, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
+         select j.id, j.owner, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success
          from jobs j
@@ -103,13 +107,34 @@ pub async fn page(
          where ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
              and ($3::uuid is null or j.id < $3)
              and ($4::text is null or strpos(j.name || ' ' || j.id, $4) > 0)
-         order by j.id desc limit $5",
+             and ($5::text is null or j.owner = $5)
+         order by j.id desc limit $6",
     )
     .bind(filter.one)
     .bind(filter.status)
     .bind(filter.after)
     .bind(filter.words)
+    .bind(filter.owner)
     .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Everybody who submitted a job, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn owners(conn: &mut PgConnection) -> Result<Vec<String>, StoreError> {
+    // From name to name through the index, however many jobs there are.
+    Ok(sqlx::query_scalar(
+        "-- read::jobs::owners
+         with recursive owners as (
+             select min(owner) as owner from jobs
+             union all
+             select (select min(owner) from jobs where owner > o.owner) from owners o where o.owner is not null
+         )
+         select owner from owners where owner is not null",
+    )
     .fetch_all(conn)
     .await?)
 }

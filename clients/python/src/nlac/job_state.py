@@ -52,6 +52,11 @@ class JobState:
         return str(self.view.spec["name"])
 
     @property
+    def owner(self) -> str:
+        """Name of the key that submitted it; local where nobody signs in."""
+        return self.view.owner
+
+    @property
     def error(self) -> str | None:
         """Why it failed, with the remedy."""
         return self.view.error

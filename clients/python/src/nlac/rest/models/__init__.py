@@ -4,6 +4,8 @@ from .advice import Advice
 from .advice_outcome import AdviceOutcome
 from .advice_round import AdviceRound
 from .annotations import Annotations
+from .audit_list import AuditList
+from .audit_view import AuditView
 from .called_function import CalledFunction
 from .chat_message import ChatMessage
 from .chat_part import ChatPart
@@ -40,9 +42,13 @@ from .job_list import JobList
 from .job_spec import JobSpec
 from .job_status import JobStatus
 from .job_view import JobView
+from .key_list import KeyList
+from .key_view import KeyView
+from .made_key import MadeKey
 from .message import Message
 from .metric import Metric
 from .metric_list import MetricList
+from .new_key import NewKey
 from .new_webhook import NewWebhook
 from .phase import Phase
 from .prediction_use import PredictionUse
@@ -60,6 +66,7 @@ from .replica_choice import ReplicaChoice
 from .reward_status import RewardStatus
 from .role import Role
 from .sampling import Sampling
+from .scope import Scope
 from .speaker import Speaker
 from .target_status import TargetStatus
 from .target_view import TargetView
@@ -85,6 +92,8 @@ __all__ = (
     "AdviceOutcome",
     "AdviceRound",
     "Annotations",
+    "AuditList",
+    "AuditView",
     "CalledFunction",
     "ChatMessage",
     "ChatPart",
@@ -121,9 +130,13 @@ __all__ = (
     "JobSpec",
     "JobStatus",
     "JobView",
+    "KeyList",
+    "KeyView",
+    "MadeKey",
     "Message",
     "Metric",
     "MetricList",
+    "NewKey",
     "NewWebhook",
     "Phase",
     "PredictionUse",
@@ -141,6 +154,7 @@ __all__ = (
     "RewardStatus",
     "Role",
     "Sampling",
+    "Scope",
     "Speaker",
     "TargetStatus",
     "TargetView",

@@ -33,6 +33,8 @@ class JobView:
     """ A submitted job. """
     iteration: int | None
     """ The iteration that is under way, or the last one. """
+    owner: str
+    """ Name of the key that submitted it; `local` where nobody signs in. """
     phase: None | Phase
     spec: JobSpec
     """ A training job. """
@@ -66,6 +68,8 @@ class JobView:
 
         iteration: int | None
         iteration = self.iteration
+
+        owner = self.owner
 
         phase: None | str
         if isinstance(self.phase, str):
@@ -104,6 +108,7 @@ class JobView:
                 "finished_at": finished_at,
                 "id": id,
                 "iteration": iteration,
+                "owner": owner,
                 "phase": phase,
                 "spec": spec,
                 "started_at": started_at,
@@ -154,6 +159,8 @@ class JobView:
             return cast(int | None, data)
 
         iteration = _parse_iteration(d.pop("iteration", None))
+
+        owner = d.pop("owner")
 
         def _parse_phase(data: object) -> None | Phase:
             if data is None:
@@ -223,6 +230,7 @@ class JobView:
             finished_at=finished_at,
             id=id,
             iteration=iteration,
+            owner=owner,
             phase=phase,
             spec=spec,
             started_at=started_at,

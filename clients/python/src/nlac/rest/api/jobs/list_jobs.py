@@ -15,6 +15,7 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     *,
     status: JobStatus | Unset = UNSET,
+    owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
@@ -27,6 +28,8 @@ def _get_kwargs(
         json_status = status
 
     params["status"] = json_status
+
+    params["owner"] = owner
 
     params["q"] = q
 
@@ -82,6 +85,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     status: JobStatus | Unset = UNSET,
+    owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
@@ -90,6 +94,7 @@ def sync_detailed(
 
     Args:
         status (JobStatus | Unset): Where a job stands.
+        owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
         limit (int | Unset):
@@ -104,6 +109,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         status=status,
+        owner=owner,
         q=q,
         after=after,
         limit=limit,
@@ -120,6 +126,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     status: JobStatus | Unset = UNSET,
+    owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
@@ -128,6 +135,7 @@ def sync(
 
     Args:
         status (JobStatus | Unset): Where a job stands.
+        owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
         limit (int | Unset):
@@ -143,6 +151,7 @@ def sync(
     return sync_detailed(
         client=client,
         status=status,
+        owner=owner,
         q=q,
         after=after,
         limit=limit,
@@ -153,6 +162,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     status: JobStatus | Unset = UNSET,
+    owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
@@ -161,6 +171,7 @@ async def asyncio_detailed(
 
     Args:
         status (JobStatus | Unset): Where a job stands.
+        owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
         limit (int | Unset):
@@ -175,6 +186,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         status=status,
+        owner=owner,
         q=q,
         after=after,
         limit=limit,
@@ -189,6 +201,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     status: JobStatus | Unset = UNSET,
+    owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
@@ -197,6 +210,7 @@ async def asyncio(
 
     Args:
         status (JobStatus | Unset): Where a job stands.
+        owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
         limit (int | Unset):
@@ -213,6 +227,7 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             status=status,
+            owner=owner,
             q=q,
             after=after,
             limit=limit,

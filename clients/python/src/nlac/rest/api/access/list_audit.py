@@ -1,0 +1,223 @@
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.audit_list import AuditList
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    *,
+    actor: str | Unset = UNSET,
+    resource: str | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["actor"] = actor
+
+    params["resource"] = resource
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    params["limit"] = limit
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/v1/audit",
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> AuditList | Problem | None:
+    if response.status_code == 200:
+        response_200 = AuditList.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[AuditList | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    actor: str | Unset = UNSET,
+    resource: str | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[AuditList | Problem]:
+    """Reads the audit log, newest first: every request that changes something, whoever sent it and
+    whatever came
+    of it, and every sign-in.
+
+    Args:
+        actor (str | Unset):
+        resource (str | Unset):
+        after (UUID | Unset): An entry of the audit log.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[AuditList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        actor=actor,
+        resource=resource,
+        after=after,
+        limit=limit,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    actor: str | Unset = UNSET,
+    resource: str | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> AuditList | Problem | None:
+    """Reads the audit log, newest first: every request that changes something, whoever sent it and
+    whatever came
+    of it, and every sign-in.
+
+    Args:
+        actor (str | Unset):
+        resource (str | Unset):
+        after (UUID | Unset): An entry of the audit log.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        AuditList | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        actor=actor,
+        resource=resource,
+        after=after,
+        limit=limit,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    actor: str | Unset = UNSET,
+    resource: str | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[AuditList | Problem]:
+    """Reads the audit log, newest first: every request that changes something, whoever sent it and
+    whatever came
+    of it, and every sign-in.
+
+    Args:
+        actor (str | Unset):
+        resource (str | Unset):
+        after (UUID | Unset): An entry of the audit log.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[AuditList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        actor=actor,
+        resource=resource,
+        after=after,
+        limit=limit,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    actor: str | Unset = UNSET,
+    resource: str | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> AuditList | Problem | None:
+    """Reads the audit log, newest first: every request that changes something, whoever sent it and
+    whatever came
+    of it, and every sign-in.
+
+    Args:
+        actor (str | Unset):
+        resource (str | Unset):
+        after (UUID | Unset): An entry of the audit log.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        AuditList | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            actor=actor,
+            resource=resource,
+            after=after,
+            limit=limit,
+        )
+    ).parsed

@@ -1,0 +1,58 @@
+//! Where a request carries its key or its session.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use time::Duration;
+
+use super::origin::is_https;
+use crate::domain::access::Secret;
+
+/// How long a session lasts, if its key does.
+pub(in crate::api) const SESSION: Duration = Duration::days(7);
+
+const COOKIE: &str = "nlac_session";
+/// The same where the browser holds it to https, to this host and to the whole of it.
+const SECURE_COOKIE: &str = "__Host-nlac_session";
+
+/// The key in `Authorization: Bearer`.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = text.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Secret::from(key.trim().to_owned()))
+}
+
+/// The session in a cookie.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let named =
+        all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let ours = named.filter(|(name, _)| [COOKIE, SECURE_COOKIE].contains(name));
+    ours.map(|(_, value)| Secret::from(value.to_owned())).next()
+}
+
+/// The header that begins a session in a browser.
+pub(in crate::api) fn begin_session(
+    headers: &HeaderMap,
+    cookie: &Secret,
+) -> Result<HeaderValue, axum::http::header::InvalidHeaderValue> {
+    let mut value = set(headers, cookie.reveal(), SESSION.whole_seconds())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The header that ends it.
+pub(in crate::api) fn end_session(
+    headers: &HeaderMap,
+) -> Result<HeaderValue, axum::http::header::InvalidHeaderValue> {
+    set(headers, "", 0)
+}
+
+fn set(
+    headers: &HeaderMap,
+    value: &str,
+    seconds: i64,
+) -> Result<HeaderValue, axum::http::header::InvalidHeaderValue> {
+    let (name, secure) = if is_https(headers) { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
+    HeaderValue::from_str(&format!(
+        "{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+    ))
+}

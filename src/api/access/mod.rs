@@ -1,0 +1,307 @@
+//! The one gate that every request passes: who asks, whether that is enough for the route, how often they ask,
+//! and a line in the audit log for whatever changes something. What a route needs is in [`rules`].
+
+mod credentials;
+mod limits;
+mod origin;
+mod rules;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    RequestExt,
+    extract::{MatchedPath, RawPathParams, Request, State},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode,
+        header::{self, HeaderName},
+    },
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+pub(super) use credentials::{SESSION, begin_session, end_session};
+pub(super) use origin::path_here;
+pub(super) use rules::{Access, Rules, declare};
+
+use self::limits::Limits;
+use super::{AppState, page, problem::Problem};
+use crate::{
+    domain::{
+        access::{Actor, Scope, Scopes, Secret},
+        ids::AuditId,
+    },
+    store::{
+        StoreError, audit,
+        keys::{self, Holder},
+    },
+};
+
+tokio::task_local! {
+    /// Who asks, for what stands above every page.
+    static VIEWER: Actor;
+}
+
+/// Who looks at the page that is being rendered; nobody on those that are open.
+pub(super) fn viewer() -> Option<Actor> {
+    VIEWER.try_with(Clone::clone).ok()
+}
+
+/// Whether people and programs must sign in.
+#[derive(Clone)]
+pub struct SignIn(Option<Arc<Required>>);
+
+struct Required {
+    own: [u8; 32],
+    limits: Limits,
+}
+
+impl SignIn {
+    /// Whoever reaches the service may do everything.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self(None)
+    }
+
+    /// Only who has a key, and whoever holds `own`: this process, when it asks itself.
+    #[must_use]
+    pub fn required(own: &Secret) -> Self {
+        Self(Some(Arc::new(Required { own: own.hash(), limits: Limits::new() })))
+    }
+
+    pub(super) const fn is_required(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Counts a secret that was nobody's; tells how long to wait after too many.
+    pub(super) fn failed(&self) -> Result<(), Duration> {
+        self.0.as_ref().map_or(Ok(()), |required| required.limits.failed())
+    }
+}
+
+/// Why somebody is not let in.
+enum Refusal {
+    /// They show nothing.
+    Missing,
+    /// What they show is no good, and why.
+    Wrong(&'static str),
+    /// That again and again.
+    TooMany(Duration),
+    /// The key asks too often.
+    TooFast(Duration, i32),
+    /// The database did not answer.
+    Away(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Away(error)
+    }
+}
+
+/// Lets a request through, or answers it.
+pub(super) async fn guard(
+    State((state, rules)): State<(AppState, Arc<Rules>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    // What no route matches is answered with 404 to everybody.
+    let Some(route) = request.extensions().get::<MatchedPath>().cloned() else {
+        return next.run(request).await;
+    };
+    let rule = rules.of(request.method(), route.as_str());
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if changes && !origin::is_own(request.headers()) {
+        return Problem::with_status(
+            StatusCode::FORBIDDEN,
+            "another site's page sent this request",
+        )
+        .remedy("act on the service's own pages, or send an API key as `Authorization: Bearer`")
+        .into();
+    }
+    let Access::Needs(needed) = rule.access else {
+        return next.run(request).await;
+    };
+    let resource = match request.extract_parts::<RawPathParams>().await {
+        Ok(params) => params.iter().map(|(_, value)| value).collect::<Vec<_>>().join("/"),
+        Err(_) => String::new(),
+    };
+    let storable = |r: &&str| !r.is_empty() && r.len() <= 200 && !r.contains('\0');
+    let resource = Some(resource.as_str()).filter(storable);
+    let asked = Asked { method: request.method().clone(), route: route.as_str(), resource };
+    let actor = match identify(&state, request.headers(), &asked).await {
+        Ok(actor) => actor,
+        Err(refusal) => return refuse(refusal, rule.page, &request),
+    };
+    // What may be done with `read` changes nothing, whatever its method is.
+    let entry = if changes && needed != Scope::Read {
+        match asked.begin(&state, &actor).await {
+            Ok(entry) => Some(entry),
+            Err(error) => return Problem::from(error).into(),
+        }
+    } else {
+        None
+    };
+    let mut response = if actor.scopes.cover(needed) {
+        request.extensions_mut().insert(actor.clone());
+        VIEWER.scope(actor, next.run(request)).await
+    } else {
+        forbid(actor, needed, rule.page).await
+    };
+    if state.sign_in.is_required() {
+        let mine = HeaderValue::from_static("private, no-cache");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(mine);
+    }
+    if let Some(entry) = entry {
+        let made = response.headers().get(header::LOCATION).and_then(|at| at.to_str().ok());
+        let made = made.and_then(|at| at.rsplit('/').next());
+        end(&state, entry, response.status(), made).await;
+    }
+    response
+}
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    pub method: Method,
+    pub route: &'a str,
+    pub resource: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// Notes in the audit log that somebody asks, before anything is done.
+    pub async fn begin(&self, state: &AppState, actor: &Actor) -> Result<AuditId, StoreError> {
+        let mut conn = state.store.acquire().await?;
+        audit::begin(&mut conn, actor, self.method.as_str(), self.route, self.resource).await
+    }
+
+    /// Notes what is over: who asked, and what they were answered.
+    pub async fn note(
+        &self,
+        state: &AppState,
+        actor: &Actor,
+        status: StatusCode,
+    ) -> Result<(), StoreError> {
+        let entry = self.begin(state, actor).await?;
+        end(state, entry, status, None).await;
+        Ok(())
+    }
+}
+
+/// Notes how it ended. What was done is done: a database that is away now leaves the entry without an end.
+async fn end(state: &AppState, entry: AuditId, status: StatusCode, made: Option<&str>) {
+    let noted = async {
+        let mut conn = state.store.acquire().await?;
+        audit::end(&mut conn, entry, status.as_u16(), made).await
+    };
+    if let Err(error) = noted.await {
+        tracing::error!(%error, "an entry of the audit log has no end");
+    }
+}
+
+/// Whoever has no key, in the audit log.
+pub(super) fn unknown() -> Actor {
+    Actor { key: None, session: None, name: "unknown".into(), scopes: Scopes(Vec::new()) }
+}
+
+/// Who asks.
+async fn identify(
+    state: &AppState,
+    headers: &HeaderMap,
+    asked: &Asked<'_>,
+) -> Result<Actor, Refusal> {
+    let Some(required) = &state.sign_in.0 else { return Ok(Actor::local()) };
+    let (holder, by_key) = match (credentials::bearer(headers), credentials::cookie(headers)) {
+        (Some(key), _) if key.hash() == required.own => return Ok(Actor::local()),
+        (Some(key), _) => (keys::holder(&mut *conn(state).await?, &key).await?, true),
+        (None, Some(cookie)) => {
+            (keys::session_holder(&mut *conn(state).await?, &cookie).await?, false)
+        }
+        (None, None) => return Err(Refusal::Missing),
+    };
+    let why = match (holder, by_key) {
+        (Holder::Known { actor, requests_per_minute }, _) => {
+            let waits = actor.key.map(|key| required.limits.used(key, requests_per_minute));
+            return match waits {
+                Some(Err(wait)) => Err(Refusal::TooFast(wait, requests_per_minute)),
+                _ => Ok(actor),
+            };
+        }
+        (_, false) => return Err(Refusal::Wrong("the session has ended")),
+        (Holder::Unknown, true) => "this API key is not known",
+        (Holder::Revoked, true) => "this API key was revoked",
+        (Holder::Expired, true) => "this API key has expired",
+    };
+    required.limits.failed().map_err(Refusal::TooMany)?;
+    asked.note(state, &unknown(), StatusCode::UNAUTHORIZED).await?;
+    Err(Refusal::Wrong(why))
+}
+
+async fn conn(state: &AppState) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, StoreError> {
+    state.store.acquire().await
+}
+
+/// Pages lead to the sign-in and back; everything else is told what is wrong.
+fn refuse(refusal: Refusal, page: bool, request: &Request) -> Response {
+    let detail = match refusal {
+        Refusal::Missing => "an API key is needed here",
+        Refusal::Wrong(why) => why,
+        Refusal::TooMany(wait) => return too_many_failures(wait),
+        Refusal::TooFast(wait, most) => {
+            return slow_down(wait, format!("this key may ask {most} times a minute"));
+        }
+        Refusal::Away(error) => return Problem::from(error).into(),
+    };
+    let problem = || {
+        Problem::with_status(StatusCode::UNAUTHORIZED, detail).remedy(
+            "send a key as `Authorization: Bearer KEY` (NLAC_API_KEY on the command line and in Python), or \
+             sign in at /sign-in; an admin makes keys with `nlac keys create`",
+        )
+    };
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    if text("hx-request").is_some() {
+        let at = text("hx-current-url").and_then(|url| url.parse::<axum::http::Uri>().ok());
+        let back = at.as_ref().and_then(|at| at.path_and_query()).map_or("/", |path| path.as_str());
+        let away = [(HeaderName::from_static("hx-redirect"), sign_in_at(back))];
+        return (away, problem()).into_response();
+    }
+    if page {
+        let here = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let back = if *request.method() == Method::GET { here } else { "/" };
+        return (StatusCode::SEE_OTHER, [(header::LOCATION, sign_in_at(back))]).into_response();
+    }
+    ([(header::WWW_AUTHENTICATE, "Bearer realm=\"nlac\"")], problem()).into_response()
+}
+
+/// Where one signs in, and what comes after.
+fn sign_in_at(back: &str) -> String {
+    match path_here(back) {
+        Some("/") | None => "/sign-in".into(),
+        Some(back) => {
+            let query = serde_urlencoded::to_string([("return", back)]);
+            format!("/sign-in?{}", query.unwrap_or_default())
+        }
+    }
+}
+
+/// What a route needs and the key has not.
+async fn forbid(actor: Actor, needed: Scope, page: bool) -> Response {
+    let may = actor.scopes.words().join(", ");
+    let detail = format!("key {} may {may}; this needs the scope {needed}", actor.name);
+    if page {
+        return VIEWER.scope(actor, async { page::refused(&detail) }).await;
+    }
+    Problem::with_status(StatusCode::FORBIDDEN, detail)
+        .remedy(format!("use a key that has it: `nlac keys create NAME --scope {needed}`"))
+        .into()
+}
+
+/// The answer to wrong keys, again and again. A right one is let in all the same: nobody can be locked out.
+pub(super) fn too_many_failures(wait: Duration) -> Response {
+    slow_down(wait, "too many wrong keys were tried".into())
+}
+
+fn slow_down(wait: Duration, detail: String) -> Response {
+    let seconds = wait.as_secs() + 1;
+    let problem = Problem::with_status(StatusCode::TOO_MANY_REQUESTS, detail)
+        .remedy(format!("wait {seconds} s (Retry-After), then ask less often"));
+    ([(header::RETRY_AFTER, seconds.to_string())], problem).into_response()
+}

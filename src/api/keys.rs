@@ -1,0 +1,235 @@
+//! API keys: made, shown once, listed, revoked.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, Valid, limit},
+    problem::Problem,
+};
+use crate::{
+    domain::{
+        access::{Actor, LOCAL, Scope, Scopes, Secret},
+        ids::KeyId,
+    },
+    store::{
+        StoreError,
+        keys::{self, KeyView},
+    },
+};
+
+/// A key that is asked for.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewKey {
+    /// Whose it is: a person or a program. Jobs and the audit log call them so; no two keys that are in use
+    /// share it.
+    #[garde(pattern("^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$"))]
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$", example = "alice")]
+    pub(super) name: String,
+    /// What it may do. `submit` and `operate` include `read`, `admin` includes all.
+    #[garde(length(min = 1, max = 4))]
+    #[schema(min_items = 1, max_items = 4, example = json!(["submit"]))]
+    pub(super) scopes: Vec<Scope>,
+    /// When it ends by itself; never unless given.
+    #[garde(skip)]
+    #[serde(default, with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(super) expires_at: Option<OffsetDateTime>,
+    /// Requests that it may make in a minute.
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[serde(default = "often")]
+    #[schema(minimum = 1, maximum = 1_000_000, default = 6000)]
+    pub(super) requests_per_minute: i32,
+}
+
+/// Requests in a minute unless a key says otherwise.
+pub(super) const fn often() -> i32 {
+    6000
+}
+
+/// A key with its secret.
+#[derive(Serialize, ToSchema)]
+pub struct MadeKey {
+    /// The key.
+    #[serde(flatten)]
+    pub(super) key: KeyView,
+    /// What to send as `Authorization: Bearer`. It is shown here alone.
+    #[schema(example = "nlac_5f0c…")]
+    pub(super) secret: String,
+}
+
+/// A page of keys.
+#[derive(Serialize, ToSchema)]
+pub struct KeyList {
+    /// Newest first, those that were revoked included.
+    data: Vec<KeyView>,
+    /// Pass it as `after` for the next page; null at the end.
+    next: Option<KeyId>,
+}
+
+/// Which keys.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct KeyQuery {
+    /// The cursor that the page before gave.
+    after: Option<KeyId>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Makes an API key. Its secret is in this answer and nowhere else.
+#[utoipa::path(
+    post, path = "/v1/keys", tag = "access", operation_id = "create_key", request_body = NewKey,
+    responses(
+        (status = 201, description = "The key and its secret; its URL is in Location", body = MadeKey),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible key", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn create(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    Valid(new): Valid<NewKey>,
+) -> Result<Response, Problem> {
+    let made = make(&state, &actor, new).await?;
+    let headers = [
+        (header::LOCATION, format!("/v1/keys/{}", made.key.id)),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((StatusCode::CREATED, headers, Json(made)).into_response())
+}
+
+/// Makes a key.
+pub(super) async fn make(
+    state: &AppState,
+    actor: &Actor,
+    mut new: NewKey,
+) -> Result<MadeKey, Problem> {
+    if new.name == LOCAL || new.name == "unknown" {
+        return Err(Problem::unprocessable(format!(
+            "name: {:?} means that nobody signed in",
+            new.name
+        ))
+        .remedy("choose the name of a person or a program"));
+    }
+    if new.expires_at.is_some_and(|end| end <= state.clock.now()) {
+        return Err(Problem::unprocessable("expires_at lies in the past")
+            .remedy("choose a time to come, or leave it out for a key without an end"));
+    }
+    new.scopes.sort_unstable();
+    new.scopes.dedup();
+    let secret = Secret::random().map_err(|error| {
+        tracing::error!(%error, "the system gives no random bytes");
+        Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes")
+    })?;
+    let key = keys::NewKey {
+        id: KeyId::new(),
+        name: &new.name,
+        secret: &secret,
+        scopes: &Scopes(new.scopes),
+        requests_per_minute: new.requests_per_minute,
+        created_by: &actor.name,
+        expires_at: new.expires_at,
+    };
+    let mut tx = state.store.begin().await?;
+    let key = keys::insert(&mut tx, &key).await?.ok_or_else(|| {
+        Problem::conflict(format!("there is a key called {} already", new.name))
+            .remedy("revoke that one first, or choose another name")
+    })?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(MadeKey { key, secret: secret.reveal().to_owned() })
+}
+
+/// Lists API keys, newest first.
+#[utoipa::path(
+    get, path = "/v1/keys", tag = "access", operation_id = "list_keys", params(KeyQuery),
+    responses(
+        (status = 200, description = "A page of keys", body = KeyList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Params(query): Params<KeyQuery>,
+) -> Result<Json<KeyList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    let data = keys::page(&mut conn, None, query.after, limit).await?;
+    let next = data.last().filter(|_| data.len() as i64 == limit).map(|key| key.id);
+    Ok(Json(KeyList { data, next }))
+}
+
+/// Reads an API key.
+#[utoipa::path(
+    get, path = "/v1/keys/{id}", tag = "access", operation_id = "get_key",
+    params(("id" = KeyId, Path)),
+    responses(
+        (status = 200, description = "The key", body = KeyView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<KeyId>,
+) -> Result<Json<KeyView>, Problem> {
+    Ok(Json(one(&mut *state.store.acquire().await?, id).await?))
+}
+
+async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyView, Problem> {
+    let mut found = keys::page(conn, Some(id), None, 1).await?;
+    found.pop().ok_or_else(|| Problem::not_found("key", id))
+}
+
+/// Revokes an API key, at once and for good, with every session that it began.
+#[utoipa::path(
+    delete, path = "/v1/keys/{id}", tag = "access", operation_id = "revoke_key",
+    params(("id" = KeyId, Path)),
+    responses(
+        (status = 200, description = "It is revoked", body = KeyView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is the last admin key", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn revoke(
+    State(state): State<AppState>,
+    Id(id): Id<KeyId>,
+) -> Result<Json<KeyView>, Problem> {
+    Ok(Json(end(&state, id).await?))
+}
+
+/// Revokes a key, unless nobody could make keys then.
+pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyView, Problem> {
+    let mut tx = state.store.begin().await?;
+    keys::lock(&mut tx).await?;
+    let key = one(&mut tx, id).await?;
+    let counts =
+        state.sign_in.is_required() && key.revoked_at.is_none() && key.scopes.cover(Scope::Admin);
+    if counts && !keys::any_admin(&mut tx, Some(id)).await? {
+        return Err(Problem::conflict(format!(
+            "{} is the last key with the scope admin",
+            key.name
+        ))
+        .remedy("make another admin key first"));
+    }
+    keys::revoke(&mut tx, id).await?;
+    let key = one(&mut tx, id).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(key)
+}

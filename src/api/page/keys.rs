@@ -1,0 +1,201 @@
+//! API keys: a form that makes one and shows it once, and all there are.
+
+use askama::Template;
+use axum::{
+    Extension, Form,
+    extract::{State, rejection::FormRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use time::Duration;
+
+use super::{format, render, sign_in::see};
+use crate::{
+    api::{
+        AppState,
+        extract::{Id, check},
+        keys::{self as api, MadeKey, NewKey},
+        problem::Problem,
+    },
+    domain::{
+        access::{Actor, Scope},
+        ids::KeyId,
+    },
+    store::keys::{self, KeyView},
+};
+
+/// Keys on the page.
+const ROWS: i64 = 200;
+
+/// What the form offers: days, and what it says.
+const LIFETIMES: [(&str, &str); 4] =
+    [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
+
+#[derive(Template)]
+#[template(path = "keys.html")]
+struct Page {
+    here: &'static str,
+    required: bool,
+    made: Option<MadeKey>,
+    trouble: Option<String>,
+    form: Sent,
+    scopes: [(Scope, &'static str, bool); 4],
+    lifetimes: Vec<(&'static str, &'static str, bool)>,
+    active: Vec<Row>,
+    ended: Vec<Row>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    prefix: String,
+    scopes: String,
+    made: String,
+    used: String,
+    ends: String,
+}
+
+/// What the form sends.
+struct Sent {
+    name: String,
+    scopes: Vec<Scope>,
+    days: String,
+    per_minute: String,
+}
+
+impl Sent {
+    fn of(pairs: Vec<(String, String)>) -> Self {
+        let mut sent = Self { scopes: Vec::new(), ..Self::empty() };
+        for (field, value) in pairs {
+            match field.as_str() {
+                "name" => sent.name = value.trim().to_owned(),
+                "scope" => sent.scopes.extend(value.parse::<Scope>()),
+                "days" => sent.days = value,
+                "per_minute" => sent.per_minute = value,
+                _ => {}
+            }
+        }
+        sent
+    }
+
+    fn empty() -> Self {
+        Self {
+            name: String::new(),
+            scopes: vec![Scope::Submit],
+            days: "90".into(),
+            per_minute: api::often().to_string(),
+        }
+    }
+
+    /// What it asks for.
+    fn key(&self, state: &AppState) -> Result<NewKey, Problem> {
+        let number = |field: &str, text: &str| {
+            let wrong = |_| Problem::unprocessable(format!("{field}: {text:?} is not a number"));
+            text.parse::<i32>().map_err(wrong)
+        };
+        let days = match self.days.as_str() {
+            "" => None,
+            text => Some(number("days", text)?.clamp(1, 36_500)),
+        };
+        let key = NewKey {
+            name: self.name.clone(),
+            scopes: self.scopes.clone(),
+            expires_at: days.map(|days| state.clock.now() + Duration::days(days.into())),
+            requests_per_minute: number("per_minute", &self.per_minute)?,
+        };
+        check(&key)?;
+        Ok(key)
+    }
+}
+
+/// The page.
+pub(super) async fn page(State(state): State<AppState>) -> Result<Response, Problem> {
+    show(&state, Sent::empty(), None, None, StatusCode::OK).await
+}
+
+/// Makes a key and shows its secret.
+pub(super) async fn create(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    sent: Result<Form<Vec<(String, String)>>, FormRejection>,
+) -> Result<Response, Problem> {
+    let Form(pairs) = sent.map_err(|e| Problem::bad_request(e.body_text()))?;
+    let sent = Sent::of(pairs);
+    let made = match sent.key(&state) {
+        Ok(key) => api::make(&state, &actor, key).await,
+        Err(problem) => Err(problem),
+    };
+    match made {
+        Ok(made) => {
+            let at = [(header::LOCATION, format!("/v1/keys/{}", made.key.id))];
+            let page = show(&state, Sent::empty(), Some(made), None, StatusCode::CREATED).await?;
+            Ok((at, page).into_response())
+        }
+        Err(problem) => show(&state, sent, None, Some(&problem), problem.status()).await,
+    }
+}
+
+/// Revokes a key.
+pub(super) async fn revoke(
+    State(state): State<AppState>,
+    Id(id): Id<KeyId>,
+) -> Result<Response, Problem> {
+    match api::end(&state, id).await {
+        Ok(_) => see("/keys"),
+        Err(problem) => show(&state, Sent::empty(), None, Some(&problem), problem.status()).await,
+    }
+}
+
+async fn show(
+    state: &AppState,
+    form: Sent,
+    made: Option<MadeKey>,
+    trouble: Option<&Problem>,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    let all = keys::page(&mut *state.store.acquire().await?, None, None, ROWS).await?;
+    let now = state.clock.now();
+    let active =
+        |key: &KeyView| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);
+    let (active, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(active);
+    let scope = |scope, says| (scope, says, form.scopes.contains(&scope));
+    let page = Page {
+        here: "/keys",
+        required: state.sign_in.is_required(),
+        trouble: trouble.map(Problem::sentence),
+        scopes: [
+            scope(Scope::Read, "see jobs, episodes, transitions, the fleet"),
+            scope(Scope::Submit, "submit, pause and cancel jobs, import datasets"),
+            scope(Scope::Operate, "register engines and trainers, drain replicas"),
+            scope(Scope::Admin, "all of this, and keys and the audit log"),
+        ],
+        lifetimes: LIFETIMES
+            .iter()
+            .map(|(days, says)| (*days, *says, *days == form.days))
+            .collect(),
+        active: active.into_iter().map(row).collect(),
+        ended: ended.into_iter().map(row).collect(),
+        made,
+        form,
+    };
+    // The secret must not stay in a cache.
+    let stored = [(header::CACHE_CONTROL, "no-store")];
+    Ok((status, stored, render(&page)?).into_response())
+}
+
+fn row(key: KeyView) -> Row {
+    let ends = match (key.revoked_at, key.expires_at) {
+        (Some(at), _) => format!("revoked {}", format::minute(at)),
+        (None, Some(at)) => format::minute(at),
+        (None, None) => "never".into(),
+    };
+    Row {
+        id: key.id.to_string(),
+        scopes: key.scopes.words().join(", "),
+        made: format!("{} by {}", format::minute(key.created_at), key.created_by),
+        used: key.last_used_at.map_or_else(|| "never".into(), format::minute),
+        ends,
+        name: key.name,
+        prefix: key.prefix,
+    }
+}

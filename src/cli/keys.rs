@@ -1,0 +1,104 @@
+//! `nlac keys …`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+use super::{
+    Failure,
+    client::Api,
+    listing::{self, cell},
+    report,
+    service_args::{KeysArgs, KeysCommand},
+};
+
+/// Runs one of them.
+pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
+    let api = Api::of(&args.service)?;
+    let answer = match args.command {
+        KeysCommand::Create { name, scopes, days, requests_per_minute } => {
+            let mut key = json!({ "name": name, "scopes": scopes });
+            if let Some(days) = days {
+                let end = OffsetDateTime::now_utc() + Duration::days(days.into());
+                key["expires_at"] = end.format(&Rfc3339)?.into();
+            }
+            if let Some(most) = requests_per_minute {
+                key["requests_per_minute"] = most.into();
+            }
+            let made = api.post("/v1/keys", &key).await?;
+            if !args.output.json {
+                report::error(
+                    "this is the key, shown this once; programs take it from NLAC_API_KEY",
+                );
+                report::line(made["secret"].as_str().unwrap_or_default());
+                return Ok(ExitCode::SUCCESS);
+            }
+            made
+        }
+        KeysCommand::List { all } => {
+            let keys = every(&api, all).await?;
+            if !args.output.json {
+                table(&keys);
+                return Ok(ExitCode::SUCCESS);
+            }
+            json!({ "data": keys })
+        }
+        KeysCommand::Revoke { key } => {
+            let keys = every(&api, false).await?;
+            let named = |one: &&Value| one["id"] == key.as_str() || one["name"] == key.as_str();
+            let id =
+                keys.iter().find(named).and_then(|one| one["id"].as_str()).ok_or_else(|| {
+                    format!("no key in use has the id or the name {key:?}; see `nlac keys list`")
+                })?;
+            let revoked = api.delete(&format!("/v1/keys/{id}")).await?;
+            if !args.output.json {
+                report::line(&format!("revoked {}", revoked["name"].as_str().unwrap_or_default()));
+                return Ok(ExitCode::SUCCESS);
+            }
+            revoked
+        }
+    };
+    report::json(&answer)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All keys, or those that are in use.
+async fn every(api: &Api, all: bool) -> Result<Vec<Value>, Failure> {
+    let (mut keys, mut cursor) = (Vec::new(), String::new());
+    let now = OffsetDateTime::now_utc();
+    let ended = |key: &Value| {
+        let expires = key["expires_at"].as_str();
+        let expires = expires.and_then(|at| OffsetDateTime::parse(at, &Rfc3339).ok());
+        !key["revoked_at"].is_null() || expires.is_some_and(|at| at <= now)
+    };
+    loop {
+        let page = api.get(&format!("/v1/keys?limit=200{cursor}")).await?;
+        let rows = page["data"].as_array().into_iter().flatten();
+        keys.extend(rows.filter(|key| all || !ended(key)).cloned());
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&after={next}"),
+            None => return Ok(keys),
+        }
+    }
+}
+
+fn table(keys: &[Value]) {
+    let minute = |at: &Value, none: &str| {
+        if at.is_null() { none.to_owned() } else { listing::minute(at) }
+    };
+    let row = |key: &Value| {
+        let scopes = key["scopes"].as_array().into_iter().flatten().map(cell);
+        let revoked = !key["revoked_at"].is_null();
+        vec![
+            cell(&key["name"]),
+            format!("{}…", cell(&key["prefix"])),
+            scopes.collect::<Vec<_>>().join(","),
+            minute(&key["last_used_at"], "never"),
+            if revoked { "revoked".into() } else { minute(&key["expires_at"], "never") },
+            cell(&key["id"]),
+        ]
+    };
+    let header = ["name", "key", "may", "last used (UTC)", "ends (UTC)", "id"];
+    listing::print(&header, keys.iter().map(row).collect());
+}

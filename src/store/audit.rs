@@ -1,0 +1,120 @@
+//! The audit log: who did what, and how it ended.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::StoreError;
+use crate::domain::{
+    access::Actor,
+    ids::{AuditId, KeyId},
+};
+
+/// What somebody did.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct AuditView {
+    /// Its id.
+    pub id: AuditId,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub at: OffsetDateTime,
+    /// The key; null while sign-in is off, and for a sign-in that failed.
+    pub key_id: Option<KeyId>,
+    /// The key's name; `local` while sign-in is off, `unknown` for a sign-in that failed.
+    pub actor: String,
+    /// HTTP method.
+    pub method: String,
+    /// The route as it is declared.
+    #[schema(example = "/v1/jobs/{id}/cancel")]
+    pub route: String,
+    /// What it was done to: the id or name in the path, or that of what was made.
+    pub resource: Option<String>,
+    /// HTTP status of the answer; null if none was given, as when the client went away.
+    pub status: Option<i32>,
+}
+
+/// Notes what somebody is about to do.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn begin(
+    conn: &mut PgConnection,
+    actor: &Actor,
+    method: &str,
+    route: &str,
+    resource: Option<&str>,
+) -> Result<AuditId, StoreError> {
+    let id = AuditId::new();
+    sqlx::query(
+        "-- audit::begin
+         insert into audit (id, key_id, actor, method, route, resource) values ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(id)
+    .bind(actor.key)
+    .bind(&actor.name)
+    .bind(method)
+    .bind(route)
+    .bind(resource)
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+/// Notes how it ended, and what it made.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn end(
+    conn: &mut PgConnection,
+    id: AuditId,
+    status: u16,
+    made: Option<&str>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- audit::end
+         update audit set status = $2, resource = coalesce(resource, $3) where id = $1",
+    )
+    .bind(id)
+    .bind(i32::from(status))
+    .bind(made)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Which entries are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AuditFilter<'a> {
+    /// Of keys of this name.
+    pub actor: Option<&'a str>,
+    /// Done to this.
+    pub resource: Option<&'a str>,
+    /// Only those before this one.
+    pub after: Option<AuditId>,
+}
+
+/// Entries, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    filter: &AuditFilter<'_>,
+    limit: i64,
+) -> Result<Vec<AuditView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- audit::page
+         select * from audit
+         where ($1::text is null or actor = $1) and ($2::text is null or resource = $2)
+             and ($3::uuid is null or id < $3)
+         order by id desc limit $4",
+    )
+    .bind(filter.actor)
+    .bind(filter.resource)
+    .bind(filter.after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}

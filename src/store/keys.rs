@@ -1,0 +1,289 @@
+//! API keys.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::StoreError;
+use crate::domain::{
+    access::{Actor, Scope, Scopes, Secret},
+    ids::{KeyId, SessionId},
+};
+
+/// A key as it is shown: all but its secret.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
+pub struct KeyView {
+    /// Its id.
+    pub id: KeyId,
+    /// Whose it is; what jobs and the audit log call them.
+    pub name: String,
+    /// The secret's first characters, to recognise it by.
+    pub prefix: String,
+    /// What it may do.
+    #[sqlx(try_from = "Vec<String>")]
+    #[schema(value_type = Vec<Scope>)]
+    pub scopes: Scopes,
+    /// Requests that it may make in a minute.
+    pub requests_per_minute: i32,
+    /// Name of the key that made it.
+    pub created_by: String,
+    /// When it was made.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+    /// When it ends by itself; null if it does not.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<OffsetDateTime>,
+    /// When it was revoked; null if it was not.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub revoked_at: Option<OffsetDateTime>,
+    /// When it was last used, to the minute; null if it never was.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_used_at: Option<OffsetDateTime>,
+}
+
+/// A key that is to be.
+#[derive(Debug)]
+pub struct NewKey<'a> {
+    /// Its id.
+    pub id: KeyId,
+    /// Whose it is.
+    pub name: &'a str,
+    /// Its secret, of which the hash is stored.
+    pub secret: &'a Secret,
+    /// What it may do.
+    pub scopes: &'a Scopes,
+    /// Requests that it may make in a minute.
+    pub requests_per_minute: i32,
+    /// Name of the key that makes it.
+    pub created_by: &'a str,
+    /// When it ends by itself.
+    pub expires_at: Option<OffsetDateTime>,
+}
+
+/// Stores a key; none if its name is in use.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert(
+    conn: &mut PgConnection,
+    key: &NewKey<'_>,
+) -> Result<Option<KeyView>, StoreError> {
+    sqlx::query(
+        "-- keys::insert: a name is free again once its key has expired
+         update api_keys set revoked_at = expires_at
+         where name = $1 and revoked_at is null and expires_at <= now()",
+    )
+    .bind(key.name)
+    .execute(&mut *conn)
+    .await?;
+    Ok(sqlx::query_as(
+        "-- keys::insert
+         insert into api_keys (id, name, prefix, hash, scopes, requests_per_minute, created_by, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (name) where revoked_at is null do nothing
+         returning *",
+    )
+    .bind(key.id)
+    .bind(key.name)
+    .bind(key.secret.prefix())
+    .bind(key.secret.hash())
+    .bind(key.scopes.words())
+    .bind(key.requests_per_minute)
+    .bind(key.created_by)
+    .bind(key.expires_at)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Keys, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    one: Option<KeyId>,
+    after: Option<KeyId>,
+    limit: i64,
+) -> Result<Vec<KeyView>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- keys::page
+         select * from api_keys
+         where ($1::uuid is null or id = $1) and ($2::uuid is null or id < $2)
+         order by id desc limit $3",
+    )
+    .bind(one)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Revokes a key, and every session with it. One that was revoked before stays as it is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn revoke(conn: &mut PgConnection, id: KeyId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- keys::revoke
+         with ended as (delete from sessions where key_id = $1)
+         update api_keys set revoked_at = now() where id = $1 and revoked_at is null",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes other transactions that count admin keys wait until this one ends.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn lock(conn: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query("-- keys::lock\n lock table api_keys in share row exclusive mode")
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Whether a key other than `but` may make keys.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn any_admin(conn: &mut PgConnection, but: Option<KeyId>) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- keys::any_admin
+         select exists (
+             select from api_keys where 'admin' = any(scopes) and revoked_at is null
+                 and (expires_at is null or expires_at > now()) and id is distinct from $1
+         )",
+    )
+    .bind(but)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Whether a secret was ever a key's.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn known(conn: &mut PgConnection, secret: &Secret) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- keys::known
+         select exists (select from api_keys where hash = $1)",
+    )
+    .bind(secret.hash())
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Whose a secret is.
+#[derive(Debug)]
+pub enum Holder {
+    /// Nobody's.
+    Unknown,
+    /// It was a key's, which was revoked.
+    Revoked,
+    /// It was a key's or a session's, which has ended.
+    Expired,
+    /// Theirs, and what they may do.
+    Known {
+        /// Who.
+        actor: Actor,
+        /// Requests that the key may make in a minute.
+        requests_per_minute: i32,
+    },
+}
+
+#[derive(sqlx::FromRow)]
+struct HolderRow {
+    id: KeyId,
+    session: Option<SessionId>,
+    name: String,
+    #[sqlx(try_from = "Vec<String>")]
+    scopes: Scopes,
+    requests_per_minute: i32,
+    revoked: bool,
+    expired: bool,
+    unnoted: bool,
+}
+
+/// Whose key a secret is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn holder(conn: &mut PgConnection, secret: &Secret) -> Result<Holder, StoreError> {
+    let row = sqlx::query_as(
+        "-- keys::holder
+         select id, null::uuid as session, name, scopes, requests_per_minute, revoked_at is not null as revoked,
+             coalesce(expires_at <= now(), false) as expired,
+             last_used_at is null or last_used_at < now() - interval '1 minute' as unnoted
+         from api_keys where hash = $1",
+    );
+    let row = row.bind(secret.hash()).fetch_optional(&mut *conn).await?;
+    note(conn, row).await
+}
+
+/// Whose session a cookie is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn session_holder(
+    conn: &mut PgConnection,
+    cookie: &Secret,
+) -> Result<Holder, StoreError> {
+    let row = sqlx::query_as(
+        "-- keys::session_holder
+         select k.id, s.id as session, name, scopes, requests_per_minute, revoked_at is not null as revoked,
+             s.expires_at <= now() or coalesce(k.expires_at <= now(), false) as expired,
+             last_used_at is null or last_used_at < now() - interval '1 minute' as unnoted
+         from sessions s join api_keys k on k.id = s.key_id where s.hash = $1",
+    );
+    let row = row.bind(cookie.hash()).fetch_optional(&mut *conn).await?;
+    note(conn, row).await
+}
+
+/// Notes that a key was used, to the minute.
+async fn note(conn: &mut PgConnection, row: Option<HolderRow>) -> Result<Holder, StoreError> {
+    let Some(row) = row else { return Ok(Holder::Unknown) };
+    if row.revoked {
+        return Ok(Holder::Revoked);
+    }
+    if row.expired {
+        return Ok(Holder::Expired);
+    }
+    if row.unnoted {
+        sqlx::query(
+            "-- keys::note
+             update api_keys set last_used_at = now() where id = $1",
+        )
+        .bind(row.id)
+        .execute(conn)
+        .await?;
+    }
+    let HolderRow { id, session, name, scopes, requests_per_minute, .. } = row;
+    Ok(Holder::Known { actor: Actor { key: Some(id), session, name, scopes }, requests_per_minute })
+}
+
+/// Whether whoever asked some time ago may still ask.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn still_valid(conn: &mut PgConnection, actor: &Actor) -> Result<bool, StoreError> {
+    let Some(key) = actor.key else { return Ok(true) };
+    Ok(sqlx::query_scalar(
+        "-- keys::still_valid
+         select exists (
+             select from api_keys where id = $1 and revoked_at is null
+                 and (expires_at is null or expires_at > now())
+         ) and ($2::uuid is null or exists (select from sessions where id = $2 and expires_at > now()))",
+    )
+    .bind(key)
+    .bind(actor.session)
+    .fetch_one(conn)
+    .await?)
+}
