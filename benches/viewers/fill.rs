@@ -55,8 +55,7 @@ pub async fn pages(app: &App) -> Vec<(&'static str, String)> {
         .fetch_all(pool)
         .await
         .unwrap();
-    let some =
-        "select id from episodes tablesample system (0.05) where purpose = 'collect' limit 40";
+    let some = "select id from episodes where purpose = 'collect' order by id desc limit 40";
     let episodes: Vec<uuid::Uuid> = sqlx::query_scalar(some).fetch_all(pool).await.unwrap();
     let mut pages = Vec::new();
     for job in &jobs {
