@@ -8,8 +8,13 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-post]");
   if (!button || (button.dataset.confirm && !confirm(button.dataset.confirm))) return;
   event.preventDefault();
+  let body = button.dataset.body;
+  if (button.dataset.why) {
+    const reason = prompt(button.dataset.why);
+    if (reason === null) return;
+    body = JSON.stringify(reason.trim() ? { reason: reason.trim() } : {});
+  }
   button.disabled = true;
-  const body = button.dataset.body;
   const headers = body ? { "content-type": "application/json" } : {};
   const answer = await fetch(button.dataset.post, { method: "POST", headers, body });
   // The session has ended.
@@ -29,6 +34,22 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
+// The playground: an action that the policy would take is judged next; what is refused is said where the answer
+// would be.
+document.addEventListener("click", (event) => {
+  const { judge } = event.target.dataset;
+  const form = $("#play");
+  if (judge === undefined || !form) return;
+  form.elements.action.value = judge;
+  form.requestSubmit();
+});
+
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.target.id !== "play") return;
+  const { status } = event.detail.xhr;
+  $("#answer").textContent = status === 403 ? "Asking needs an API key with the scope submit." : `The service answered ${status}.`;
+});
+
 // Dark and light.
 $("#theme")?.addEventListener("click", () => {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -42,7 +63,7 @@ $("#theme")?.addEventListener("click", () => {
 // Keys; none while one types.
 const help = $("#help");
 $("#keys")?.addEventListener("click", () => help.showModal());
-const pages = { j: "/", s: "/search", c: "/compare", f: "/fleet" };
+const pages = { j: "/", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
 let going = 0;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
@@ -75,7 +96,7 @@ if (live && live.dataset.over !== "true") {
     }, 400);
   };
   for (const kind of ["started", "phase_started", "iteration_finished", "published", "evaluated", "warned", "retried",
-    "reclaimed", "paused", "resumed", "cancelled", "budget_spent", "guard_tripped", "rolled_back", "failed", "succeeded"]) {
+    "reclaimed", "paused", "resumed", "cancelled", "budget_spent", "guard_tripped", "rolled_back", "promoted", "demoted", "failed", "succeeded"]) {
     source.addEventListener(kind, heard);
   }
   document.addEventListener("htmx:afterSwap", () => {

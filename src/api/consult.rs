@@ -32,6 +32,9 @@ macro_rules! request {
             /// gives it.
             #[garde(skip)]
             checkpoint_id: Option<CheckpointId>,
+            /// Or this job's promoted checkpoint.
+            #[garde(skip)]
+            job_id: Option<JobId>,
             /// Or this job's base model, in all parts that an adapter plays.
             #[garde(skip)]
             base_of: Option<JobId>,
@@ -67,7 +70,7 @@ macro_rules! request {
         impl $name {
             fn question(self, wanted: Wanted) -> Result<(Question, Duration), Problem> {
                 let deadline = Duration::from_secs(u64::from(self.timeout_s));
-                let version = version(self.checkpoint_id, self.base_of)?;
+                let version = version(self.checkpoint_id, self.job_id, self.base_of)?;
                 let chance = chance(self.seed, self.iteration, self.transition_id.is_some())?;
                 let (state, action) = put(self.transition_id, self.messages, self.action)?;
                 Ok((Question { version, state, action, chance, wanted }, deadline))
@@ -215,12 +218,19 @@ fn nothing_said() -> Unanswered {
     Unanswered::Failed(crate::domain::fault::Fault::Fail("nothing was said".into()))
 }
 
-fn version(checkpoint: Option<CheckpointId>, base_of: Option<JobId>) -> Result<Version, Problem> {
-    match (checkpoint, base_of) {
-        (Some(id), None) => Ok(Version::Checkpoint(id)),
-        (None, Some(job)) => Ok(Version::Base(job)),
-        _ => Err(Problem::unprocessable("who is asked: give one of checkpoint_id and base_of")
-            .remedy("GET /v1/jobs/{id}/checkpoints lists a job's checkpoints")),
+fn version(
+    checkpoint: Option<CheckpointId>,
+    promoted_of: Option<JobId>,
+    base_of: Option<JobId>,
+) -> Result<Version, Problem> {
+    match (checkpoint, promoted_of, base_of) {
+        (Some(id), None, None) => Ok(Version::Checkpoint(id)),
+        (None, Some(job), None) => Ok(Version::Promoted(job)),
+        (None, None, Some(job)) => Ok(Version::Base(job)),
+        _ => Err(Problem::unprocessable(
+            "who is asked: give one of checkpoint_id, job_id and base_of",
+        )
+        .remedy("GET /v1/jobs/{id}/checkpoints lists a job's checkpoints")),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use axum::{
+    body::HttpBody,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{StatusCode, request::Parts},
 };
@@ -77,6 +78,24 @@ where
         })?;
         check(&value)?;
         Ok(Self(value))
+    }
+}
+
+/// A JSON body that may be left out.
+pub(super) struct Optional<T>(pub T);
+
+impl<S, T> FromRequest<S> for Optional<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + Default + Validate<Context = ()>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self(T::default()));
+        }
+        Valid::from_request(request, state).await.map(|Valid(value)| Self(value))
     }
 }
 

@@ -22,6 +22,7 @@ mod keys;
 mod page;
 mod peers;
 mod problem;
+mod promotion;
 mod service;
 mod transitions;
 mod webhooks;
@@ -32,6 +33,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware::{from_fn, from_fn_with_state},
+    routing::post,
 };
 use tokio_util::sync::CancellationToken;
 use tower_http::{
@@ -86,6 +88,8 @@ pub struct AppState {
 
 #[derive(OpenApi)]
 #[openapi(
+    // The router takes nothing behind a parameter, so these three are one route.
+    paths(promotion::promote, promotion::demote, promotion::roll_back),
     info(
         title = "nlac",
         description = "Trains LLM agents by Natural Language Actor-Critic: submit jobs, watch them, \
@@ -116,6 +120,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))
+        .route("/v1/checkpoints/{id}", post(promotion::decide))
         .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))
@@ -192,7 +197,7 @@ const fn archives() -> NotForContentType {
 }
 
 /// Routes with a deadline of their own.
-const PATIENT: [&str; 2] = ["/v1/critiques", "/v1/refinements"];
+const PATIENT: [&str; 3] = ["/v1/critiques", "/v1/refinements", "/playground/answer"];
 
 /// A request that does not answer is answered. Streams are not: their first byte is their answer.
 async fn deadline(

@@ -77,6 +77,11 @@ impl Problem {
         Self::new(status, detail)
     }
 
+    /// What is wrong, and what to do.
+    pub(super) fn said(&self) -> (&str, Option<&str>) {
+        (&self.detail, self.remedy.as_deref())
+    }
+
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

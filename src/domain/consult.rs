@@ -18,6 +18,8 @@ use super::{
 pub enum Version {
     /// Every part is played as the job's spec says, by the adapters of the checkpoint's version.
     Checkpoint(CheckpointId),
+    /// The job's promoted checkpoint.
+    Promoted(JobId),
     /// The job's base model plays every part that an adapter plays.
     Base(JobId),
 }
@@ -257,6 +259,9 @@ pub enum Unanswered {
 pub trait Consult: Send + Sync {
     /// What the critic says about an action.
     async fn advise(&self, question: &Question) -> Result<Advice, Unanswered>;
+
+    /// Has a checkpoint's adapter loaded on its job's engine, tried, and notes that it is there.
+    async fn keep(&self, checkpoint: CheckpointId) -> Result<(), Unanswered>;
 
     /// What the policy does in a state: its greedy action and `samples` others.
     async fn act(

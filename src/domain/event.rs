@@ -36,6 +36,10 @@ text_enum!(
         BudgetSpent = "budget_spent",
         /// A guard's readings were too high for too long.
         GuardTripped = "guard_tripped",
+        /// A version was promoted: it is the one to use.
+        Promoted = "promoted",
+        /// It is not promoted any more.
+        Demoted = "demoted",
         /// The job goes on from an earlier version.
         RolledBack = "rolled_back",
         /// The job failed.

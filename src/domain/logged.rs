@@ -194,6 +194,16 @@ fn rewards(line: &Line, actions: usize) -> Result<Vec<f64>, String> {
 }
 
 impl ChatMessage {
+    /// A message of nothing but text.
+    pub(super) fn text(speaker: Speaker, content: String) -> Self {
+        let role = match speaker {
+            Speaker::System => "system",
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+        };
+        Self { role: role.into(), content: Some(Content::Text(content)), tool_calls: None }
+    }
+
     fn message(&self) -> Result<Message, String> {
         let role = match self.role.as_str() {
             "system" | "developer" => Speaker::System,

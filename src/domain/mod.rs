@@ -24,6 +24,7 @@ pub mod quantity;
 pub mod seed;
 pub mod spec;
 pub mod training;
+pub mod transcript;
 pub mod webhook;
 pub mod work;
 

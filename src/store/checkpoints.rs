@@ -161,7 +161,7 @@ pub async fn set_published(conn: &mut PgConnection, id: CheckpointId) -> Result<
 }
 
 /// Which of these adapters nothing will ask for again: older versions of a job, and all of jobs that
-/// are over.
+/// are over. Promoted ones stay.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -175,6 +175,7 @@ pub async fn unused(
         "-- checkpoints::unused
          select c.name from checkpoints c join jobs j on j.id = c.job_id
          where c.name = any($1)
+             and c.id is distinct from j.promoted_checkpoint_id
              and ((c.job_id = $2 and c.version < $3)
                   or j.status in ('succeeded', 'failed', 'cancelled'))",
     )
@@ -196,7 +197,7 @@ pub struct WantedAdapter {
     pub sha256: String,
 }
 
-/// Adapters that jobs under way may ask an engine for, oldest first; with `guests` also those that people asked
+/// Adapters that jobs under way may ask an engine for and promoted ones, oldest first; with `guests` also those that people asked
 /// something lately.
 ///
 /// # Errors
@@ -211,7 +212,8 @@ pub async fn wanted_by_engine(
          select c.id as checkpoint_id, c.name, c.sha256
          from jobs j join checkpoints c on c.job_id = j.id
          where j.spec -> 'model' ->> 'engine' = $1
-             and ($2 and c.asked_at > now() - interval '1 hour'
+             and (c.id = j.promoted_checkpoint_id
+                  or $2 and c.asked_at > now() - interval '1 hour'
                   or j.status in ('queued', 'running', 'paused') and c.version >= (
                       select min(least(i.base, i.index - 1)) from iterations i
                       where i.job_id = j.id and i.finished_at is null
@@ -222,4 +224,25 @@ pub async fn wanted_by_engine(
     .bind(guests)
     .fetch_all(conn)
     .await?)
+}
+
+/// Promoted checkpoints, each with its job's engine.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn promoted(conn: &mut PgConnection) -> Result<Vec<(String, Checkpoint)>, StoreError> {
+    #[derive(sqlx::FromRow)]
+    struct Promoted {
+        engine: String,
+        #[sqlx(flatten)]
+        checkpoint: Row,
+    }
+    let rows: Vec<Promoted> = sqlx::query_as(
+        "-- checkpoints::promoted
+         select c.*, j.spec -> 'model' ->> 'engine' as engine
+         from jobs j join checkpoints c on c.id = j.promoted_checkpoint_id order by c.id",
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.engine, row.checkpoint.into())).collect())
 }

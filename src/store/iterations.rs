@@ -156,7 +156,8 @@ pub async fn busy(
     .await?)
 }
 
-/// The next iteration starts from an earlier version.
+/// The next iteration starts from an earlier version. Unless `over` is set, what was decided before stands; tells
+/// whether it does not.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -164,16 +165,18 @@ pub async fn roll_back(
     conn: &mut PgConnection,
     id: IterationId,
     version: i32,
-) -> Result<(), StoreError> {
-    sqlx::query(
+    over: bool,
+) -> Result<bool, StoreError> {
+    let changed = sqlx::query(
         "-- iterations::roll_back
-         update iterations set roll_back_to = $2 where id = $1",
+         update iterations set roll_back_to = $2 where id = $1 and ($3 or roll_back_to is null)",
     )
     .bind(id)
     .bind(version)
+    .bind(over)
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(changed.rows_affected() == 1)
 }
 
 /// Counts environment steps that annotation took.

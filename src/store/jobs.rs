@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use super::StoreError;
 use crate::domain::{
-    ids::JobId,
+    ids::{CheckpointId, JobId},
     job::{Job, JobStatus},
     spec::JobSpec,
 };
@@ -176,5 +176,43 @@ pub async fn prompt_hashes(
     )
     .bind(id)
     .fetch_one(conn)
+    .await?)
+}
+
+/// Promotes a checkpoint of a job, or none.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn promote(
+    conn: &mut PgConnection,
+    id: JobId,
+    checkpoint: Option<CheckpointId>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- jobs::promote
+         update jobs set promoted_checkpoint_id = $2, promoted_at = case when $2 is not null then now() end
+         where id = $1",
+    )
+    .bind(id)
+    .bind(checkpoint)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A job's promoted checkpoint; inside, none where nothing is promoted.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn promoted(
+    conn: &mut PgConnection,
+    id: JobId,
+) -> Result<Option<Option<CheckpointId>>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::promoted
+         select promoted_checkpoint_id from jobs where id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
     .await?)
 }

@@ -262,7 +262,10 @@ impl Worker {
         let Some(&(version, success)) = best.filter(|(version, _)| *version < index) else {
             return Ok(());
         };
-        iterations::roll_back(tx, scene.iteration.id, version).await?;
+        if !iterations::roll_back(tx, scene.iteration.id, version, false).await? {
+            // Somebody chose another version.
+            return Ok(());
+        }
         let message = format!(
             "the next iteration goes on from version {version}, which solved {:.1} %",
             100.0 * success

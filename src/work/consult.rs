@@ -1,7 +1,7 @@
 //! The critic and the policy as a service: the players of a job's version are asked about an action by the code
 //! that annotates, beside whatever runs.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -11,6 +11,7 @@ use super::{
     Peers,
     annotate::Slice,
     guests::{Guests, unavailable},
+    publish::load_and_probe,
     scene::Players,
 };
 use crate::{
@@ -25,18 +26,20 @@ use crate::{
         },
         fault::Fault,
         generation::{Generation, Weights},
-        ids::{GenerationId, TransitionId},
+        ids::{CheckpointId, GenerationId, TransitionId},
         message::Message,
         seed::SeedPath,
         spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
     },
-    store::{Store, checkpoints, jobs, replay_draws, transitions},
+    store::{Store, checkpoints, jobs, peers, replay_draws, transitions},
 };
 
 /// Questions that are answered at once. Engines share their slots fairly between these and each job.
 const AT_ONCE: usize = 4;
 /// Questions that are answered or wait; more are refused.
 const MOST: usize = 32;
+/// How long somebody waits until an adapter is loaded.
+const LOADING: Duration = Duration::from_secs(20);
 /// The version before the first: no adapter.
 const BASE: i32 = -1;
 
@@ -67,13 +70,24 @@ impl Critics {
     /// The players of a version, ready to be asked, and its number.
     async fn players(&self, version: Version) -> Result<(Players, Option<i32>), Unanswered> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let version = match version {
+            Version::Promoted(job) => {
+                let found = jobs::promoted(&mut conn, job).await.map_err(unavailable)?;
+                let found = found.ok_or_else(|| not_found("job", job))?;
+                Version::Checkpoint(found.ok_or_else(|| Unanswered::Conflict {
+                    what: "the job has no promoted checkpoint".into(),
+                    remedy: "promote one with POST /v1/checkpoints/{id}:promote, or ask one by its id".into(),
+                })?)
+            }
+            other => other,
+        };
         let (job, version) = match version {
+            Version::Promoted(job) | Version::Base(job) => (job, None),
             Version::Checkpoint(id) => {
                 let found = checkpoints::get(&mut conn, id).await.map_err(unavailable)?;
                 let found = found.ok_or_else(|| not_found("checkpoint", id))?;
                 (found.job_id, Some(found.version))
             }
-            Version::Base(job) => (job, None),
         };
         let found = jobs::get(&mut conn, job).await.map_err(unavailable)?;
         let job = found.ok_or_else(|| not_found("job", job))?;
@@ -175,6 +189,17 @@ impl Consult for Critics {
         let advice = told(&players, version, &replayed, advised);
         metrics::counter!("nlac_advice_total", "outcome" => advice.outcome.as_str()).increment(1);
         Ok(advice)
+    }
+
+    async fn keep(&self, checkpoint: CheckpointId) -> Result<(), Unanswered> {
+        let (players, _) = self.players(Version::Checkpoint(checkpoint)).await?;
+        let Some(online) = &players.online else { return Ok(()) };
+        let loading = load_and_probe(&*players.engine, &players.encoder, online);
+        tokio::time::timeout(LOADING, loading).await.map_err(Fault::retry)??;
+        let found = players.engine.check().await.map_err(|e| e.to_string());
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let engine = &players.job.spec.model.engine;
+        peers::note_engine(&mut conn, engine, &found).await.map_err(unavailable)
     }
 
     async fn act(

@@ -1,4 +1,5 @@
-//! Keeps what is known of the registered engines and trainers true: whether they answer, and what they can do.
+//! Keeps what is known of the registered engines and trainers true: whether they answer, and what they can do;
+//! and promoted adapters loaded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Peers;
 use crate::{
     domain::peer::Discover,
-    store::{Store, StoreError, peers},
+    store::{Store, StoreError, checkpoints, peers},
 };
 
 /// How often everybody is asked.
@@ -53,6 +54,18 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     }
     for (view, found) in trainers.iter().zip(of_trainers) {
         peers::note_trainer(&mut conn, &view.record.name, &found).await?;
+    }
+    let promoted = checkpoints::promoted(&mut conn).await?;
+    let engines = peers::engines(&mut conn).await?;
+    drop(conn);
+    for (engine, checkpoint) in promoted {
+        let Some(view) = engines.iter().find(|view| view.record.name == engine) else { continue };
+        let known = view.capabilities.as_ref().filter(|_| view.trouble.is_none());
+        if known.is_some_and(|known| !known.0.models.contains(&checkpoint.name))
+            && let Err(fault) = fleet.load(&view.record, &checkpoint).await
+        {
+            tracing::warn!(%fault, adapter = checkpoint.name, "a promoted adapter is not loaded");
+        }
     }
     Ok(())
 }

@@ -12,11 +12,12 @@ use async_trait::async_trait;
 use crate::{
     domain::{
         admission,
+        checkpoint::Checkpoint,
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         spec::{JobSpec, ModelSpec},
     },
-    engine::{Chat, Engine, Frozen, Limits, Pool},
+    engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
     prompt::Encoder,
     store::{Store, peers},
     trainer::{Tinker, Trainer},
@@ -82,6 +83,16 @@ impl Peers {
         admission::engine_able(spec, &engine, &found).map_err(Fault::fail)?;
         let found = self.ask_trainer(&trainer).await?;
         admission::trainer_able(&trainer, &found).map_err(Fault::fail)
+    }
+
+    /// Has an engine that lacks a checkpoint's adapter load it.
+    pub(super) async fn load(
+        &self,
+        record: &EngineRecord,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), Fault> {
+        let (name, path) = (checkpoint.name.clone(), (&checkpoint.path).into());
+        self.pool(record.clone())?.load(&Adapter { name, path }).await.map_err(|e| e.fault())
     }
 
     async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {

@@ -13,7 +13,8 @@ use crate::{
         message::Message,
         work::Lease,
     },
-    engine::{Adapter, Request},
+    engine::{Adapter, Engine, Request},
+    prompt::Encoder,
     store::{StoreError, checkpoints, events, work_items},
     trainer::adapter,
 };
@@ -50,7 +51,7 @@ impl Worker {
         // Before loading: an engine has as many slots as it has.
         self.retire(&scene).await;
         for checkpoint in [&online, &target] {
-            self.load_and_probe(&scene, checkpoint).await?;
+            load_and_probe(&*scene.engine, &scene.encoder, checkpoint).await?;
         }
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
@@ -109,23 +110,6 @@ impl Worker {
         Ok(target)
     }
 
-    /// On every replica, in the adapter's own name. Where it changes anything, the answers must not be the
-    /// base model's.
-    async fn load_and_probe(&self, scene: &Scene, checkpoint: &Checkpoint) -> Result<(), Fault> {
-        let path = PathBuf::from(&checkpoint.path);
-        let largest = adapter::largest_update(&path).map_err(Fault::fail)?;
-        let adapter = Adapter { name: checkpoint.name.clone(), path };
-        scene.engine.load(&adapter).await.map_err(|e| e.fault())?;
-        let prompt = scene.encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
-        if largest >= VISIBLE_UPDATE {
-            return scene.engine.probe(&adapter, &prompt).await.map_err(|e| e.fault());
-        }
-        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
-        let (adapter, logprobs, job) = (Some(adapter), false, Some(scene.job.id));
-        let request = Request { adapter, prompt, sampling, logprobs, session: 0, job };
-        scene.engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
-    }
-
     /// Unloads what nothing uses any more: versions that were followed twice, and adapters of jobs that
     /// are over. Files stay: they are the checkpoints.
     async fn retire(&self, scene: &Scene) {
@@ -148,4 +132,25 @@ impl Worker {
         let oldest = scene.iteration.base.min(scene.iteration.index - 1 - lag);
         Ok(checkpoints::unused(&mut conn, &loaded, scene.job.id, oldest).await?)
     }
+}
+
+/// On every replica, in the adapter's own name. Where it changes anything, the answers must not be the
+/// base model's.
+pub(super) async fn load_and_probe(
+    engine: &dyn Engine,
+    encoder: &Encoder,
+    checkpoint: &Checkpoint,
+) -> Result<(), Fault> {
+    let path = PathBuf::from(&checkpoint.path);
+    let largest = adapter::largest_update(&path).map_err(Fault::fail)?;
+    let adapter = Adapter { name: checkpoint.name.clone(), path };
+    engine.load(&adapter).await.map_err(|e| e.fault())?;
+    let prompt = encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
+    if largest >= VISIBLE_UPDATE {
+        return engine.probe(&adapter, &prompt).await.map_err(|e| e.fault());
+    }
+    let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
+    let (adapter, logprobs, job) = (Some(adapter), false, Some(checkpoint.job_id));
+    let request = Request { adapter, prompt, sampling, logprobs, session: 0, job };
+    engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
 }

@@ -111,6 +111,78 @@ await check("search finds words, verdicts and outcomes", async () => {
   assert.ok(cards.length > 0 && cards.every((card) => card.includes("failed") && card.includes("yes")));
   await shot("search");
 });
+await check("a step goes to the playground, and to two versions side by side", async () => {
+  await page.goto(`${url}/episodes/${refined.episode_id}?step=${refined.step}`);
+  await page.click("text=try in the playground");
+  await page.waitForSelector("#answer article .outcome", { timeout: 60000 });
+  assert.equal(await page.locator("#answer article").count(), 1);
+  assert.equal(await page.inputValue("textarea[name=action]"), refined.action);
+  await page.goBack();
+  await page.click("text=under two checkpoints side by side");
+  await page.waitForFunction(() => document.querySelectorAll("#answer article .outcome").length === 2, null, { timeout: 60000 });
+  const titles = await page.locator("#answer h2").allTextContents();
+  assert.notEqual(titles[0], titles[1]);
+  for (const part of ["The policy there", "greedy", "at T 1", "foreseen", "critique"])
+    for (const text of await page.locator("#answer article").allTextContents()) assert.ok(text.includes(part), part);
+  await shot("playground");
+});
+await check("the playground judges what is typed, what the policy would do, and says what is wrong", async () => {
+  await page.goto(`${url}/playground?job=${job.id}`);
+  await page.fill("textarea[name=state]", "user: i want a refund form empty left 5");
+  await page.fill("textarea[name=action]", "do it now .");
+  await page.fill("input[name=rounds]", "2");
+  await page.click("button.ask");
+  await page.waitForSelector("#answer article .outcome", { timeout: 60000 });
+  assert.match(await page.textContent("#answer"), /round 1: “do it now .”/);
+  const choice = page.locator("#answer button[data-judge]").first();
+  const judged = await choice.getAttribute("data-judge");
+  await choice.click();
+  await page.waitForSelector(`#answer article:has-text("round 1: “${judged}”")`, { timeout: 60000 });
+  assert.equal(await page.inputValue("textarea[name=action]"), judged);
+  await page.selectOption("select[name=first]", "base");
+  await page.click("button.ask");
+  await page.waitForSelector("#answer h2:has-text('base model')", { timeout: 60000 });
+  await page.fill("textarea[name=state]", "[{\"role\": \"bot\"}]");
+  await page.click("button.ask");
+  await page.waitForSelector("#answer .error:has-text('role')");
+  await shot("playground-error");
+  await page.selectOption("select[name=job]", second.id);
+  await page.waitForFunction(() => document.querySelectorAll("select[name=first] option").length <= 4);
+});
+const answered = (text) => page.once("dialog", (dialog) => dialog.accept(text));
+await check("a version is promoted with a reason, and its job names it", async () => {
+  await page.goto(`${url}/jobs/${job.id}/checkpoints`);
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await page.click("#promote-3");
+  assert.equal((await json(`/v1/jobs/${job.id}`)).promoted_version, null, "dismissed");
+  answered("it solves most");
+  await page.click("#promote-3");
+  await page.waitForSelector("#demote-3", { timeout: 30000 });
+  assert.match(await page.textContent("tr:has(#demote-3)"), /promoted.*local/s);
+  assert.equal((await json(`/v1/jobs/${job.id}`)).promoted_version, 3);
+  assert.equal(await page.locator("[id^=roll-back]").count(), 0, "the job is over");
+  await shot("checkpoints");
+  await page.goto(`${url}/jobs/${job.id}`);
+  assert.match(await page.textContent(".bar"), /promoted version 3/);
+  assert.match(await page.textContent("#more"), /it solves most/);
+});
+await check("a paused job is sent back to a version", async () => {
+  const third = await submit("third", 40);
+  const versions = async () => (await json(`/v1/jobs/${third.id}/checkpoints`)).data.filter((c) => c.published_at);
+  for (let i = 0; (await versions()).length < 6; i += 1) {
+    assert.ok(i < 300, "the third job does not publish");
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  await page.goto(`${url}/jobs/${third.id}`);
+  await page.click("#pause");
+  await page.waitForSelector("#resume");
+  await page.goto(`${url}/jobs/${third.id}/checkpoints`);
+  answered("");
+  await page.click("#roll-back-1");
+  await page.waitForSelector("text=the job goes on from version 1");
+  await shot("rolled-back");
+  await fetch(`${url}/v1/jobs/${third.id}/cancel`, { method: "POST" });
+});
 await check("jobs are compared by what they spent", async () => {
   for (let i = 0; (await json(`/v1/jobs/${second.id}`)).status !== "succeeded"; i += 1) {
     assert.ok(i < 300, "the second job does not end");
@@ -154,7 +226,7 @@ await check("keys go to pages, and the theme stays", async () => {
 
 const paths = ["/", `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
   `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
-  "/fleet"];
+  "/fleet", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
 await check("axe finds nothing serious on any page, dark or light", async () => {
   for (const theme of ["dark", "light"]) {
     await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);

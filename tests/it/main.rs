@@ -25,6 +25,7 @@ mod layering;
 mod peers;
 mod pipeline;
 mod postgres;
+mod promotion;
 mod queue;
 mod replicas;
 mod search;

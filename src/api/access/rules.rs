@@ -57,8 +57,11 @@ impl Rules {
     ) -> Self {
         let mut api = HashMap::new();
         for (path, item) in &mut document.paths.paths {
+            // What stands behind a parameter is told apart by the route's handler.
+            let route =
+                path.split_once("}:").map_or(path.clone(), |(route, _)| format!("{route}}}"));
             for (method, operation) in operations(item) {
-                api.insert((method.clone(), path.clone()), access(&method, operation));
+                api.insert((method.clone(), route.clone()), access(&method, operation));
             }
         }
         Self { api, pages: pages.into_iter().collect() }

@@ -78,6 +78,7 @@ struct Live {
     status: JobStatus,
     over: bool,
     error: Option<String>,
+    promoted: Option<i32>,
     progress: String,
     phase: String,
     done: i64,
@@ -166,6 +167,7 @@ async fn live_of(
         status: job.status,
         over: job.status.is_final(),
         error: job.error.clone(),
+        promoted: job.promoted_version,
         progress: job.iteration.map_or_else(
             || "–".into(),
             |iteration| format!("{iteration} of {}", job.spec.budget.iterations),

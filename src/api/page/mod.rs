@@ -12,6 +12,7 @@ mod job;
 mod jobs;
 mod keys;
 mod parts;
+mod playground;
 mod search;
 mod sign_in;
 mod transition;
@@ -40,6 +41,7 @@ struct Assets;
 /// Every page and what it is made of, and what looking at it needs.
 pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
     let (read, admin) = (Access::Needs(Scope::Read), Access::Needs(Scope::Admin));
+    let submit = Access::Needs(Scope::Submit);
     vec![
         ("/", read, get(jobs::page)),
         ("/jobs/rows", read, get(jobs::rows)),
@@ -47,11 +49,15 @@ pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
         ("/jobs/{id}/live", read, get(job::live)),
         ("/jobs/{id}/episodes", read, get(episode::list)),
         ("/jobs/{id}/checkpoints", read, get(parts::checkpoints)),
+        ("/jobs/{id}/checkpoints/rows", read, get(parts::checkpoint_rows)),
         ("/jobs/{id}/events", read, get(parts::events)),
         ("/jobs/{id}/spec", read, get(parts::spec)),
         ("/episodes/{id}", read, get(episode::page)),
         ("/search", read, get(search::page)),
         ("/search/results", read, get(search::results)),
+        ("/playground", read, get(playground::page)),
+        ("/playground/versions", read, get(playground::of_job)),
+        ("/playground/answer", submit, post(playground::answer)),
         ("/compare", read, get(compare::page)),
         ("/fleet", read, get(fleet::page)),
         ("/fleet/live", read, get(fleet::live)),

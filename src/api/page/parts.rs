@@ -11,8 +11,11 @@ use crate::{
         extract::{Id, Params},
         problem::Problem,
     },
-    domain::{checkpoint::CheckpointRole, event::EventKind, ids::JobId},
-    store::read::jobs as read_jobs,
+    domain::{checkpoint::CheckpointRole, event::EventKind, ids::JobId, job::JobStatus},
+    store::{
+        iterations,
+        read::jobs::{self as read_jobs, JobView},
+    },
 };
 
 /// Rows of a table.
@@ -22,13 +25,23 @@ const ROWS: i64 = 200;
 #[template(path = "checkpoints.html")]
 struct Checkpoints {
     here: &'static str,
+    id: String,
     name: String,
     head: Head,
+    rows: CheckpointRows,
+}
+
+#[derive(Template)]
+#[template(path = "checkpoints_rows.html")]
+struct CheckpointRows {
     rows: Vec<CheckpointRow>,
+    /// The version that the job goes on from next, where somebody or a guard chose one.
+    goes_on_from: Option<i32>,
 }
 
 struct CheckpointRow {
     id: String,
+    job: String,
     version: i32,
     role: CheckpointRole,
     success: String,
@@ -37,6 +50,12 @@ struct CheckpointRow {
     name: String,
     hash: String,
     published: String,
+    promoted: bool,
+    loaded_on: String,
+    /// People act by it: it may be promoted.
+    acts: bool,
+    /// The job may go on from it.
+    may_go_on: bool,
 }
 
 /// A job's checkpoints.
@@ -44,24 +63,54 @@ pub(super) async fn checkpoints(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
 ) -> Result<Html<String>, Problem> {
-    let job = job::found(&state, id).await?;
+    let (job, rows) = checkpoint_rows_of(&state, id).await?;
+    let head = Head::new(id, &job.spec.name, "/checkpoints");
+    render(&Checkpoints { here: "", id: id.to_string(), name: job.spec.0.name, head, rows })
+}
+
+/// The table alone.
+pub(super) async fn checkpoint_rows(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<Html<String>, Problem> {
+    render(&checkpoint_rows_of(&state, id).await?.1)
+}
+
+async fn checkpoint_rows_of(
+    state: &AppState,
+    id: JobId,
+) -> Result<(JobView, CheckpointRows), Problem> {
+    let job = job::found(state, id).await?;
     let mut conn = state.store.acquire().await?;
     let found = read_jobs::checkpoints(&mut conn, Some(id), None, None, ROWS).await?;
+    let newest = iterations::under_way(&mut conn, id).await?.pop();
     drop(conn);
+    let goes_on = matches!(job.status, JobStatus::Running | JobStatus::Paused)
+        && newest.as_ref().is_some_and(|newest| !newest.last);
+    let goes_on_from = newest.and_then(|newest| newest.roll_back_to).filter(|_| goes_on);
     let best = found.iter().filter_map(|c| c.success).fold(f64::MIN, f64::max);
-    let rows = found.into_iter().map(|c| CheckpointRow {
-        id: c.id.to_string(),
-        version: c.version,
-        role: c.role,
-        success: format::percent(c.success),
-        best: c.success == Some(best),
-        steps: c.optimizer_steps,
-        name: c.name,
-        hash: c.sha256.chars().take(12).collect(),
-        published: c.published_at.map_or_else(|| "not yet".into(), format::minute),
+    let newest = found.iter().map(|c| c.version).max();
+    let rows = found.into_iter().map(|c| {
+        let acts = c.role == CheckpointRole::Online && c.published_at.is_some();
+        CheckpointRow {
+            id: c.id.to_string(),
+            job: id.to_string(),
+            version: c.version,
+            role: c.role,
+            success: format::percent(c.success),
+            best: c.success == Some(best),
+            steps: c.optimizer_steps,
+            name: c.name,
+            hash: c.sha256.chars().take(12).collect(),
+            published: c.published_at.map_or_else(|| "not yet".into(), format::minute),
+            promoted: c.promoted,
+            loaded_on: c.loaded_on.join(", "),
+            acts,
+            may_go_on: acts && goes_on && Some(c.version) != newest,
+        }
     });
-    let head = Head::new(id, &job.spec.name, "/checkpoints");
-    render(&Checkpoints { here: "", name: job.spec.0.name, head, rows: rows.collect() })
+    let rows = CheckpointRows { rows: rows.collect(), goes_on_from };
+    Ok((job, rows))
 }
 
 #[derive(Template)]

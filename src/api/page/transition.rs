@@ -12,6 +12,7 @@ use crate::{
 #[derive(Template)]
 #[template(path = "transition_card.html")]
 pub(super) struct Card {
+    id: String,
     iteration: i32,
     step: i32,
     solved: Option<bool>,
@@ -30,6 +31,7 @@ impl Card {
     pub fn of(view: TransitionView) -> Self {
         let refined = view.refinement.as_ref().map(|refined| diff::words(&view.action, refined));
         Self {
+            id: view.id.to_string(),
             iteration: view.iteration,
             step: view.step,
             solved: view.success,

@@ -45,6 +45,12 @@ pub struct JobView {
     pub success_before: Option<f64>,
     /// The newest such success.
     pub success: Option<f64>,
+    /// The checkpoint that people chose to use; null until one is promoted.
+    pub promoted_checkpoint_id: Option<CheckpointId>,
+    /// Its version.
+    pub promoted_version: Option<i32>,
+    /// Its adapter's name: what to give as `model` to the engine, which keeps it loaded.
+    pub promoted_name: Option<String>,
     /// When it was accepted.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
@@ -87,8 +93,10 @@ pub async fn page(
         "-- read::jobs::page
          select j.id, j.owner, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
-             before.value as success_before, newest.value as success
+             before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
+             promoted.version as promoted_version, promoted.name as promoted_name
          from jobs j
+         left join checkpoints promoted on promoted.id = j.promoted_checkpoint_id
          left join lateral (
              select id, index, phase from iterations where job_id = j.id order by index desc limit 1
          ) i on true
@@ -368,6 +376,10 @@ pub struct CheckpointView {
     pub optimizer_steps: i32,
     /// Success on held-out episodes at the spec's temperature, where it was evaluated.
     pub success: Option<f64>,
+    /// It is the one that people chose to use.
+    pub promoted: bool,
+    /// Engines that had it loaded when they were last asked.
+    pub loaded_on: Vec<String>,
     /// When it was recorded.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
@@ -391,7 +403,8 @@ pub async fn checkpoints(
 ) -> Result<Vec<CheckpointView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::checkpoints
-         select c.*, m.value as success
+         select c.*, m.value as success, c.id is not distinct from j.promoted_checkpoint_id as promoted,
+             array(select name from engines where capabilities -> 'models' ? c.name order by name) as loaded_on
          from checkpoints c join jobs j on j.id = c.job_id
          left join metrics m on c.role = 'online' and m.job_id = c.job_id and m.name = 'eval.success'
              and m.iteration = c.version

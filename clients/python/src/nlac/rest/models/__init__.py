@@ -17,6 +17,7 @@ from .critique_request import CritiqueRequest
 from .critique_view import CritiqueView
 from .dataset import Dataset
 from .dataset_list import DatasetList
+from .decision import Decision
 from .delivery_list import DeliveryList
 from .delivery_state import DeliveryState
 from .delivery_view import DeliveryView
@@ -105,6 +106,7 @@ __all__ = (
     "CritiqueView",
     "Dataset",
     "DatasetList",
+    "Decision",
     "DeliveryList",
     "DeliveryState",
     "DeliveryView",

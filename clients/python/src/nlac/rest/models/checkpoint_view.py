@@ -24,6 +24,8 @@ class CheckpointView:
     """ One adapter version. """
     job_id: UUID
     """ A submitted job. """
+    loaded_on: list[str]
+    """ Engines that had it loaded when they were last asked. """
     name: str
     """ The name that engines know it by. """
     optimizer_steps: int
@@ -32,6 +34,8 @@ class CheckpointView:
     """ What it was made from. """
     path: str
     """ Directory of its PEFT files. """
+    promoted: bool
+    """ It is the one that people chose to use. """
     published_at: datetime.datetime | None
     """ When it could be used. """
     role: CheckpointRole
@@ -51,6 +55,8 @@ class CheckpointView:
 
         job_id = str(self.job_id)
 
+        loaded_on = self.loaded_on
+
         name = self.name
 
         optimizer_steps = self.optimizer_steps
@@ -61,6 +67,8 @@ class CheckpointView:
             parents.append(parents_item)
 
         path = self.path
+
+        promoted = self.promoted
 
         published_at: None | str
         if isinstance(self.published_at, datetime.datetime):
@@ -84,10 +92,12 @@ class CheckpointView:
                 "created_at": created_at,
                 "id": id,
                 "job_id": job_id,
+                "loaded_on": loaded_on,
                 "name": name,
                 "optimizer_steps": optimizer_steps,
                 "parents": parents,
                 "path": path,
+                "promoted": promoted,
                 "published_at": published_at,
                 "role": role,
                 "sha256": sha256,
@@ -107,6 +117,8 @@ class CheckpointView:
 
         job_id = UUID(d.pop("job_id"))
 
+        loaded_on = cast(list[str], d.pop("loaded_on"))
+
         name = d.pop("name")
 
         optimizer_steps = d.pop("optimizer_steps")
@@ -119,6 +131,8 @@ class CheckpointView:
             parents.append(parents_item)
 
         path = d.pop("path")
+
+        promoted = d.pop("promoted")
 
         def _parse_published_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -152,10 +166,12 @@ class CheckpointView:
             created_at=created_at,
             id=id,
             job_id=job_id,
+            loaded_on=loaded_on,
             name=name,
             optimizer_steps=optimizer_steps,
             parents=parents,
             path=path,
+            promoted=promoted,
             published_at=published_at,
             role=role,
             sha256=sha256,

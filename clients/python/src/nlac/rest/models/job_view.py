@@ -36,6 +36,11 @@ class JobView:
     owner: str
     """ Name of the key that submitted it; `local` where nobody signs in. """
     phase: None | Phase
+    promoted_checkpoint_id: None | UUID
+    promoted_name: None | str
+    """ Its adapter's name: what to give as `model` to the engine, which keeps it loaded. """
+    promoted_version: int | None
+    """ Its version. """
     spec: JobSpec
     """ A training job. """
     started_at: datetime.datetime | None
@@ -77,6 +82,18 @@ class JobView:
         else:
             phase = self.phase
 
+        promoted_checkpoint_id: None | str
+        if isinstance(self.promoted_checkpoint_id, UUID):
+            promoted_checkpoint_id = str(self.promoted_checkpoint_id)
+        else:
+            promoted_checkpoint_id = self.promoted_checkpoint_id
+
+        promoted_name: None | str
+        promoted_name = self.promoted_name
+
+        promoted_version: int | None
+        promoted_version = self.promoted_version
+
         spec = self.spec.to_dict()
 
         started_at: None | str
@@ -110,6 +127,9 @@ class JobView:
                 "iteration": iteration,
                 "owner": owner,
                 "phase": phase,
+                "promoted_checkpoint_id": promoted_checkpoint_id,
+                "promoted_name": promoted_name,
+                "promoted_version": promoted_version,
                 "spec": spec,
                 "started_at": started_at,
                 "status": status,
@@ -177,6 +197,37 @@ class JobView:
 
         phase = _parse_phase(d.pop("phase", None))
 
+        def _parse_promoted_checkpoint_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                promoted_checkpoint_id_type_0 = UUID(data)
+
+                return promoted_checkpoint_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        promoted_checkpoint_id = _parse_promoted_checkpoint_id(
+            d.pop("promoted_checkpoint_id", None)
+        )
+
+        def _parse_promoted_name(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        promoted_name = _parse_promoted_name(d.pop("promoted_name", None))
+
+        def _parse_promoted_version(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        promoted_version = _parse_promoted_version(d.pop("promoted_version", None))
+
         spec = JobSpec.from_dict(d.pop("spec"))
 
         def _parse_started_at(data: object) -> datetime.datetime | None:
@@ -232,6 +283,9 @@ class JobView:
             iteration=iteration,
             owner=owner,
             phase=phase,
+            promoted_checkpoint_id=promoted_checkpoint_id,
+            promoted_name=promoted_name,
+            promoted_version=promoted_version,
             spec=spec,
             started_at=started_at,
             status=status,

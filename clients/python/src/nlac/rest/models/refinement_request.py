@@ -26,6 +26,7 @@ class RefinementRequest:
     iteration: int | None | Unset = UNSET
     """ Instead of a seed: choose as the job did when this iteration annotated the transition. The version
     that annotated says again what is stored; another says what it would have said by the same chance. """
+    job_id: None | Unset | UUID = UNSET
     messages: list[ChatMessage] | None | Unset = UNSET
     """ Or a conversation in chat form, as the policy sees it: what the environment opens with, then
     actions (`assistant`) and what came back. Where it ends with an action, that is the one judged. """
@@ -65,6 +66,14 @@ class RefinementRequest:
             iteration = UNSET
         else:
             iteration = self.iteration
+
+        job_id: None | str | Unset
+        if isinstance(self.job_id, Unset):
+            job_id = UNSET
+        elif isinstance(self.job_id, UUID):
+            job_id = str(self.job_id)
+        else:
+            job_id = self.job_id
 
         messages: list[dict[str, Any]] | None | Unset
         if isinstance(self.messages, Unset):
@@ -111,6 +120,8 @@ class RefinementRequest:
             field_dict["checkpoint_id"] = checkpoint_id
         if iteration is not UNSET:
             field_dict["iteration"] = iteration
+        if job_id is not UNSET:
+            field_dict["job_id"] = job_id
         if messages is not UNSET:
             field_dict["messages"] = messages
         if rounds is not UNSET:
@@ -182,6 +193,23 @@ class RefinementRequest:
 
         iteration = _parse_iteration(d.pop("iteration", UNSET))
 
+        def _parse_job_id(data: object) -> None | Unset | UUID:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                job_id_type_0 = UUID(data)
+
+                return job_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | UUID, data)
+
+        job_id = _parse_job_id(d.pop("job_id", UNSET))
+
         def _parse_messages(data: object) -> list[ChatMessage] | None | Unset:
             if data is None:
                 return data
@@ -246,6 +274,7 @@ class RefinementRequest:
             base_of=base_of,
             checkpoint_id=checkpoint_id,
             iteration=iteration,
+            job_id=job_id,
             messages=messages,
             rounds=rounds,
             seed=seed,

@@ -1,0 +1,442 @@
+//! The playground: any action in any state, before one version of a job or two side by side. What is foreseen,
+//! what the critic says, what the action becomes, and what the policy itself would do there.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{State, rejection::FormRejection},
+    http::{HeaderMap, StatusCode},
+    response::Html,
+};
+use futures_util::future::{join, join_all};
+use serde::Deserialize;
+
+use super::{diff, format, render};
+use crate::{
+    api::{AppState, consult, extract::Params, problem::Problem},
+    domain::{
+        checkpoint::CheckpointRole,
+        consult::{Acts, Advice, AdviceOutcome, Chance, Question, Said, Version, Wanted},
+        ids::{CheckpointId, JobId, TransitionId},
+        message::Message,
+        transcript,
+    },
+    store::read::{
+        episodes,
+        jobs::{self as read_jobs, CheckpointView, JobFilter, JobView},
+        transitions,
+    },
+};
+
+/// Versions to choose from.
+const VERSIONS: i64 = 400;
+/// Actions of the policy beside its greedy one.
+const SAMPLES: u32 = 5;
+/// How long somebody waits.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// The choice of the base model.
+const BASE: &str = "base";
+
+/// Value, label, chosen.
+type Choice = (String, String, bool);
+
+#[derive(Template)]
+#[template(path = "playground.html")]
+struct Page {
+    here: &'static str,
+    jobs: Vec<Choice>,
+    versions: Versions,
+    state: String,
+    action: String,
+    seed: String,
+    rounds: String,
+    /// It asks as soon as it is there.
+    asks: bool,
+    /// Where the state is from.
+    episode: Option<(String, i32)>,
+    columns: Vec<Column>,
+}
+
+/// Who is asked.
+#[derive(Template)]
+#[template(path = "playground_versions.html")]
+struct Versions {
+    first: Vec<Choice>,
+    second: Vec<Choice>,
+}
+
+#[derive(Template)]
+#[template(path = "playground_answer.html")]
+struct Answer {
+    columns: Vec<Column>,
+}
+
+/// What one version says.
+struct Column {
+    title: String,
+    policy: Result<Vec<Act>, Trouble>,
+    critic: Result<Verdicts, Trouble>,
+}
+
+struct Act {
+    title: String,
+    text: String,
+    /// It is the action that is judged.
+    asked: bool,
+    provenance: Vec<(&'static str, String)>,
+}
+
+struct Verdicts {
+    outcome: &'static str,
+    readable: bool,
+    rounds: Vec<Round>,
+}
+
+struct Round {
+    number: usize,
+    action: String,
+    futures: Vec<Text>,
+    verdict: &'static str,
+    critique: Text,
+    refined: Option<(String, Text)>,
+}
+
+struct Text {
+    html: String,
+    provenance: Vec<(&'static str, String)>,
+}
+
+struct Trouble {
+    what: String,
+    remedy: String,
+}
+
+/// What to begin with.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct PageQuery {
+    /// A stored transition's state and action.
+    transition: Option<TransitionId>,
+    job: Option<JobId>,
+    /// A checkpoint's id, or `base`.
+    first: Option<String>,
+    second: Option<String>,
+    /// Two versions: the one that acted, and the newest.
+    two: Option<bool>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(query): Params<PageQuery>,
+) -> Result<Html<String>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let (mut said, mut action, mut episode, mut acted) = Default::default();
+    let mut job = query.job;
+    if let Some(id) = query.transition {
+        let found = transitions::one(&mut conn, id).await?;
+        let found = found.ok_or_else(|| Problem::not_found("transition", id))?;
+        let played = Some(found.episode_id);
+        let played = episodes::episodes(&mut conn, None, played, None, None, 1).await?.pop();
+        acted = played.map(|played| played.checkpoint_id.map_or(BASE.into(), |c| c.to_string()));
+        said = transcript::write(&found.state.0);
+        action = found.action;
+        episode = Some((found.episode_id.to_string(), found.step));
+        job.get_or_insert(found.job_id);
+    }
+    drop(conn);
+    let jobs = jobs(&state, job).await?;
+    let job = job.or_else(|| jobs.first().map(|job| job.id));
+    let checkpoints = checkpoints(&state, job).await?;
+    let newest = usual(&checkpoints);
+    let two = query.two == Some(true);
+    let first = query.first.or(if two { acted } else { newest.clone() });
+    let mut first = first.unwrap_or_else(|| BASE.into());
+    let second = query.second.or(newest.filter(|_| two)).unwrap_or_default();
+    if first == second {
+        first = BASE.into();
+    }
+    render(&Page {
+        here: "/playground",
+        jobs: choices(&jobs, job),
+        versions: versions(&checkpoints, &first, &second),
+        asks: query.transition.is_some(),
+        state: said,
+        action,
+        seed: "0".into(),
+        rounds: String::new(),
+        episode,
+        columns: Vec::new(),
+    })
+}
+
+/// The versions of a job that was chosen.
+pub(super) async fn of_job(
+    State(state): State<AppState>,
+    Params(query): Params<PageQuery>,
+) -> Result<Html<String>, Problem> {
+    let found = checkpoints(&state, query.job).await?;
+    let newest = usual(&found).unwrap_or_else(|| BASE.into());
+    render(&versions(&found, &newest, ""))
+}
+
+/// What the form sends; what is left open is empty.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Sent {
+    job: String,
+    first: String,
+    second: String,
+    state: String,
+    action: String,
+    seed: String,
+    rounds: String,
+}
+
+/// The answers: beside the form, or the whole page again where no script asks.
+pub(super) async fn answer(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    sent: Result<Form<Sent>, FormRejection>,
+) -> Result<Html<String>, Problem> {
+    let Form(sent) = sent.map_err(|e| Problem::bad_request(e.body_text()))?;
+    // What is wrong with the form is said where the answers would be.
+    let columns = match columns(&state, &sent).await {
+        Ok(columns) => columns,
+        Err(problem) => {
+            let (policy, critic) = (Ok(Vec::new()), Err(Trouble::of(&problem)));
+            vec![Column { title: "No answer".into(), policy, critic }]
+        }
+    };
+    if headers.contains_key("hx-request") {
+        return render(&Answer { columns });
+    }
+    let job = sent.job.parse().ok();
+    let jobs = jobs(&state, job).await?;
+    let checkpoints = checkpoints(&state, job).await?;
+    render(&Page {
+        here: "/playground",
+        jobs: choices(&jobs, job),
+        versions: versions(&checkpoints, &sent.first, &sent.second),
+        state: sent.state,
+        action: sent.action,
+        seed: sent.seed,
+        rounds: sent.rounds,
+        asks: false,
+        episode: None,
+        columns,
+    })
+}
+
+/// Jobs to choose from: the newest, and the one that is chosen.
+async fn jobs(state: &AppState, chosen: Option<JobId>) -> Result<Vec<JobView>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let mut jobs = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
+    if let Some(chosen) = chosen.filter(|chosen| jobs.iter().all(|job| job.id != *chosen)) {
+        let one = JobFilter { one: Some(chosen), ..JobFilter::default() };
+        jobs.extend(read_jobs::page(&mut conn, &one, 1).await?);
+    }
+    Ok(jobs)
+}
+
+fn choices(jobs: &[JobView], chosen: Option<JobId>) -> Vec<Choice> {
+    let choice = |job: &JobView| {
+        let id = job.id.to_string();
+        let label = format!("{} {} · {}", job.spec.name, &id[id.len() - 6..], job.status);
+        (id, label, Some(job.id) == chosen)
+    };
+    jobs.iter().map(choice).collect()
+}
+
+/// Versions of a job, newest first.
+async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<CheckpointView>, Problem> {
+    if job.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut conn = state.store.acquire().await?;
+    let mut all = read_jobs::checkpoints(&mut conn, job, None, None, VERSIONS).await?;
+    all.retain(|c| c.role == CheckpointRole::Online && c.published_at.is_some());
+    Ok(all)
+}
+
+/// The version that is asked unless another is chosen: the promoted one, or the newest.
+fn usual(found: &[CheckpointView]) -> Option<String> {
+    let usual = found.iter().find(|c| c.promoted).or(found.first());
+    usual.map(|c| c.id.to_string())
+}
+
+fn versions(found: &[CheckpointView], first: &str, second: &str) -> Versions {
+    let choices = |chosen: &str| -> Vec<Choice> {
+        let of = found.iter().map(|c| (c.id.to_string(), label(c)));
+        let base = [(BASE.to_owned(), "base model".to_owned())];
+        let all = of.chain(base);
+        all.map(|(value, label)| (value.clone(), label, value == chosen)).collect()
+    };
+    let nobody = (String::new(), "nobody else".to_owned(), second.is_empty());
+    let second = std::iter::once(nobody).chain(choices(second)).collect();
+    Versions { first: choices(first), second }
+}
+
+fn label(checkpoint: &CheckpointView) -> String {
+    let solved = checkpoint.success.map(|s| format!(" · {} solved", format::percent(Some(s))));
+    let promoted = if checkpoint.promoted { " · promoted" } else { "" };
+    format!("version {}{}{promoted}", checkpoint.version, solved.unwrap_or_default())
+}
+
+/// Asks everybody at once.
+async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> {
+    let read = |text: &str, field: &str| {
+        let unreadable = |_| Problem::bad_request(format!("{field}: {text:?} is not a number"));
+        let text = text.trim();
+        Some(text)
+            .filter(|text| !text.is_empty())
+            .map(|t| t.parse::<u32>().map_err(unreadable))
+            .transpose()
+    };
+    let (seed, rounds) = (read(&sent.seed, "seed")?.unwrap_or(0), read(&sent.rounds, "rounds")?);
+    if rounds.is_some_and(|rounds| !(1..=8).contains(&rounds)) {
+        return Err(Problem::bad_request("rounds: it must be 1 to 8"));
+    }
+    let said = transcript::read(&sent.state).map_err(|reason| {
+        Problem::bad_request(format!("the state: {reason}"))
+            .remedy("write one message a line, as in `user: …`, or paste chat messages as JSON")
+    })?;
+    let action = Some(sent.action.trim().to_owned()).filter(|action| !action.is_empty());
+    let (situation, action) = consult::asked(said, action)?;
+    let job: JobId = sent
+        .job
+        .parse()
+        .map_err(|_| Problem::bad_request("there is no job to ask").remedy("submit one first"))?;
+    let mut asked = vec![sent.first.as_str()];
+    asked.extend(Some(sent.second.as_str()).filter(|second| !second.is_empty()));
+    let known = checkpoints(state, Some(job)).await?;
+    let each = asked.into_iter().map(|who| {
+        let (known, situation, action) = (&known, &situation, &action);
+        async move { column(state, job, known, who, (situation, action), (seed, rounds)).await }
+    });
+    join_all(each).await.into_iter().collect()
+}
+
+async fn column(
+    state: &AppState,
+    job: JobId,
+    known: &[CheckpointView],
+    who: &str,
+    (said, action): (&[Message], &str),
+    (seed, rounds): (u32, Option<u32>),
+) -> Result<Column, Problem> {
+    let (version, title) = if who == BASE {
+        (Version::Base(job), "base model".to_owned())
+    } else {
+        let id: CheckpointId = who
+            .parse()
+            .map_err(|_| Problem::bad_request(format!("{who:?} is no checkpoint's id")))?;
+        let title = known.iter().find(|c| c.id == id).map(label);
+        (Version::Checkpoint(id), title.unwrap_or_else(|| id.to_string()))
+    };
+    let situation = crate::domain::consult::State::Conversation(said.to_vec());
+    let question = Question {
+        version,
+        state: situation.clone(),
+        action: Some(action.to_owned()),
+        chance: Chance::Seed(u64::from(seed)),
+        wanted: Wanted::Refinement { rounds },
+    };
+    let asking = join(
+        state.critic.act(version, &situation, u64::from(seed), SAMPLES),
+        state.critic.advise(&question),
+    );
+    let late = |_| {
+        let detail = format!("no answer within {} s", DEADLINE.as_secs());
+        Problem::with_status(StatusCode::GATEWAY_TIMEOUT, detail)
+            .remedy("see on the Fleet page whether the engine answers; then ask again")
+    };
+    let trouble = |problem: &Problem| Trouble::of(problem);
+    match tokio::time::timeout(DEADLINE, asking).await.map_err(late) {
+        Ok((acts, advice)) => Ok(Column {
+            title,
+            policy: acts.map(|acts| acting(acts, action)).map_err(|e| trouble(&e.into())),
+            critic: advice.map(verdicts).map_err(|e| trouble(&e.into())),
+        }),
+        Err(problem) => {
+            Ok(Column { title, policy: Ok(Vec::new()), critic: Err(trouble(&problem)) })
+        }
+    }
+}
+
+impl Trouble {
+    fn of(problem: &Problem) -> Self {
+        let (what, remedy) = problem.said();
+        Self { what: what.to_owned(), remedy: remedy.unwrap_or_default().to_owned() }
+    }
+}
+
+/// The greedy action, and the samples with how often each came.
+fn acting(acts: Acts, asked: &str) -> Vec<Act> {
+    let act = |title: String, said: &Said| Act {
+        title,
+        asked: said.text == asked,
+        text: said.text.clone(),
+        provenance: provenance(said),
+    };
+    let mut counted: BTreeMap<&str, (usize, &Said)> = BTreeMap::new();
+    for said in &acts.samples {
+        counted.entry(&said.text).or_insert((0, said)).0 += 1;
+    }
+    let mut counted: Vec<_> = counted.into_values().collect();
+    counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let sampled = acts.samples.first().map_or(0.0, |said| said.sampling.temperature);
+    let samples = counted.into_iter().map(|(count, said)| {
+        act(format!("{count} of {} at T {sampled}", acts.samples.len()), said)
+    });
+    std::iter::once(act("greedy".into(), &acts.greedy)).chain(samples).collect()
+}
+
+fn verdicts(advice: Advice) -> Verdicts {
+    let text = |said: &Said| Text { html: diff::escaped(&said.text), provenance: provenance(said) };
+    let rounds = (1..).zip(&advice.rounds).map(|(number, round)| Round {
+        number,
+        action: round.action.clone(),
+        futures: round.futures.iter().map(text).collect(),
+        verdict: round.verdict.as_str(),
+        critique: text(&round.critique),
+        refined: round.refinement.as_ref().map(|refined| {
+            let unreadable = if refined.valid { "" } else { ", which the environment cannot read" };
+            let html = diff::words(&round.action, &refined.said.text);
+            let provenance = provenance(&refined.said);
+            (unreadable.to_owned(), Text { html, provenance })
+        }),
+    });
+    Verdicts {
+        rounds: rounds.collect(),
+        readable: advice.readable,
+        outcome: match (advice.outcome, advice.changed) {
+            (AdviceOutcome::Accepted, false) => "it takes the action for optimal",
+            (AdviceOutcome::Accepted, true) => "it takes the refined action for optimal",
+            (AdviceOutcome::Refined, _) => "the rounds are spent: another action",
+            (AdviceOutcome::Unchanged, _) => "the rounds are spent: the same action",
+            (AdviceOutcome::NoVerdict, _) => {
+                "no verdict can be read, so nothing was refined any further"
+            }
+            (AdviceOutcome::Unreadable, _) => "the environment cannot read the refined action",
+        },
+    }
+}
+
+fn provenance(said: &Said) -> Vec<(&'static str, String)> {
+    let short = |hash: &str| hash.chars().take(12).collect();
+    let seed = said.sampling.seed;
+    vec![
+        ("weights", said.weights.to_string()),
+        ("model", said.model.clone()),
+        ("sha-256", said.sha256.as_deref().map_or_else(|| "–".into(), short)),
+        ("engine", said.engine.clone()),
+        ("prompt", short(&said.prompt_hash)),
+        ("temperature", said.sampling.temperature.to_string()),
+        ("seed", seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
+        ("tokens", format!("{} read, {} written", said.prompt_tokens, said.token_ids.len())),
+        ("ended by", said.finish_reason.to_string()),
+    ]
+}

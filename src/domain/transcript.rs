@@ -1,0 +1,93 @@
+//! Conversations as people write them down: one message a line, as in `user: …`; or as they are logged, in JSON.
+
+use serde::Deserialize;
+
+use super::{
+    logged::{ChatMessage, conversation},
+    message::{Message, Speaker},
+};
+
+/// What a line that begins a message begins with.
+const SPEAKERS: [(&str, Speaker); 3] =
+    [("system:", Speaker::System), ("user:", Speaker::User), ("assistant:", Speaker::Assistant)];
+
+#[derive(Deserialize)]
+struct Logged {
+    messages: Vec<ChatMessage>,
+}
+
+/// Reads lines, a list of chat messages, or a logged line that has `messages`. Lines that name no speaker go on
+/// with the message before them; before the first one the environment speaks.
+///
+/// # Errors
+/// What cannot be read, in a sentence.
+pub fn read(text: &str) -> Result<Vec<Message>, String> {
+    let text = text.trim();
+    let unreadable = |e: serde_json::Error| format!("it is not JSON of chat messages: {e}");
+    let said = match text.chars().next() {
+        None => return Err("it is empty".into()),
+        Some('[') => serde_json::from_str(text).map_err(unreadable)?,
+        Some('{') => serde_json::from_str::<Logged>(text).map_err(unreadable)?.messages,
+        Some(_) => lines(text),
+    };
+    conversation(&said)
+}
+
+fn lines(text: &str) -> Vec<ChatMessage> {
+    let mut said: Vec<(Speaker, String)> = Vec::new();
+    for line in text.lines() {
+        let begins = SPEAKERS.iter().find_map(|(word, speaker)| {
+            line.strip_prefix(word).map(|rest| (*speaker, rest.trim().to_owned()))
+        });
+        match (begins, said.last_mut()) {
+            (Some(message), _) => said.push(message),
+            (None, Some((_, content))) => *content = format!("{content}\n{line}"),
+            (None, None) => said.push((Speaker::User, line.to_owned())),
+        }
+    }
+    said.into_iter().map(|(speaker, content)| ChatMessage::text(speaker, content)).collect()
+}
+
+/// Writes a conversation so that it reads the same: in lines where that is possible.
+#[must_use]
+pub fn write(messages: &[Message]) -> String {
+    let line = |message: &Message| {
+        let speaker = SPEAKERS.iter().find(|(_, speaker)| *speaker == message.role);
+        format!("{} {}", speaker.map_or("user:", |(word, _)| word), message.content)
+    };
+    let lines = messages.iter().map(line).collect::<Vec<_>>().join("\n");
+    if read(&lines).as_deref() == Ok(messages) {
+        return lines;
+    }
+    serde_json::to_string_pretty(messages).unwrap_or(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, write};
+    use crate::domain::message::Message;
+
+    #[test]
+    fn lines_and_json_say_the_same() {
+        let said = vec![
+            Message::system("be kind\nand brief"),
+            Message::user("where is order 7 ?"),
+            Message::assistant("shipped"),
+            Message::user("ok"),
+        ];
+        let lines =
+            "system: be kind\nand brief\nuser: where is order 7 ?\nassistant: shipped\nuser: ok";
+        assert_eq!(write(&said), lines);
+        assert_eq!(read(lines), Ok(said.clone()));
+        let json = r#"{"success": true, "messages": [
+            {"role": "system", "content": "be kind\nand brief"}, {"role": "user", "content": "where is order 7 ?"},
+            {"role": "assistant", "content": "shipped"}, {"role": "user", "content": "ok"}]}"#;
+        assert_eq!(read(json), Ok(said));
+        assert_eq!(read("hello"), Ok(vec![Message::user("hello")]));
+        // What lines cannot say is written as JSON.
+        let odd = vec![Message::user("they wrote\nassistant: no ")];
+        assert!(write(&odd).starts_with('['));
+        assert_eq!(read(&write(&odd)), Ok(odd));
+        assert!(read("  ").is_err() && read("[{]").is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! What people decide about checkpoints: which one is used, and from which one a job goes on.
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, small_job};
+
+async fn checkpoint(service: &Service, job: &str, role: &str, version: i64) -> Value {
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/checkpoints")).await;
+    let all = page["data"].as_array().unwrap();
+    all.iter().find(|c| c["role"] == role && c["version"] == version).unwrap().clone()
+}
+
+async fn decided(service: &Service, checkpoint: &Value, verb: &str, body: &Value) -> (u16, Value) {
+    let id = checkpoint["id"].as_str().unwrap();
+    service.post(&format!("/v1/checkpoints/{id}:{verb}"), body).await
+}
+
+async fn events(service: &Service, job: &str, kind: &str) -> Vec<Value> {
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/events?limit=200")).await;
+    page["data"].as_array().unwrap().iter().filter(|e| e["kind"] == kind).cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_version_is_named_asked_and_kept_loaded() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap();
+    let job = service.finished(id).await;
+    assert_eq!(job["promoted_checkpoint_id"], Value::Null);
+    let question = json!({ "job_id": id, "messages": [
+        { "role": "user", "content": "i want a refund form empty left 5" },
+        { "role": "assistant", "content": "do it now ." }] });
+    let (status, problem) = service.post("/v1/critiques", &question).await;
+    assert_eq!(status, 409, "{problem}");
+    assert!(problem["remedy"].as_str().unwrap().contains(":promote"), "{problem}");
+
+    let v1 = checkpoint(&service, id, "online", 1).await;
+    let why = json!({ "reason": "it asks for what is missing" });
+    let (status, view) = decided(&service, &v1, "promote", &why).await;
+    assert_eq!(
+        (status, &view["promoted"], &view["loaded_on"]),
+        (200, &json!(true), &json!(["local"]))
+    );
+    assert_eq!(decided(&service, &v1, "promote", &why).await.0, 200, "again is the same");
+    let told = events(&service, id, "promoted").await;
+    assert_eq!(told.len(), 1);
+    assert!(told[0]["message"].as_str().unwrap().contains("it asks for what is missing"));
+    let (_, job) = service.get(&format!("/v1/jobs/{id}")).await;
+    assert_eq!(
+        (&job["promoted_checkpoint_id"], &job["promoted_version"], &job["promoted_name"]),
+        (&v1["id"], &json!(1), &v1["name"])
+    );
+    let (_, answer) = service.post("/v1/critiques", &question).await;
+    assert_eq!(answer["version"], 1, "{answer}");
+    assert_eq!(answer["futures"][0]["model"], v1["name"]);
+
+    // Another job publishes: what the first one left is unloaded, but what was promoted stays.
+    let (_, other) = service.post("/v1/jobs", &small_job()).await;
+    service.finished(other["id"].as_str().unwrap()).await;
+    let (_, engines) = service.get("/v1/engines").await;
+    let url = engines["data"][0]["urls"][0].as_str().unwrap().to_owned();
+    let models = service.http.get(format!("{url}/v1/models")).send().await.unwrap();
+    let models: Value = models.json().await.unwrap();
+    let loaded: Vec<_> = models["data"].as_array().unwrap().iter().map(|m| &m["id"]).collect();
+    let v0 = checkpoint(&service, id, "online", 0).await;
+    assert!(loaded.contains(&&v1["name"]) && !loaded.contains(&&v0["name"]), "{loaded:?}");
+    let (_, wanted) = service.get("/v1/engines/local/adapters").await;
+    let wanted = wanted["data"].as_array().unwrap();
+    assert!(wanted.iter().any(|adapter| adapter["name"] == v1["name"]), "{wanted:?}");
+
+    // One version of a job at a time, or none.
+    let v2 = checkpoint(&service, id, "online", 2).await;
+    assert_eq!(decided(&service, &v2, "promote", &json!({})).await.1["promoted"], true);
+    assert_eq!(checkpoint(&service, id, "online", 1).await["promoted"], false);
+    assert_eq!(decided(&service, &v2, "demote", &json!({})).await.1["promoted"], false);
+    assert_eq!(service.get(&format!("/v1/jobs/{id}")).await.1["promoted_version"], Value::Null);
+    assert_eq!(events(&service, id, "demoted").await.len(), 1);
+
+    let target = checkpoint(&service, id, "target", 2).await;
+    let nobody = json!({ "id": "0197e2a0-0000-7000-8000-000000000000" });
+    for (checkpoint, verb, body, status, says) in [
+        (&target, "promote", json!({}), 422, "nobody acts"),
+        (&nobody, "promote", json!({}), 404, "no checkpoint"),
+        (&json!({ "id": "x" }), "promote", json!({}), 400, "not an id"),
+        (&v2, "admire", json!({}), 405, "does not take"),
+        (&v2, "promote", json!({ "reason": "" }), 422, "reason"),
+        (&v2, "promote", json!({ "because": "x" }), 422, "unknown field"),
+        (&v2, "roll_back", json!({}), 409, "succeeded"),
+    ] {
+        let (answered, problem) = decided(&service, checkpoint, verb, &body).await;
+        assert_eq!(answered, status, "{verb} {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+    }
+    // A body may be left out.
+    let path = format!("{}/v1/checkpoints/{}:promote", service.url, v2["id"].as_str().unwrap());
+    assert_eq!(service.http.post(path).send().await.unwrap().status(), 200);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_job_goes_on_from_the_version_that_a_person_chose() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 4.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap();
+    for attempt in 0.. {
+        let (_, job) = service.get(&format!("/v1/jobs/{id}")).await;
+        if job["iteration"].as_i64() >= Some(2) {
+            break;
+        }
+        assert!(attempt < 1200, "{job}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(service.post(&format!("/v1/jobs/{id}/pause"), &json!(null)).await.0, 200);
+    let v0 = checkpoint(&service, id, "online", 0).await;
+    let why = json!({ "reason": "the critic fell asleep" });
+    let (status, view) = decided(&service, &v0, "roll_back", &why).await;
+    assert_eq!(status, 200, "{view}");
+    let told = events(&service, id, "rolled_back").await;
+    assert!(told[0]["message"].as_str().unwrap().contains("the critic fell asleep"), "{told:?}");
+    let at = told[0]["data"]["iteration"].as_i64().unwrap();
+    let page = format!("{}/jobs/{id}/checkpoints", service.url);
+    let page = service.http.get(page).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("goes on from version 0"), "{page}");
+
+    assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await.0, 200);
+    assert_eq!(service.finished(id).await["status"], "succeeded");
+    let next = checkpoint(&service, id, "online", at + 1).await;
+    assert_eq!(next["parents"], json!([v0["id"]]), "learnt from the version that was chosen");
+    let before = checkpoint(&service, id, "online", at).await;
+    let older = checkpoint(&service, id, "online", at - 1).await;
+    assert_eq!(before["parents"], json!([older["id"]]), "what was under way ended as it began");
+    service.stop().await;
+}
