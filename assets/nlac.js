@@ -15,7 +15,10 @@ document.addEventListener("click", async (event) => {
     body = JSON.stringify(reason.trim() ? { reason: reason.trim() } : {});
   }
   button.disabled = true;
-  const headers = body ? { "content-type": "application/json" } : {};
+  const from = button.dataset.from;
+  if (from) body = $(from).value;
+  const headers = body ? { "content-type": from ? "application/yaml" : "application/json" } : {};
+  if (button.dataset.key) headers["idempotency-key"] = button.dataset.key;
   const answer = await fetch(button.dataset.post, { method: "POST", headers, body });
   // The session has ended.
   if (answer.status === 401) return location.assign(`/sign-in?return=${encodeURIComponent(location.pathname + location.search)}`);
@@ -23,6 +26,9 @@ document.addEventListener("click", async (event) => {
     const problem = await answer.json().catch(() => ({}));
     alert([problem.detail ?? `the service answered ${answer.status}`, problem.remedy].filter(Boolean).join("\n"));
     button.disabled = false;
+  } else if (from) {
+    location.href = answer.headers.get("location")?.replace("/v1", "") ?? `/jobs/${(await answer.json()).id}`;
+    return;
   }
   const live = button.closest("[hx-get]") ?? $("#live");
   if (live) htmx.trigger(live, "refresh");
@@ -63,7 +69,7 @@ $("#theme")?.addEventListener("click", () => {
 // Keys; none while one types.
 const help = $("#help");
 $("#keys")?.addEventListener("click", () => help.showModal());
-const pages = { j: "/", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
+const pages = { j: "/", n: "/jobs/new", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
 let going = 0;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");

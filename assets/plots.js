@@ -14,6 +14,19 @@ export function rows(axis, lines) {
   })];
 }
 
+// Wilson's score interval of a share p of n, with 95 % confidence.
+export function wilson(p, n) {
+  const z = 1.959963985, z2 = (z * z) / n;
+  const middle = (p + z2 / 2) / (1 + z2), half = (z * Math.sqrt((p * (1 - p)) / n + z2 / (4 * n))) / (1 + z2);
+  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}
+
+// The edges of a line's band, as lines of their own that nobody sees.
+function edges(measured) {
+  return measured.flatMap((line, i) => line.band?.length
+    ? [1, 0].map((side) => ({ of: i, side, points: line.band.map(([x, interval]) => [x, interval[side]]) })) : []);
+}
+
 export function draw(figure, axis, lines) {
   const place = figure.querySelector("[role=img]");
   plots.find((plot) => plot.place === place)?.drawn.destroy();
@@ -31,6 +44,7 @@ export function draw(figure, axis, lines) {
     font: "11px system-ui",
   });
   const percent = (_, all) => all.map((v) => `${Math.round(100 * v)} %`);
+  const banded = edges(measured);
   const drawn = new uPlot({
     width: place.clientWidth || 320, height: 190, legend: { live: true },
     scales: { x: { time: false }, y: share ? { range: [0, 1] } : {} },
@@ -39,8 +53,12 @@ export function draw(figure, axis, lines) {
       label: line.label, stroke: color(`--line${i % 6}`), width: 2, spanGaps: true,
       points: { size: 5, fill: color(`--line${i % 6}`) },
       value: (_, v) => (v === null ? "–" : share ? `${(100 * v).toFixed(1)} %` : v.toPrecision(3)),
-    }))],
-  }, rows(axis, measured), place);
+    })), ...banded.map(() => ({ stroke: "transparent", points: { show: false }, spanGaps: true, class: "hidden-series" }))],
+    bands: banded.filter((edge) => edge.side === 1).map((edge) => {
+      const at = measured.length + 1 + banded.indexOf(edge);
+      return { series: [at, at + 1], fill: `${color(`--line${edge.of % 6}`)}2e` };
+    }),
+  }, rows(axis, [...measured, ...banded]), place);
   plots.push({ place, drawn, again: () => draw(figure, axis, lines) });
 }
 
@@ -56,7 +74,14 @@ export async function refresh(section) {
       const points = metrics
         .filter((m) => m.name === name && (wanted === null ? m.temperature == null : Math.abs(m.temperature - wanted) < 1e-6))
         .map((m) => [m.iteration, m.value]);
-      return { label, points };
+      const line = { label, points };
+      if (name === "eval.success") {
+        const played = new Map(metrics
+          .filter((m) => m.name === "eval.episodes" && m.temperature != null && Math.abs(m.temperature - wanted) < 1e-6)
+          .map((m) => [m.iteration, m.value]));
+        line.band = points.filter(([x]) => played.get(x) > 0).map(([x, p]) => [x, wilson(p, played.get(x))]);
+      }
+      return line;
     });
     draw(figure, "iteration", lines);
   }

@@ -1,9 +1,10 @@
-//! What would fail at a job's start is refused before it; what cannot be known yet, or is silently left out,
-//! is a warning.
+//! What would fail at a job's start is told before it; what cannot be known yet, or is silently left out, is
+//! a warning.
 
+use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::{AppState, capabilities, problem::Problem};
+use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
     domain::{
         admission::{self, Misfit},
@@ -16,48 +17,84 @@ use crate::{
     },
 };
 
-impl From<Misfit> for Problem {
-    fn from(Misfit { what, remedy }: Misfit) -> Self {
-        Self::unprocessable(what).remedy(remedy)
+impl From<Misfit> for Mistake {
+    fn from(Misfit { pointer, what, remedy }: Misfit) -> Self {
+        Self::at(pointer, what).remedy(remedy)
     }
 }
 
-/// Checks a spec against what is registered and what that was found to be able to do; returns what the user
-/// should know.
-pub(super) async fn check_peers(state: &AppState, spec: &JobSpec) -> Result<Vec<String>, Problem> {
+/// What a spec came to when it was held against what is there.
+#[derive(Default)]
+pub(super) struct Admission {
+    /// What speaks against it.
+    pub mistakes: Vec<Mistake>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// Content hashes of its prompts.
+    pub prompt_hashes: Value,
+}
+
+impl Admission {
+    fn refuse(&mut self, pointer: &str, what: impl Into<String>, remedy: impl Into<String>) {
+        self.mistakes.push(Mistake::at(pointer, what).remedy(remedy));
+    }
+
+    fn hold(&mut self, outcome: Result<(), Misfit>) {
+        self.mistakes.extend(outcome.err().map(Mistake::from));
+    }
+}
+
+/// Holds a spec against its prompts, the datasets, what is registered, and what that was found to be able
+/// to do.
+pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
+    let mut out = Admission::default();
+    match (state.prompt_hashes)(&spec.model.prompts) {
+        Ok(hashes) => {
+            check_prompts(spec, &hashes, &mut out);
+            out.prompt_hashes = hashes;
+        }
+        Err(reason) => out.refuse("/model/prompts", reason, "choose a set that there is"),
+    }
     let mut conn = state.store.acquire().await?;
     let engines = peers::engines(&mut conn).await?;
     let trainers = peers::trainers(&mut conn).await?;
-    check_datasets(&mut conn, spec).await?;
+    check_datasets(&mut conn, spec, &mut out).await?;
     drop(conn);
-    let engine = engine_named(&engines, "engine", &spec.model.engine)?;
-    let trainer =
-        trainers.iter().find(|t| t.record.name == spec.model.trainer).ok_or_else(|| {
-            unregistered("trainer", &spec.model.trainer, trainers.iter().map(|t| &t.record.name))
-        })?;
-    let frozen = spec.model.frozen.as_deref();
-    let frozen = frozen.map(|name| engine_named(&engines, "frozen", name)).transpose()?;
-    admission::engine_registered(spec, &engine.record)?;
-    admission::trainer_registered(spec, &trainer.record)?;
-    admission::frozen_registered(spec, frozen.map(|view| &view.record))?;
 
-    let mut warnings = Vec::new();
-    match capabilities::engine(state, engine).await? {
-        Ok(found) => admission::engine_able(spec, &engine.record, &found)?,
-        Err(reason) => warnings.push(unknown("engine", &engine.record.name, &reason)),
+    if let Some(engine) = engine_named(&engines, "/model/engine", &spec.model.engine, &mut out) {
+        out.hold(admission::engine_registered(spec, &engine.record));
+        match capabilities::engine(state, engine).await? {
+            Ok(found) => {
+                let unable = admission::engine_unable(spec, &engine.record, &found);
+                out.mistakes.extend(unable.into_iter().map(Mistake::from));
+            }
+            Err(reason) => out.warnings.push(unknown("engine", &engine.record.name, &reason)),
+        }
     }
+    let frozen = spec.model.frozen.as_deref();
+    let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
+    if frozen.is_none() || known.is_some() {
+        out.hold(admission::frozen_registered(spec, known.map(|view| &view.record)));
+    }
+    let trainer = trainers.iter().find(|t| t.record.name == spec.model.trainer);
+    let Some(trainer) = trainer else {
+        let known = trainers.iter().map(|t| &t.record.name);
+        unregistered("/model/trainer", &spec.model.trainer, known, &mut out);
+        return Ok(out);
+    };
+    out.hold(admission::trainer_registered(spec, &trainer.record));
     match capabilities::trainer(state, trainer).await? {
-        Ok(found) => admission::trainer_able(&trainer.record, &found)?,
-        Err(reason) => warnings.push(unknown("trainer", &trainer.record.name, &reason)),
+        Ok(found) => out.hold(admission::trainer_able(&trainer.record, &found)),
+        Err(reason) => out.warnings.push(unknown("trainer", &trainer.record.name, &reason)),
     }
     if trainer.record.kind == TrainerKind::SkyrlJax && spec.optimizer.grad_clip_norm > 0.0 {
-        warnings.push(format!(
+        out.warnings.push(format!(
             "trainer {} does not clip gradients: optimizer.grad_clip_norm {} has no effect there; if the loss \
              jumps, lower the learning rate",
             trainer.record.name, spec.optimizer.grad_clip_norm
         ));
     }
-    Ok(warnings)
+    Ok(out)
 }
 
 fn unknown(what: &str, name: &str, reason: &str) -> String {
@@ -66,64 +103,76 @@ fn unknown(what: &str, name: &str, reason: &str) -> String {
 
 fn engine_named<'a>(
     engines: &'a [EngineView],
-    field: &str,
+    pointer: &str,
     name: &str,
-) -> Result<&'a EngineView, Problem> {
-    engines
-        .iter()
-        .find(|engine| engine.record.name == name)
-        .ok_or_else(|| unregistered(field, name, engines.iter().map(|e| &e.record.name)))
+    out: &mut Admission,
+) -> Option<&'a EngineView> {
+    let found = engines.iter().find(|engine| engine.record.name == name);
+    if found.is_none() {
+        unregistered(pointer, name, engines.iter().map(|e| &e.record.name), out);
+    }
+    found
 }
 
-fn unregistered<'a>(field: &str, name: &str, known: impl Iterator<Item = &'a String>) -> Problem {
+fn unregistered<'a>(
+    pointer: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a String>,
+    out: &mut Admission,
+) {
     let known: Vec<_> = known.map(String::as_str).collect();
     let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-    let route = if field == "trainer" { "trainers" } else { "engines" };
-    Problem::unprocessable(format!(
-        "model.{field}: {name:?} is not registered; registered: {known}"
-    ))
-    .remedy(format!("register it with PUT /v1/{route}/NAME"))
+    let route = if pointer == "/model/trainer" { "trainers" } else { "engines" };
+    let what = format!("{name:?} is not registered; registered: {known}");
+    out.refuse(pointer, what, format!("register it with PUT /v1/{route}/NAME"));
 }
 
 /// What is to be learnt from must be there.
-async fn check_datasets(conn: &mut PgConnection, spec: &JobSpec) -> Result<(), Problem> {
-    let mut logged = 0;
-    for name in &spec.datasets {
-        let size = datasets::size(conn, name).await?.ok_or_else(|| {
-            Problem::unprocessable(format!("datasets: there is no {name:?}"))
-                .remedy("import it with `nlac import FILE --dataset NAME`")
-        })?;
-        logged += size;
+async fn check_datasets(
+    conn: &mut PgConnection,
+    spec: &JobSpec,
+    out: &mut Admission,
+) -> Result<(), Problem> {
+    let (mut logged, mut absent) = (0, false);
+    for (i, name) in spec.datasets.iter().enumerate() {
+        let size = datasets::size(conn, name).await?;
+        if size.is_none() {
+            let remedy = "import it with `nlac import FILE --dataset NAME`";
+            out.refuse(&format!("/datasets/{i}"), format!("there is no {name:?}"), remedy);
+        }
+        absent |= size.is_none();
+        logged += size.unwrap_or(0);
     }
-    if spec.rollout.episodes == 0 && logged == 0 && spec.algorithm.trains() {
-        return Err(Problem::unprocessable("rollout.episodes is 0 and there is no dataset")
-            .remedy("collect episodes, or name a dataset that has some"));
+    if spec.rollout.episodes == 0 && logged == 0 && !absent && spec.algorithm.trains() {
+        let what = "rollout.episodes is 0 and there is no dataset";
+        out.refuse("/rollout/episodes", what, "collect episodes, or name a dataset that has some");
     }
     let replays = match &spec.algorithm {
         AlgorithmSpec::Nlac(nlac) => nlac.ablation == Ablation::RawRollouts,
         _ => false,
     };
     if replays && logged > 0 {
-        return Err(Problem::unprocessable("raw_rollouts cannot go on from logged states")
-            .remedy("leave datasets empty, or choose another ablation"));
+        let what = "raw_rollouts cannot go on from logged states";
+        let remedy = "leave datasets empty, or choose another ablation";
+        out.refuse("/algorithm/ablation", what, remedy);
     }
     Ok(())
 }
 
 /// Parts that the algorithm plays must have a prompt.
-pub(super) fn check_prompts(spec: &JobSpec, hashes: &serde_json::Value) -> Result<(), Problem> {
+fn check_prompts(spec: &JobSpec, hashes: &Value, out: &mut Admission) {
+    let set = &spec.model.prompts;
     if spec.rehearsal.share > 0.0 && hashes.get("general").is_none() {
-        let detail = format!("rehearsal: prompt set {} has no general.yaml", spec.model.prompts);
-        return Err(Problem::unprocessable(detail).remedy("choose a set that has it, or share: 0"));
+        let what = format!("prompt set {set} has no general.yaml");
+        out.refuse("/rehearsal/share", what, "choose a set that has it, or share: 0");
     }
     let needed = match &spec.algorithm {
         AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => "corrector",
         AlgorithmSpec::ScalarCritic(_) => "value",
-        _ => return Ok(()),
+        _ => return,
     };
-    if hashes.get(needed).is_some() {
-        return Ok(());
+    if hashes.get(needed).is_none() {
+        let what = format!("set {set} has no {needed}.md");
+        out.refuse("/model/prompts", what, "choose a set that has it, or another algorithm");
     }
-    let detail = format!("model.prompts: set {} has no {needed}.md", spec.model.prompts);
-    Err(Problem::unprocessable(detail).remedy("choose a set that has it, or another algorithm"))
 }

@@ -59,16 +59,14 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let kind = request.headers().get(axum::http::header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let yaml = kind.starts_with("application/yaml");
-        if !yaml && !kind.starts_with("application/json") {
-            let detail = "the body must be sent as application/json or application/yaml";
+        if !kind.starts_with("application/json") {
+            let detail = "the body must be sent as application/json";
             return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
                 .remedy("add the header `Content-Type: application/json`"));
         }
         let bytes = axum::body::Bytes::from_request(request, state)
             .await
             .map_err(|e| Problem::with_status(e.status(), e.body_text()))?;
-        let bytes = if yaml { json_of(&bytes)? } else { bytes };
         let value: T = serde_json::from_slice(&bytes).map_err(|error| {
             if error.is_syntax() || error.is_eof() {
                 return Problem::bad_request(format!("the body is not JSON: {error}"));
@@ -99,23 +97,16 @@ where
     }
 }
 
-/// YAML as JSON, so that both are read by the same rules.
-fn json_of(yaml: &[u8]) -> Result<axum::body::Bytes, Problem> {
-    let unreadable =
-        |e: &dyn std::fmt::Display| Problem::bad_request(format!("the body is not YAML: {e}"));
-    let value: serde_json::Value = serde_yaml_ng::from_slice(yaml).map_err(|e| unreadable(&e))?;
-    serde_json::to_vec(&value).map(Into::into).map_err(|e| unreadable(&e))
-}
-
 /// Checks a value against its bounds.
 pub(super) fn check<T: Validate<Context = ()>>(value: &T) -> Result<(), Problem> {
     value.validate().map_err(|report| {
         let errors: Vec<_> = report
             .iter()
             .map(|(path, error)| {
-                // The one field of a variant is the variant itself.
-                let path = path.to_string().replacen("algorithm[0]", "algorithm", 1);
-                FieldError { path, message: error.to_string() }
+                let path = path.to_string();
+                let pointer =
+                    format!("/{}", path.replace('[', ".").replace(']', "").replace('.', "/"));
+                FieldError { path, pointer, message: error.to_string(), ..FieldError::default() }
             })
             .collect();
         let first = errors.first().map(|e| format!("{}: {}", e.path, e.message));

@@ -11,9 +11,10 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    AppState, admission,
-    extract::{Id, Params, Valid, limit},
+    AppState,
+    extract::{Id, Params, limit},
     problem::Problem,
+    submission::{self, Admitted, SpecText},
 };
 use crate::{
     domain::{
@@ -68,22 +69,21 @@ pub struct JobQuery {
     responses(
         (status = 201, description = "Accepted; its URL is in Location", body = JobView),
         (status = 200, description = "Submitted before with this key", body = JobView),
-        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Neither JSON nor YAML", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The key was used for another spec", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible spec", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON or YAML", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible spec; `errors` names all that is wrong", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit(
     State(state): State<AppState>,
     Extension(actor): Extension<Actor>,
     headers: HeaderMap,
-    Valid(spec): Valid<JobSpec>,
+    body: SpecText,
 ) -> Result<Response, Problem> {
-    let warnings = admission::check_peers(&state, &spec).await?;
-    let hashes = (state.prompt_hashes)(&spec.model.prompts)
-        .map_err(|reason| Problem::unprocessable(format!("model.prompts: {reason}")))?;
+    let Admitted { spec, prompt_hashes: hashes, warnings } =
+        submission::read(&state, &body.text, body.format).await?;
     let job = Job {
         id: JobId::new(),
         spec,
@@ -94,7 +94,6 @@ pub(super) async fn submit(
         started_at: None,
         finished_at: None,
     };
-    admission::check_prompts(&job.spec, &hashes)?;
     let mut tx = state.store.begin().await?;
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     match jobs::insert(&mut tx, &job, &hashes, key).await? {

@@ -13,6 +13,7 @@ mod consult;
 mod datasets;
 mod document;
 mod episodes;
+mod estimate;
 mod events;
 mod export;
 mod extract;
@@ -24,6 +25,7 @@ mod peers;
 mod problem;
 mod promotion;
 mod service;
+mod submission;
 mod transitions;
 mod webhooks;
 
@@ -111,6 +113,7 @@ struct Document;
 fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jobs::submit, jobs::list))
+        .routes(routes!(estimate::estimate))
         .routes(routes!(jobs::read))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))

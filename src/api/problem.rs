@@ -31,12 +31,23 @@ pub struct Problem {
 }
 
 /// A field that is wrong.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct FieldError {
-    /// Where, as in `algorithm.futures`.
+    /// Where, as in `algorithm.futures`; empty for the whole.
     pub path: String,
+    /// The same as a JSON pointer.
+    pub pointer: String,
     /// Why.
     pub message: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The line in the text that was sent, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column in that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
 }
 
 impl Problem {

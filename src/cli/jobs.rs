@@ -8,6 +8,7 @@ use serde_urlencoded::to_string as query_of;
 use super::{
     Failure,
     client::Api,
+    estimate,
     listing::{self, cell, minute, percent, span, text},
     progress, report,
     service_args::{JobsArgs, JobsCommand, SubmitArgs},
@@ -54,6 +55,18 @@ async fn submit(api: &Api, args: SubmitArgs, json: bool) -> Result<ExitCode, Fai
     // As it is written, so that mistakes are told by its own lines. YAML holds JSON too.
     let spec = read(&args.file)?;
     let mut headers = vec![("content-type", "application/yaml")];
+    if args.estimate || args.dry_run {
+        let found = api.post_text("/v1/jobs:estimate", spec, &headers).await?;
+        match (json, args.estimate) {
+            (true, _) => report::json(&found)?,
+            (false, true) => estimate::print(&found),
+            (false, false) => {
+                report::line("the spec can be submitted as it is");
+                estimate::warn(&found);
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     headers.extend(args.key.as_deref().map(|key| ("idempotency-key", key)));
     let job = api.post_text("/v1/jobs", spec, &headers).await?;
     let id = cell(&job["id"]);

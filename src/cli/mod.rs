@@ -5,6 +5,7 @@ mod checkpoints;
 mod client;
 mod demo;
 mod doctor;
+mod estimate;
 mod experiment;
 mod export;
 mod import;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::domain::{
     access::Secret,
@@ -99,9 +99,16 @@ pub enum JobsCommand {
 
 /// A spec, and what becomes of it.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("instead").args(["estimate", "dry_run"]).conflicts_with_all(["watch", "key"])))]
 pub struct SubmitArgs {
     /// A YAML or JSON file; `-` reads standard input.
     pub file: PathBuf,
+    /// Submit nothing: check the spec as a submission would, and say what the job would take.
+    #[arg(long)]
+    pub estimate: bool,
+    /// Submit nothing: check the spec as a submission would.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Follow the job until it is over.
     #[arg(long)]
     pub watch: bool,

@@ -10,14 +10,16 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {remedy}")]
 pub struct Misfit {
+    /// JSON pointer of the part of the spec that does not fit.
+    pub pointer: &'static str,
     /// What does not fit.
     pub what: String,
     /// What to change.
     pub remedy: String,
 }
 
-fn misfit(what: impl Into<String>, remedy: impl Into<String>) -> Misfit {
-    Misfit { what: what.into(), remedy: remedy.into() }
+fn misfit(pointer: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Misfit {
+    Misfit { pointer, what: what.into(), remedy: remedy.into() }
 }
 
 /// What the registration of a job's engine must be.
@@ -28,13 +30,15 @@ pub fn engine_registered(spec: &JobSpec, engine: &EngineRecord) -> Result<(), Mi
     let EngineRecord { name, kind, model, .. } = engine;
     if !kind.serves_adapters() {
         return Err(misfit(
-            format!("model.engine: {name} is of kind {kind}, which serves no adapters"),
+            "/model/engine",
+            format!("{name} is of kind {kind}, which serves no adapters"),
             "name it as model.frozen, and a vLLM or SGLang engine as model.engine",
         ));
     }
     if *model != spec.model.base {
         return Err(misfit(
-            format!("model.base: engine {name} has {model}, not {}", spec.model.base),
+            "/model/base",
+            format!("engine {name} has {model}, not {}", spec.model.base),
             format!("set model.base to {model}, or choose another engine"),
         ));
     }
@@ -51,7 +55,8 @@ pub fn trainer_registered(spec: &JobSpec, trainer: &TrainerRecord) -> Result<(),
         return Ok(());
     }
     Err(misfit(
-        format!("model.base: trainer {name} has {model}, not {}", spec.model.base),
+        "/model/base",
+        format!("trainer {name} has {model}, not {}", spec.model.base),
         format!("set model.base to {model}, or choose another trainer"),
     ))
 }
@@ -77,69 +82,75 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
     let is_frozen = |weights: &&Weights| **weights == Weights::Frozen;
     if [next_action, next_prediction, successor].iter().any(is_frozen) {
         return Err(misfit(
-            "algorithm.weights: next_action, next_prediction and successor are what is learnt, so they cannot \
-             be frozen",
+            "/algorithm/weights",
+            "next_action, next_prediction and successor are what is learnt, so they cannot be frozen",
             "let bellman, evaluator, refiner or corrector be frozen",
         ));
     }
     let plays = [bellman, evaluator, refiner, corrector].iter().any(is_frozen);
     match frozen {
         None if plays => Err(misfit(
-            "algorithm.weights: a part is frozen, but model.frozen names no engine for it",
+            "/algorithm/weights",
+            "a part is frozen, but model.frozen names no engine for it",
             "set model.frozen to a registered engine of kind openai or tgi",
         )),
         Some(engine) if !plays => Err(misfit(
-            format!("model.frozen: no part would be played by {}", engine.name),
+            "/model/frozen",
+            format!("no part would be played by {}", engine.name),
             "give evaluator or another part in algorithm.weights the weights `frozen`",
         )),
         Some(EngineRecord { name, kind, .. }) if kind.serves_adapters() => Err(misfit(
-            format!("model.frozen: {name} is of kind {kind}"),
+            "/model/frozen",
+            format!("{name} is of kind {kind}"),
             "register the same server as kind openai under another name",
         )),
         _ => Ok(()),
     }
 }
 
-/// What a job's engine must be able to do.
-///
-/// # Errors
-/// The first thing that it cannot.
-pub fn engine_able(
+/// All that a job asks of its engine and that it cannot do.
+#[must_use]
+pub fn engine_unable(
     spec: &JobSpec,
     engine: &EngineRecord,
     found: &EngineCapabilities,
-) -> Result<(), Misfit> {
+) -> Vec<Misfit> {
     let EngineRecord { name, base_model, .. } = engine;
+    let mut unable = Vec::new();
     if !found.models.contains(base_model) {
         let served = found.models.join(", ");
-        return Err(misfit(
+        unable.push(misfit(
+            "/model/engine",
             format!("engine {name} does not serve {base_model}; it serves {served}"),
             "register it under the name that it serves, or start it with --served-model-name",
         ));
     }
     if spec.algorithm.trains() && !found.runtime_adapters {
-        return Err(misfit(
+        unable.push(misfit(
+            "/model/engine",
             format!("engine {name} loads no adapters while it runs"),
             "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, SGLang with --enable-lora, \
              --max-lora-rank and --lora-target-modules; then register it again",
         ));
     }
     if let Some(most) = found.max_rank.filter(|most| spec.lora.rank > *most) {
-        return Err(misfit(
+        unable.push(misfit(
+            "/lora/rank",
             format!("lora.rank is {}, engine {name} takes {most} at most", spec.lora.rank),
             "lower lora.rank, or start the engine with a higher --max-lora-rank",
         ));
     }
     let longest = longest_answer(spec);
     if let Some(room) = found.max_model_len.filter(|room| longest >= *room) {
-        return Err(misfit(
+        unable.push(misfit(
+            "/model/engine",
             format!(
                 "an answer of {longest} tokens leaves no room for a prompt in engine {name}'s {room}"
             ),
             "lower max_tokens, or start the engine with a higher --max-model-len",
         ));
     }
-    Ok(())
+    unable
 }
 
 /// What a job's trainer must be able to do.
@@ -153,6 +164,7 @@ pub fn trainer_able(trainer: &TrainerRecord, found: &TrainerCapabilities) -> Res
     }
     let trained = found.models.join(", ");
     Err(misfit(
+        "/model/trainer",
         format!("trainer {name} does not train {base_model}; it trains {trained}"),
         "register it under the name that it tells, or start it with that model",
     ))

@@ -10,6 +10,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod consult;
 pub mod episode;
+pub mod estimate;
 pub mod event;
 pub mod fault;
 pub mod generation;

@@ -23,9 +23,31 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// Wilson's score interval of a share that was measured on so many, with 95 % confidence.
+#[must_use]
+pub fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
+    const Z: f64 = 1.959_963_985;
+    let z2 = Z * Z / n;
+    let middle = (share + z2 / 2.0) / (1.0 + z2);
+    let half = (share * (1.0 - share) / n + z2 / (4.0 * n)).sqrt() * Z / (1.0 + z2);
+    (n > 0.0).then(|| ((middle - half).max(0.0), (middle + half).min(1.0)))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{count, span};
+    use super::{count, span, wilson};
+
+    #[test]
+    fn an_interval_is_as_the_books_have_it() {
+        // 81 of 263 (Newcombe 1998, table I): 0.2553 to 0.3662; 0 of 20: 0 to 0.1611.
+        for (share, n, low, high) in
+            [(81.0 / 263.0, 263.0, 0.2553, 0.3662), (0.0, 20.0, 0.0, 0.1611)]
+        {
+            let found = wilson(share, n).unwrap_or_default();
+            assert!((found.0 - low).abs() < 1e-4 && (found.1 - high).abs() < 1e-4, "{found:?}");
+        }
+        assert_eq!(wilson(0.5, 0.0), None);
+    }
 
     #[test]
     fn numbers_are_short() {

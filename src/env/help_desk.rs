@@ -6,7 +6,7 @@ use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::{EnvError, Environment, Outcome, Session, Split, Step, split_seed};
-use crate::domain::message::Message;
+use crate::domain::{message::Message, spec::EnvironmentSpec};
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -70,8 +70,8 @@ impl Action {
     }
 }
 
-/// Turns before the desk closes; part of the task.
-const TURNS: u32 = 5;
+/// Turns before the desk closes.
+const TURNS: u32 = EnvironmentSpec::DESK_TURNS;
 
 /// The help desk.
 #[derive(Debug, Clone, Copy)]

@@ -80,7 +80,9 @@ impl Peers {
         let engine = self.registered(store, &spec.model.engine).await?;
         let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
         let found = self.ask_engine(&engine).await?;
-        admission::engine_able(spec, &engine, &found).map_err(Fault::fail)?;
+        if let Some(misfit) = admission::engine_unable(spec, &engine, &found).into_iter().next() {
+            return Err(Fault::fail(misfit));
+        }
         let found = self.ask_trainer(&trainer).await?;
         admission::trainer_able(&trainer, &found).map_err(Fault::fail)
     }

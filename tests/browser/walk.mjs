@@ -27,6 +27,70 @@ await page.goto(url);
 await check("the empty list says what to do", async () =>
   assert.match(await page.textContent("main"), /No jobs yet/));
 
+await check("a job is written in a form and as text, checked as one types, estimated and submitted", async () => {
+  await page.click("main a:has-text('New job')");
+  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  await shot("new-job");
+  // Where nothing is highlighted a mistake is at its line; the way there is a link.
+  const text = await page.inputValue("#spec");
+  await page.fill("#spec", text.replace("minibatch: 32", "minibatch: many").replace("hold_iterations", "hold_iteration"));
+  await page.waitForSelector("#check h2:has-text('2 mistakes')");
+  const line = text.split("\n").findIndex((l) => l.includes("minibatch")) + 1;
+  const mistakes = await page.locator("#check li").allTextContents();
+  assert.ok(mistakes.every((m) => m.includes(`line ${line}`)), mistakes.join());
+  assert.match(mistakes.join(), /did you mean `hold_iterations`/);
+  assert.equal(await page.locator("#gutter .wrong").textContent(), String(line));
+  assert.ok(await page.isDisabled("#submit"));
+  await page.locator("#check li a").first().click();
+  assert.match(await page.evaluate(() => { const t = document.querySelector("#spec"); return t.value.slice(t.selectionStart, t.selectionEnd); }), /minibatch: many/);
+  await shot("new-job-mistakes");
+  await page.fill("#spec", text);
+  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  // A field changes the text, and nothing else of it.
+  await page.getByLabel("Name", { exact: true }).fill("by-form");
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: by-form"));
+  await page.getByLabel("Iterations", { exact: true }).fill("1");
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("budget: { iterations: 1 }"));
+  await page.getByLabel("Episodes per iteration").fill("8");
+  await page.waitForFunction(() => document.querySelector("#spec").value.includes("episodes: 8,"));
+  await page.getByLabel("Budget: environment steps").fill("10");
+  await page.waitForSelector(".outlook:has-text('10 environment steps are allowed')");
+  await page.getByLabel("Budget: environment steps").fill("");
+  await page.waitForFunction(() => !document.querySelector(".outlook"));
+  const now = await page.inputValue("#spec");
+  assert.ok(now.includes("# A tiny model forgets"), "comments stay");
+  assert.equal(await page.locator(".estimate tr:has-text('Episodes to learn from') td").first().textContent(), "8");
+  // And the text changes the fields.
+  await page.fill("#spec", now.replace("by-form", "by-text").replace("episodes: 300", "episodes: 20").replace("batch: 256", "batch: 16").replace("iterations: 1,", "iterations: 20,"));
+  await page.waitForFunction(() => document.querySelector("[name='/name']").value === "by-text");
+  await page.waitForFunction(() => [...document.querySelectorAll(".estimate tr")].some((r) => /Held-out episodes\s*920/.test(r.textContent)));
+  await page.focus("#submit");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
+  assert.match(await page.textContent("h1"), /by-text/);
+});
+await check("a job is paused, resumed and cancelled from the list", async () => {
+  await page.goto(url);
+  const row = page.locator("tr:has-text('by-text')");
+  await row.locator("button:has-text('Pause')").click();
+  await row.locator(".status.paused").waitFor();
+  await row.locator("button:has-text('Resume')").click();
+  await row.locator(".status.running").waitFor();
+  page.once("dialog", (dialog) => dialog.accept());
+  await row.locator("button:has-text('Cancel')").click();
+  await row.locator(".status.cancelled").waitFor();
+});
+await check("an earlier job's spec starts another", async () => {
+  await page.selectOption("select[name=status]", "cancelled");
+  await page.click("a:has-text('by-text')");
+  await page.click("nav a:has-text('Spec')");
+  await page.click("text=Start a job from it");
+  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  const spec = await page.inputValue("#spec");
+  assert.ok(spec.startsWith("name: by-text") && !spec.includes("beta1"), spec);
+});
+
+await page.goto(url);
 const submit = async (name, iterations) => {
   const answer = await fetch(`${url}/v1/jobs`, {
     method: "POST", headers: { "content-type": "application/json" },
@@ -59,7 +123,7 @@ await check("pause and resume", async () => {
   await page.waitForSelector(".status.running, .status.succeeded", { timeout: 10000 });
 });
 await check("it ends by itself on the page, with curves, phases, critiques", async () => {
-  await page.waitForSelector(".bar .status.succeeded", { timeout: 90000 });
+  await page.waitForSelector(".bar .status.succeeded", { timeout: 300000 });
   await page.waitForFunction(() => document.querySelectorAll("#plots canvas").length >= 5);
   await page.waitForFunction(() => document.querySelectorAll("#more tbody tr").length === 7);
   assert.ok((await page.locator(".timeline rect.learn").count()) >= 4);
@@ -224,7 +288,7 @@ await check("keys go to pages, and the theme stays", async () => {
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
 });
 
-const paths = ["/", `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
+const paths = ["/", "/jobs/new", `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
   `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
   "/fleet", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
 await check("axe finds nothing serious on any page, dark or light", async () => {

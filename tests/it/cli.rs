@@ -36,6 +36,20 @@ async fn a_job_is_submitted_watched_and_read() {
     let url = service.url.clone();
     let run = async |arguments: &[&str]| nlac(&url, arguments).await;
 
+    let estimated = run(&["jobs", "submit", file, "--estimate"]).await;
+    assert!(estimated.well && estimated.out.contains("environment steps"), "{}", estimated.err);
+    let wrong = place.path().join("wrong.yaml");
+    std::fs::write(&wrong, "name: x\nsede: 1\nlora: { rank: none }\n").unwrap();
+    let refused = run(&["jobs", "submit", wrong.to_str().unwrap(), "--dry-run"]).await;
+    assert!(!refused.well, "{}", refused.out);
+    assert!(
+        refused.err.contains("line 2, sede: unknown field `sede`; did you mean `seed`?"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("line 3, lora.rank: "), "{}", refused.err);
+    assert!(run(&["jobs", "list", "--json"]).await.json()["data"].as_array().unwrap().is_empty());
+
     let watched = run(&["jobs", "submit", file, "--key", "once", "--watch"]).await;
     assert!(watched.well, "{}{}", watched.out, watched.err);
     let id = watched.out.split_whitespace().nth(1).unwrap().to_owned();

@@ -13,6 +13,7 @@ mod crash;
 mod datasets;
 mod docs;
 mod doctor;
+mod estimate;
 mod experiment;
 mod faults;
 mod fields;

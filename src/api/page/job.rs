@@ -16,6 +16,7 @@ use crate::{
         ids::JobId,
         job::{JobStatus, Phase},
         metric::{Metric, names},
+        quantity,
         spec::JobSpec,
     },
     store::read::{
@@ -31,7 +32,7 @@ const SHOWN: usize = 40;
 #[derive(Template)]
 #[template(path = "job_head.html")]
 pub(super) struct Head {
-    id: String,
+    pub id: String,
     name: String,
     tabs: [(&'static str, &'static str, bool); 5],
 }
@@ -85,6 +86,9 @@ struct Live {
     units: i64,
     before: String,
     now: String,
+    /// Where success lies with 95 % confidence, and how many episodes say so.
+    interval: Option<String>,
+    left: Option<String>,
     spent: Vec<(&'static str, String)>,
 }
 
@@ -177,6 +181,8 @@ async fn live_of(
         units: job.units.unwrap_or(0).max(1),
         before: format::percent(job.success_before),
         now: format::percent(job.success),
+        interval: interval(&metrics, job.spec.evaluation.temperature),
+        left: job.eta_seconds.map(format::span),
         spent: spent(&job, &metrics),
     };
     let more = More {
@@ -189,6 +195,15 @@ async fn live_of(
         rows: rows(&metrics, job.spec.evaluation.temperature),
     };
     Ok((job, live, more))
+}
+
+/// Wilson's interval of the newest evaluation.
+fn interval(metrics: &[Metric], quoted: f32) -> Option<String> {
+    let newest =
+        |name: &str| metrics.iter().rev().find(|m| m.name == name && m.temperature == Some(quoted));
+    let (success, episodes) = (newest(names::EVAL_SUCCESS)?, newest(names::EVAL_EPISODES)?);
+    let (low, high) = quantity::wilson(success.value, episodes.value)?;
+    Some(format!("{:.1} – {:.1} % of {:.0}", 100.0 * low, 100.0 * high, episodes.value))
 }
 
 fn plots(spec: &JobSpec) -> Vec<Plot> {

@@ -69,6 +69,7 @@ struct Row {
     env_steps: String,
     tokens: String,
     time: String,
+    left: String,
     submitted: String,
 }
 
@@ -128,6 +129,7 @@ fn row(job: JobView, cost: &Cost) -> Row {
         env_steps: format::count(cost.env_steps),
         tokens: format::count(cost.tokens),
         time: time.unwrap_or_else(|| "–".into()),
+        left: job.eta_seconds.map_or_else(|| "–".into(), format::span),
         submitted: format::minute(job.created_at),
         name: job.spec.0.name,
     }

@@ -11,9 +11,11 @@ mod format;
 mod job;
 mod jobs;
 mod keys;
+mod new_job;
 mod parts;
 mod playground;
 mod search;
+mod settings;
 mod sign_in;
 mod transition;
 
@@ -40,11 +42,13 @@ struct Assets;
 
 /// Every page and what it is made of, and what looking at it needs.
 pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
-    let (read, admin) = (Access::Needs(Scope::Read), Access::Needs(Scope::Admin));
-    let submit = Access::Needs(Scope::Submit);
+    let [read, submit, admin] = [Scope::Read, Scope::Submit, Scope::Admin].map(Access::Needs);
     vec![
         ("/", read, get(jobs::page)),
         ("/jobs/rows", read, get(jobs::rows)),
+        ("/jobs/new", submit, get(new_job::page)),
+        ("/jobs/new/check", submit, post(new_job::check)),
+        ("/jobs/new/edit", submit, post(new_job::edit)),
         ("/jobs/{id}", read, get(job::page)),
         ("/jobs/{id}/live", read, get(job::live)),
         ("/jobs/{id}/episodes", read, get(episode::list)),

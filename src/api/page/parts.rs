@@ -10,6 +10,7 @@ use crate::{
         AppState,
         extract::{Id, Params},
         problem::Problem,
+        submission,
     },
     domain::{checkpoint::CheckpointRole, event::EventKind, ids::JobId, job::JobStatus},
     store::{
@@ -171,7 +172,7 @@ pub(super) async fn spec(
     Id(id): Id<JobId>,
 ) -> Result<Html<String>, Problem> {
     let job = job::found(&state, id).await?;
-    let spec = serde_yaml_ng::to_string(&job.spec.0).map_err(|error| {
+    let spec = submission::yaml(&submission::whole(&job.spec)).map_err(|error| {
         tracing::error!(%error, "a spec cannot be written");
         Problem::with_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "the page is broken")
     })?;

@@ -108,6 +108,20 @@ pub enum EnvironmentSpec {
     },
 }
 
+impl EnvironmentSpec {
+    /// Turns before the help desk closes; part of the task.
+    pub const DESK_TURNS: u32 = 5;
+
+    /// Most steps that an episode can have.
+    #[must_use]
+    pub const fn most_steps(&self) -> u32 {
+        match self {
+            Self::HelpDesk {} => Self::DESK_TURNS,
+            Self::TwentyQuestions { max_questions, .. } => *max_questions,
+        }
+    }
+}
+
 /// The objects of Twenty Questions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -51,6 +51,9 @@ pub struct JobView {
     pub promoted_version: Option<i32>,
     /// Its adapter's name: what to give as `model` to the engine, which keeps it loaded.
     pub promoted_name: Option<String>,
+    /// Seconds until its last iteration is done, at the pace of its newest ones; null unless it is running
+    /// and has a pace.
+    pub eta_seconds: Option<f64>,
     /// When it was accepted.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
@@ -94,7 +97,10 @@ pub async fn page(
          select j.id, j.owner, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
-             promoted.version as promoted_version, promoted.name as promoted_name
+             promoted.version as promoted_version, promoted.name as promoted_name,
+             case when j.status = 'running' then greatest(0, pace.seconds
+                 * ((j.spec #>> '{budget,iterations}')::float8 - pace.newest)
+                 - extract(epoch from clock_timestamp() - pace.at)::float8) end as eta_seconds
          from jobs j
          left join checkpoints promoted on promoted.id = j.promoted_checkpoint_id
          left join lateral (
@@ -112,6 +118,13 @@ pub async fn page(
                  and temperature = (j.spec #>> '{evaluation,temperature}')::real
              order by iteration desc limit 1
          ) newest on true
+         left join lateral (
+             select max(index) as newest, max(finished_at) as at,
+                 extract(epoch from max(finished_at) - min(finished_at))::float8
+                     / nullif(count(*) - 1, 0) as seconds
+             from (select index, finished_at from iterations
+                   where job_id = j.id and finished_at is not null order by index desc limit 6) done
+         ) pace on j.status = 'running'
          where ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
              and ($3::uuid is null or j.id < $3)
              and ($4::text is null or strpos(j.name || ' ' || j.id, $4) > 0)

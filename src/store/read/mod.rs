@@ -4,4 +4,5 @@
 pub mod annotations;
 pub mod episodes;
 pub mod jobs;
+pub mod observed;
 pub mod transitions;

@@ -6,6 +6,7 @@ from .advice_round import AdviceRound
 from .annotations import Annotations
 from .audit_list import AuditList
 from .audit_view import AuditView
+from .budget_outlook import BudgetOutlook
 from .called_function import CalledFunction
 from .chat_message import ChatMessage
 from .chat_part import ChatPart
@@ -29,11 +30,13 @@ from .engine_record import EngineRecord
 from .engine_view import EngineView
 from .episode_list import EpisodeList
 from .episode_view import EpisodeView
+from .estimated import Estimated
 from .event_kind import EventKind
 from .event_list import EventList
 from .event_view import EventView
 from .export_job_form import ExportJobForm
 from .field_error import FieldError
+from .figure import Figure
 from .finish_reason import FinishReason
 from .generated_text import GeneratedText
 from .import_report import ImportReport
@@ -51,6 +54,7 @@ from .metric import Metric
 from .metric_list import MetricList
 from .new_key import NewKey
 from .new_webhook import NewWebhook
+from .outlook import Outlook
 from .phase import Phase
 from .prediction_use import PredictionUse
 from .prediction_view import PredictionView
@@ -95,6 +99,7 @@ __all__ = (
     "Annotations",
     "AuditList",
     "AuditView",
+    "BudgetOutlook",
     "CalledFunction",
     "ChatMessage",
     "ChatPart",
@@ -118,11 +123,13 @@ __all__ = (
     "EngineView",
     "EpisodeList",
     "EpisodeView",
+    "Estimated",
     "EventKind",
     "EventList",
     "EventView",
     "ExportJobForm",
     "FieldError",
+    "Figure",
     "FinishReason",
     "GeneratedText",
     "ImportReport",
@@ -140,6 +147,7 @@ __all__ = (
     "MetricList",
     "NewKey",
     "NewWebhook",
+    "Outlook",
     "Phase",
     "PredictionUse",
     "PredictionView",

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="FieldError")
 
@@ -16,7 +18,15 @@ class FieldError:
     message: str
     """ Why. """
     path: str
-    """ Where, as in `algorithm.futures`. """
+    """ Where, as in `algorithm.futures`; empty for the whole. """
+    pointer: str
+    """ The same as a JSON pointer. """
+    column: int | None | Unset = UNSET
+    """ The column in that line, from 1. """
+    line: int | None | Unset = UNSET
+    """ The line in the text that was sent, from 1. """
+    remedy: None | str | Unset = UNSET
+    """ What to do. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -24,14 +34,41 @@ class FieldError:
 
         path = self.path
 
+        pointer = self.pointer
+
+        column: int | None | Unset
+        if isinstance(self.column, Unset):
+            column = UNSET
+        else:
+            column = self.column
+
+        line: int | None | Unset
+        if isinstance(self.line, Unset):
+            line = UNSET
+        else:
+            line = self.line
+
+        remedy: None | str | Unset
+        if isinstance(self.remedy, Unset):
+            remedy = UNSET
+        else:
+            remedy = self.remedy
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "message": message,
                 "path": path,
+                "pointer": pointer,
             }
         )
+        if column is not UNSET:
+            field_dict["column"] = column
+        if line is not UNSET:
+            field_dict["line"] = line
+        if remedy is not UNSET:
+            field_dict["remedy"] = remedy
 
         return field_dict
 
@@ -42,9 +79,42 @@ class FieldError:
 
         path = d.pop("path")
 
+        pointer = d.pop("pointer")
+
+        def _parse_column(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        column = _parse_column(d.pop("column", UNSET))
+
+        def _parse_line(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        line = _parse_line(d.pop("line", UNSET))
+
+        def _parse_remedy(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        remedy = _parse_remedy(d.pop("remedy", UNSET))
+
         field_error = cls(
             message=message,
             path=path,
+            pointer=pointer,
+            column=column,
+            line=line,
+            remedy=remedy,
         )
 
         field_error.additional_properties = d

@@ -27,6 +27,9 @@ class JobView:
     """ When it was accepted. """
     error: None | str
     """ Why it failed, with the remedy. """
+    eta_seconds: float | None
+    """ Seconds until its last iteration is done, at the pace of its newest ones; null unless it is running
+    and has a pace. """
     finished_at: datetime.datetime | None
     """ When it reached a final status. """
     id: UUID
@@ -62,6 +65,9 @@ class JobView:
 
         error: None | str
         error = self.error
+
+        eta_seconds: float | None
+        eta_seconds = self.eta_seconds
 
         finished_at: None | str
         if isinstance(self.finished_at, datetime.datetime):
@@ -122,6 +128,7 @@ class JobView:
             {
                 "created_at": created_at,
                 "error": error,
+                "eta_seconds": eta_seconds,
                 "finished_at": finished_at,
                 "id": id,
                 "iteration": iteration,
@@ -155,6 +162,13 @@ class JobView:
             return cast(None | str, data)
 
         error = _parse_error(d.pop("error", None))
+
+        def _parse_eta_seconds(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        eta_seconds = _parse_eta_seconds(d.pop("eta_seconds", None))
 
         def _parse_finished_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -278,6 +292,7 @@ class JobView:
         job_view = cls(
             created_at=created_at,
             error=error,
+            eta_seconds=eta_seconds,
             finished_at=finished_at,
             id=id,
             iteration=iteration,

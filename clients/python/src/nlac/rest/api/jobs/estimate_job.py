@@ -1,0 +1,206 @@
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.estimated import Estimated
+from ...models.job_spec import JobSpec
+from ...models.problem import Problem
+from ...types import UNSET, Response
+
+
+def _get_kwargs(
+    *,
+    body: JobSpec | JobSpec | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/v1/jobs:estimate",
+    }
+
+    if isinstance(body, JobSpec):
+        _kwargs["json"] = body.to_dict()
+
+        headers["Content-Type"] = "application/json"
+    if isinstance(body, JobSpec):
+        _kwargs["content"] = body.payload
+
+        headers["Content-Type"] = "application/yaml"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Estimated | Problem | None:
+    if response.status_code == 200:
+        response_200 = Estimated.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Estimated | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: JobSpec | JobSpec | Unset = UNSET,
+) -> Response[Estimated | Problem]:
+    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    follow
+    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
+    each
+    figure says what it is based on, and is null where nothing is known.
+
+    Args:
+        body (JobSpec): A training job.
+        body (JobSpec): A training job.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Estimated | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    body: JobSpec | JobSpec | Unset = UNSET,
+) -> Estimated | Problem | None:
+    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    follow
+    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
+    each
+    figure says what it is based on, and is null where nothing is known.
+
+    Args:
+        body (JobSpec): A training job.
+        body (JobSpec): A training job.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Estimated | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    body: JobSpec | JobSpec | Unset = UNSET,
+) -> Response[Estimated | Problem]:
+    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    follow
+    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
+    each
+    figure says what it is based on, and is null where nothing is known.
+
+    Args:
+        body (JobSpec): A training job.
+        body (JobSpec): A training job.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Estimated | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    body: JobSpec | JobSpec | Unset = UNSET,
+) -> Estimated | Problem | None:
+    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    follow
+    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
+    each
+    figure says what it is based on, and is null where nothing is known.
+
+    Args:
+        body (JobSpec): A training job.
+        body (JobSpec): A training job.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Estimated | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            body=body,
+        )
+    ).parsed

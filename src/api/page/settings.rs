@@ -1,0 +1,193 @@
+//! The settings of a spec that people change, as fields of a form. A field's name is the JSON pointer of
+//! what it sets.
+
+use askama::Template;
+use serde_json::{Value, json};
+
+use crate::{
+    api::{AppState, problem::Problem},
+    store::peers::{self, EngineView, TrainerView},
+};
+
+/// The fields.
+#[derive(Template, Default)]
+#[template(path = "new_job_settings.html")]
+pub(super) struct Settings {
+    /// They are sent beside the part that was asked for.
+    pub out_of_band: bool,
+    fields: Vec<Field>,
+}
+
+struct Field {
+    pointer: &'static str,
+    label: &'static str,
+    value: String,
+    input: Input,
+}
+
+enum Input {
+    Text,
+    Number,
+    /// Value and title of each choice, and whether it is chosen.
+    Choice(Vec<(String, String, bool)>),
+}
+
+/// Pointer, label, and whether it is a number.
+const TYPED: [(&str, &str, bool); 9] = [
+    ("/name", "Name", false),
+    ("/seed", "Seed", true),
+    ("/budget/iterations", "Iterations", true),
+    ("/rollout/episodes", "Episodes per iteration", true),
+    ("/evaluation/every", "Iterations between evaluations", true),
+    ("/budget/env_steps", "Budget: environment steps", true),
+    ("/budget/optimizer_steps", "Budget: optimizer steps", true),
+    ("/budget/tokens", "Budget: tokens", true),
+    ("/budget/wall_seconds", "Budget: seconds", true),
+];
+
+/// What is `local` where nothing is said.
+const PEERS: [&str; 2] = ["/model/engine", "/model/trainer"];
+
+impl Field {
+    fn number(&self) -> bool {
+        matches!(self.input, Input::Number)
+    }
+
+    /// What stands in an empty field.
+    fn unset(&self) -> &'static str {
+        if self.pointer.starts_with("/budget/") && self.pointer != "/budget/iterations" {
+            "no limit"
+        } else {
+            "default"
+        }
+    }
+
+    /// What the chosen engine or trainer can do.
+    fn about(&self) -> Option<&str> {
+        let Input::Choice(choices) = &self.input else { return None };
+        let (_, title, _) = choices.iter().find(|(.., chosen)| *chosen)?;
+        title.split_once(" · ").map(|(_, about)| about)
+    }
+}
+
+impl Settings {
+    /// As a spec sets them.
+    pub async fn of(state: &AppState, spec: &Value) -> Result<Self, Problem> {
+        let mut conn = state.store.acquire().await?;
+        let (engines, trainers) =
+            (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+        drop(conn);
+        let named = |all: &[&str]| -> Vec<(String, String)> {
+            all.iter().map(|name| ((*name).into(), (*name).into())).collect()
+        };
+        let mut models: Vec<_> = engines.iter().map(|e| e.record.model.clone()).collect();
+        models.sort_unstable();
+        models.dedup();
+        let serving = engines.iter().filter(|e| e.record.kind.serves_adapters());
+        let choices = [
+            ("/environment/kind", "Environment", named(&["help_desk", "twenty_questions"])),
+            ("/model/base", "Model", models.into_iter().map(|m| (m.clone(), m)).collect()),
+            ("/model/engine", "Engine", serving.map(engine).collect()),
+            ("/model/trainer", "Trainer", trainers.iter().map(trainer).collect()),
+            (
+                "/algorithm/kind",
+                "Algorithm",
+                named(&["nlac", "rejection_fine_tuning", "scalar_critic", "react"]),
+            ),
+        ];
+        let value = |pointer: &str| match spec.pointer(pointer) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let choices =
+            choices.into_iter().map(|(pointer, label, mut all): (_, _, Vec<(String, String)>)| {
+                let value = match value(pointer) {
+                    unset if unset.is_empty() && PEERS.contains(&pointer) => "local".into(),
+                    value => value,
+                };
+                // What is not among them stays as it is; its mistake is told.
+                if !all.iter().any(|(known, _)| *known == value) {
+                    all.insert(0, (value.clone(), value.clone()));
+                }
+                let chosen = all.into_iter().map(|(known, title)| {
+                    let chosen = known == value;
+                    (known, title, chosen)
+                });
+                Field { pointer, label, input: Input::Choice(chosen.collect()), value }
+            });
+        let typed = TYPED.iter().map(|&(pointer, label, number)| {
+            let input = if number { Input::Number } else { Input::Text };
+            Field { pointer, label, value: value(pointer), input }
+        });
+        let mut fields: Vec<_> = choices.chain(typed).collect();
+        fields.sort_by_key(|field| field.pointer != "/name");
+        Ok(Self { out_of_band: false, fields })
+    }
+
+    /// Whether a field is chosen from a list.
+    pub fn chosen(pointer: &str) -> bool {
+        TYPED.iter().all(|(typed, ..)| *typed != pointer)
+    }
+
+    /// What changes in a spec when a field gets a value. A model comes with its engine and its trainer; a
+    /// kind takes the settings of the kind before with it.
+    pub async fn changes(
+        state: &AppState,
+        pointer: &str,
+        value: &str,
+    ) -> Result<Vec<(String, Value)>, Problem> {
+        let number = TYPED.iter().any(|&(known, _, number)| number && known == pointer);
+        let typed = match (number, value.trim()) {
+            (true, "") => Value::Null,
+            (true, text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            (false, text) => text.into(),
+        };
+        if let Some(parent) = pointer.strip_suffix("/kind") {
+            return Ok(vec![(parent.to_owned(), json!({ "kind": value }))]);
+        }
+        let mut changes = vec![(pointer.to_owned(), typed)];
+        if !pointer.starts_with("/model/") {
+            return Ok(changes);
+        }
+        let mut conn = state.store.acquire().await?;
+        let (engines, trainers) =
+            (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+        let set = |name: &str, value: &str| (format!("/model/{name}"), Value::from(value));
+        match pointer {
+            "/model/engine" => {
+                let chosen = engines.iter().find(|e| e.record.name == value);
+                changes.extend(chosen.map(|engine| set("base", &engine.record.model)));
+            }
+            "/model/base" => {
+                let engine = engines.iter().find(|e| e.record.model == value);
+                changes.extend(engine.map(|engine| set("engine", &engine.record.name)));
+                let trainer = trainers.iter().find(|t| t.record.model == value);
+                changes.extend(trainer.map(|trainer| set("trainer", &trainer.record.name)));
+            }
+            _ => {}
+        }
+        Ok(changes)
+    }
+}
+
+/// An engine and what it can do.
+fn engine(view: &EngineView) -> (String, String) {
+    let record = &view.record;
+    let mut can = vec![record.kind.to_string(), record.model.clone()];
+    if let Some(found) = &view.capabilities {
+        can.extend(found.max_model_len.map(|longest| format!("{longest} tokens")));
+        can.extend(found.max_rank.map(|rank| format!("rank up to {rank}")));
+        can.extend((!found.runtime_adapters).then(|| "no adapters at run time".into()));
+    }
+    can.extend(view.trouble.as_ref().map(|_| "does not answer".into()));
+    (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
+}
+
+/// A trainer and what it can do.
+fn trainer(view: &TrainerView) -> (String, String) {
+    let record = &view.record;
+    let mut can = vec![record.kind.to_string(), record.model.clone()];
+    can.extend(view.trouble.as_ref().map(|_| "does not answer".into()));
+    (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
+}

@@ -1,0 +1,94 @@
+//! Specs as text: as YAML that can be submitted again, and without what the defaults say anyway.
+
+use serde_json::Value;
+
+use crate::domain::spec::JobSpec;
+
+/// What people look for first; the rest follows by name.
+const FIRST: [&str; 8] =
+    ["kind", "name", "seed", "environment", "model", "algorithm", "budget", "rollout"];
+
+/// Every field of a spec.
+pub(in crate::api) fn whole(spec: &JobSpec) -> Value {
+    // By way of a text: a value of its own would widen 0.1 to 0.10000000149011612.
+    let text = serde_json::to_string(spec).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// The shortest value that reads as this spec.
+pub(in crate::api) fn concise(spec: &JobSpec) -> Value {
+    let mut value = whole(spec);
+    shorten(&mut value, "", spec);
+    value
+}
+
+/// A value as YAML.
+pub(in crate::api) fn yaml(value: &Value) -> Result<String, serde_yaml_ng::Error> {
+    serde_yaml_ng::to_string(&ordered(value))
+}
+
+fn ordered(value: &Value) -> serde_yaml_ng::Value {
+    match value {
+        Value::Object(fields) => {
+            let place = |name: &str| FIRST.iter().position(|first| *first == name);
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST.len()));
+            let fields =
+                fields.into_iter().map(|(name, value)| (name.as_str().into(), ordered(value)));
+            serde_yaml_ng::Value::Mapping(fields.collect())
+        }
+        Value::Array(items) => items.iter().map(ordered).collect::<Vec<_>>().into(),
+        other => serde_yaml_ng::to_value(other).unwrap_or_default(),
+    }
+}
+
+/// Leaves out every field below a pointer that can be left out.
+fn shorten(root: &mut Value, at: &str, spec: &JobSpec) {
+    let names: Vec<String> = match root.pointer(at) {
+        Some(Value::Object(fields)) => fields.keys().cloned().collect(),
+        _ => return,
+    };
+    for name in names {
+        let mut without = root.clone();
+        if let Some(Value::Object(fields)) = without.pointer_mut(at) {
+            fields.remove(&name);
+        }
+        let read: Result<JobSpec, _> = serde_json::from_value(without.clone());
+        if read.is_ok_and(|read| read == *spec) {
+            *root = without;
+        } else {
+            shorten(root, &format!("{at}/{name}"), spec);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{concise, yaml};
+    use crate::domain::spec::JobSpec;
+
+    #[test]
+    fn only_what_differs_from_the_defaults_is_left_and_it_reads_the_same() {
+        let text = r#"{"name": "x", "environment": {"kind": "help_desk"}, "model": {"base": "b"},
+            "algorithm": {"kind": "nlac", "futures": 3, "rounds": 2},
+            "optimizer": {"epochs": 2, "minibatch": 32}}"#;
+        let spec: JobSpec = serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}"));
+        let short = concise(&spec);
+        assert_eq!(short["optimizer"], serde_json::json!({ "epochs": 2 }));
+        assert_eq!(short["algorithm"], serde_json::json!({ "kind": "nlac", "futures": 3 }));
+        assert_eq!(short.as_object().map(serde_json::Map::len), Some(5));
+        assert_eq!(serde_json::from_value::<JobSpec>(short).ok(), Some(spec));
+    }
+
+    #[test]
+    fn written_as_yaml_it_reads_the_same() {
+        let text = r#"{"name": "x", "environment": {"kind": "help_desk"}, "model": {"base": "b"},
+            "rollout": {"temperature": 0.1},
+            "algorithm": {"kind": "nlac", "ablation": {"best_of_actions": {"candidates": 4}}}}"#;
+        let spec: JobSpec = serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}"));
+        let text = yaml(&concise(&spec)).unwrap_or_default();
+        assert!(text.starts_with("name: x\n") && text.contains("temperature: 0.1\n"), "{text}");
+        let value: serde_json::Value = serde_yaml_ng::from_str(&text).unwrap_or_default();
+        assert_eq!(serde_json::from_value::<JobSpec>(value).ok(), Some(spec));
+    }
+}

@@ -1,0 +1,219 @@
+//! A job spec as it arrives: read, held against its schema, its bounds and what is registered. All that is
+//! wrong with it is told at once, each with its place in the text and what to do.
+
+mod concise;
+mod edit;
+mod shape;
+mod source;
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{StatusCode, header::CONTENT_TYPE},
+};
+use garde::Validate;
+use serde_json::Value;
+
+use self::source::segment;
+pub(super) use self::{
+    concise::{concise, whole, yaml},
+    edit::set,
+    source::{Format, Source},
+};
+use super::{
+    AppState, admission,
+    problem::{FieldError, Problem},
+};
+use crate::domain::spec::JobSpec;
+
+/// Something wrong with a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mistake {
+    /// JSON pointer of the part that is wrong; empty for the whole.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub remedy: Option<String>,
+    /// Line in the text, from 1.
+    pub line: Option<usize>,
+    /// Column in that line, from 1.
+    pub column: Option<usize>,
+}
+
+impl Mistake {
+    pub fn at(pointer: &str, message: impl Into<String>) -> Self {
+        let (pointer, message) = (pointer.to_owned(), message.into());
+        Self { pointer, message, remedy: None, line: None, column: None }
+    }
+
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    fn standing(self, line: usize, column: usize) -> Self {
+        Self { line: Some(line), column: Some(column), ..self }
+    }
+
+    /// The pointer as people write it: `algorithm.replay.batch`.
+    pub fn path(&self) -> String {
+        self.pointer.trim_start_matches('/').replace('/', ".")
+    }
+}
+
+/// A spec that can be submitted.
+pub(super) struct Admitted {
+    pub spec: JobSpec,
+    /// Content hashes of its prompts.
+    pub prompt_hashes: Value,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why a spec cannot be submitted.
+pub(super) enum Refused {
+    /// It cannot be read at all.
+    Unreadable(Mistake),
+    /// All that is wrong with it, by line.
+    Mistaken(Vec<Mistake>),
+    /// That could not be found out.
+    Problem(Problem),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+/// Reads a spec and checks all of it.
+pub(super) async fn read(
+    state: &AppState,
+    text: &str,
+    format: Format,
+) -> Result<Admitted, Refused> {
+    let source = Source::read(text, format).map_err(Refused::Unreadable)?;
+    let mut mistakes = source.repeated.clone();
+    mistakes.extend(shape::mistakes(&source.value, "JobSpec"));
+    let mut admitted = None;
+    match without(&source.value, &mistakes) {
+        Ok(spec) => {
+            let known = mistakes.len();
+            mistakes.extend(out_of_bounds(&spec, &mistakes[..known]));
+            let admission = admission::admit(state, &spec).await?;
+            mistakes.extend(admission.mistakes);
+            let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
+            admitted = Some(Admitted { spec, prompt_hashes, warnings });
+        }
+        // The schema leaves something open that the program does not.
+        Err(error) if mistakes.is_empty() => {
+            let mistake = Mistake::at("", format!("the spec cannot be used: {error}"));
+            mistakes.push(mistake.remedy("see the schema in /openapi.yaml"));
+        }
+        Err(_) => {}
+    }
+    for mistake in mistakes.iter_mut().filter(|mistake| mistake.line.is_none()) {
+        let place = source.place(&mistake.pointer);
+        mistake.line = place.map(|place| place.line);
+        mistake.column = place.map(|place| place.column);
+    }
+    mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+    match admitted {
+        Some(admitted) if mistakes.is_empty() => Ok(admitted),
+        _ => Err(Refused::Mistaken(mistakes)),
+    }
+}
+
+/// The spec, with defaults in place of what is mistaken, so that the rest of it can be checked too.
+fn without(value: &Value, mistakes: &[Mistake]) -> Result<JobSpec, serde_json::Error> {
+    let mut value = value.clone();
+    for mistake in mistakes {
+        let Some((parent, name)) = mistake.pointer.rsplit_once('/') else { continue };
+        let name = name.replace("~1", "/").replace("~0", "~");
+        let mut attempt = value.clone();
+        if let Some(Value::Object(fields)) = attempt.pointer_mut(parent) {
+            fields.remove(&name);
+        }
+        // What cannot be left out stays: it may only be out of bounds.
+        let missing = |e: &serde_json::Error| e.to_string().contains("missing field");
+        if !serde_json::from_value::<JobSpec>(attempt.clone()).is_err_and(|e| missing(&e)) {
+            value = attempt;
+        }
+    }
+    serde_json::from_value(value)
+}
+
+/// Bounds that hang on other fields, which no schema says.
+fn out_of_bounds(spec: &JobSpec, known: &[Mistake]) -> Vec<Mistake> {
+    let Err(report) = spec.validate() else { return Vec::new() };
+    let mistakes = report.iter().map(|(path, error)| {
+        // The one field of a variant is the variant itself.
+        let path = path.to_string().replacen("algorithm[0]", "algorithm", 1);
+        let path = path.replacen("ablation.", "ablation.best_of_actions.", 1);
+        let pointer = format!("/{}", path.replace('[', ".").replace(']', "").replace('.', "/"));
+        Mistake::at(&pointer, error.to_string()).remedy("see the schema in /openapi.yaml")
+    });
+    mistakes.filter(|mistake| known.iter().all(|k| k.pointer != mistake.pointer)).collect()
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let (problem, mistakes) = match refused {
+            Refused::Problem(problem) => return problem,
+            Refused::Unreadable(mistake) => (Self::bad_request(&mistake.message), vec![mistake]),
+            Refused::Mistaken(mistakes) => {
+                let first = mistakes.first().map_or_else(String::new, |first| match first.path() {
+                    path if path.is_empty() => first.message.clone(),
+                    path => format!("{path}: {}", first.message),
+                });
+                let problem = match &mistakes[..] {
+                    [Mistake { remedy: Some(remedy), .. }] => {
+                        Self::unprocessable(first).remedy(remedy)
+                    }
+                    [_] => Self::unprocessable(first),
+                    all => Self::unprocessable(format!("{} mistakes, first {first}", all.len()))
+                        .remedy("mend each of `errors`; see the schema in /openapi.yaml"),
+                };
+                (problem, mistakes)
+            }
+        };
+        let errors = mistakes.into_iter().map(|mistake| FieldError {
+            path: mistake.path(),
+            pointer: mistake.pointer,
+            message: mistake.message,
+            remedy: mistake.remedy,
+            line: mistake.line,
+            column: mistake.column,
+        });
+        problem.errors(errors.collect())
+    }
+}
+
+/// A body that holds a spec.
+pub(super) struct SpecText {
+    pub text: String,
+    pub format: Format,
+}
+
+impl<S: Send + Sync> FromRequest<S> for SpecText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let format = match kind.unwrap_or_default() {
+            kind if kind.starts_with("application/yaml") => Format::Yaml,
+            kind if kind.starts_with("application/json") => Format::Json,
+            _ => {
+                let detail = "the body must be sent as application/json or application/yaml";
+                return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+                    .remedy("add the header `Content-Type: application/json`"));
+            }
+        };
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|e| Problem::with_status(e.status(), e.body_text()))?;
+        let text = String::from_utf8(bytes.into())
+            .map_err(|_| Problem::bad_request("the body is not UTF-8"))?;
+        Ok(Self { text, format })
+    }
+}

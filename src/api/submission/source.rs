@@ -1,0 +1,216 @@
+//! A text of YAML or JSON: its value, and where each part of it stands.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Marker, Parser, Span};
+use serde_json::Value;
+
+use super::Mistake;
+
+/// How a text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Format {
+    /// JSON.
+    Json,
+    /// YAML, which holds JSON too.
+    Yaml,
+}
+
+/// Where a part stands.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Place {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// Its value in the text, in bytes.
+    pub value: std::ops::Range<usize>,
+}
+
+/// A text as a value, and the places of its parts by their JSON pointers.
+#[derive(Debug)]
+pub(in crate::api) struct Source {
+    pub value: Value,
+    places: HashMap<String, Place>,
+    /// What is given more than once.
+    pub repeated: Vec<Mistake>,
+}
+
+impl Source {
+    /// Reads a text.
+    pub fn read(text: &str, format: Format) -> Result<Self, Mistake> {
+        let value = match format {
+            Format::Json => serde_json::from_str(text).map_err(|e| {
+                Mistake::at("", format!("this is not JSON: {e}")).standing(e.line(), e.column())
+            })?,
+            Format::Yaml => serde_yaml_ng::from_str(text).map_err(|e| {
+                let mistake = Mistake::at("", format!("this is not YAML: {e}"));
+                match e.location() {
+                    Some(at) => mistake.standing(at.line(), at.column()),
+                    None => mistake,
+                }
+            })?,
+        };
+        let mut walk = Walk::default();
+        // The value is read already: where this reader disagrees, parts only have no places.
+        for event in Parser::new_from_str(text) {
+            let Ok((event, span)) = event else { break };
+            walk.take(event, span);
+        }
+        let Walk { mut places, repeated, .. } = walk;
+        in_bytes(text, &mut places);
+        Ok(Self { value, places, repeated })
+    }
+
+    /// Where a part stands, or the nearest part around it that stands anywhere.
+    pub fn place(&self, pointer: &str) -> Option<&Place> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(place) = self.places.get(pointer) {
+                return Some(place);
+            }
+            pointer = &pointer[..pointer.rfind('/')?];
+        }
+    }
+
+    /// Where exactly this part stands.
+    pub fn exact(&self, pointer: &str) -> Option<&Place> {
+        self.places.get(pointer)
+    }
+}
+
+/// One segment of a JSON pointer.
+pub(in crate::api) fn segment(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+enum Open {
+    Mapping { pointer: String, key: Option<(String, Marker)> },
+    Sequence { pointer: String, next: usize },
+}
+
+/// Names the nodes of a document as they come.
+#[derive(Default)]
+struct Walk {
+    open: Vec<Open>,
+    places: HashMap<String, Place>,
+    repeated: Vec<Mistake>,
+}
+
+impl Walk {
+    fn take(&mut self, event: Event<'_>, span: Span) {
+        match event {
+            Event::Scalar(text, ..) => {
+                if let Some(Open::Mapping { key: key @ None, .. }) = self.open.last_mut() {
+                    *key = Some((text.into_owned(), span.start));
+                    return;
+                }
+                self.node(span);
+            }
+            Event::Alias(_) => {
+                self.node(span);
+            }
+            Event::MappingStart(..) => {
+                let pointer = self.node(span);
+                self.open.push(Open::Mapping { pointer, key: None });
+            }
+            Event::SequenceStart(..) => {
+                let pointer = self.node(span);
+                self.open.push(Open::Sequence { pointer, next: 0 });
+            }
+            Event::MappingEnd | Event::SequenceEnd => {
+                let (Some(Open::Mapping { pointer, .. }) | Some(Open::Sequence { pointer, .. })) =
+                    self.open.pop()
+                else {
+                    return;
+                };
+                if let Some(place) = self.places.get_mut(&pointer) {
+                    place.value.end = place.value.end.max(span.end.index());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The pointer of the node that begins here. What has a key stands where the key stands.
+    fn node(&mut self, span: Span) -> String {
+        let (pointer, at) = match self.open.last_mut() {
+            None => (String::new(), span.start),
+            Some(Open::Sequence { pointer, next }) => {
+                *next += 1;
+                (format!("{pointer}/{}", *next - 1), span.start)
+            }
+            Some(Open::Mapping { pointer, key }) => match key.take() {
+                Some((name, at)) => (format!("{pointer}/{}", segment(&name)), at),
+                // A key that is no text; the value's reader has refused it.
+                None => (format!("{pointer}/?"), span.start),
+            },
+        };
+        let place = Place {
+            line: at.line(),
+            column: at.col() + 1,
+            value: span.start.index()..span.end.index(),
+        };
+        if let Some(first) = self.places.get(&pointer) {
+            let message = format!("it is given twice; first in line {}", first.line);
+            let mistake = Mistake::at(&pointer, message).remedy("keep one of them");
+            self.repeated.push(mistake.standing(place.line, place.column));
+        } else {
+            self.places.insert(pointer.clone(), place);
+        }
+        pointer
+    }
+}
+
+/// The reader counts characters; a text is cut at bytes.
+fn in_bytes(text: &str, places: &mut HashMap<String, Place>) {
+    if text.is_ascii() {
+        return;
+    }
+    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let byte = |index: usize| bytes.get(index).copied().unwrap_or(text.len());
+    for place in places.values_mut() {
+        place.value = byte(place.value.start)..byte(place.value.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, Source};
+
+    fn read(text: &str, format: Format) -> Source {
+        Source::read(text, format).unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    #[test]
+    fn every_part_has_the_place_of_its_key() {
+        let text = "# ä\nname: ünï\nmodel: { base: b, \"x/y\": 1 }\nlist:\n  - 1\n  - two: 2\n";
+        let source = read(text, Format::Yaml);
+        let at = |pointer: &str| source.exact(pointer).map(|p| (p.line, p.column));
+        assert_eq!(at("/name"), Some((2, 1)));
+        assert_eq!(at("/model/base"), Some((3, 10)));
+        assert_eq!(at("/model/x~1y"), Some((3, 19)));
+        assert_eq!(at("/list/1/two"), Some((6, 5)));
+        assert_eq!(at("/list/0"), Some((5, 5)));
+        let place = source.exact("/name").map(|p| &text[p.value.clone()]);
+        assert_eq!(place, Some("ünï"));
+        assert_eq!(source.place("/model/gone/deeper").map(|p| p.line), Some(3));
+    }
+
+    #[test]
+    fn json_has_places_and_nothing_is_silently_overwritten() {
+        let text = "{\n\t\"a\": 1,\n\t\"b\": [true],\n\t\"a\": 2\n}";
+        let source = read(text, Format::Json);
+        assert_eq!(source.exact("/b/0").map(|p| (p.line, p.column)), Some((3, 8)));
+        assert_eq!(source.repeated.len(), 1);
+        assert_eq!((source.repeated[0].line, source.repeated[0].pointer.as_str()), (Some(4), "/a"));
+    }
+
+    #[test]
+    fn what_is_neither_says_where() {
+        let mistake = Source::read("a: 1\nb: [\nc: 2\n", Format::Yaml).map(|_| ());
+        assert!(mistake.is_err_and(|m| m.line.is_some_and(|line| line >= 2)));
+        let mistake = Source::read("{\n \"a\": }", Format::Json).map(|_| ());
+        assert!(mistake.is_err_and(|m| (m.line, m.column) == (Some(2), Some(7))));
+    }
+}

@@ -1,0 +1,144 @@
+//! What earlier jobs measured, as ranges.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{generation::Role, training::Objective};
+
+/// How far beyond the extremes of what was measured an estimate reaches: seeds, specs and weather differ.
+const BEYOND: f64 = 1.25;
+
+/// One iteration of an earlier job, in counts.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "counts of what they name")]
+pub struct Sample {
+    pub episodes: f64,
+    pub steps: f64,
+    pub held_out: f64,
+    pub held_out_steps: f64,
+    pub replayed: f64,
+    /// Of those, the ones that do not end their episode.
+    pub open: f64,
+    pub verdicts: f64,
+    pub noes: f64,
+    /// Calls, prompt tokens and generated tokens of each role.
+    pub roles: BTreeMap<Role, [f64; 3]>,
+    /// Examples and their tokens.
+    pub examples: BTreeMap<Objective, [f64; 2]>,
+    pub generated_tokens: f64,
+    pub trained_tokens: f64,
+    /// Seconds of each phase, by its name.
+    pub seconds: BTreeMap<String, f64>,
+}
+
+/// A measured rate: lowest, mean and highest of the iterations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    pub(super) least: f64,
+    pub(super) mean: f64,
+    pub(super) most: f64,
+}
+
+impl Spread {
+    /// Of amounts and what they are counted by; none where nothing was counted.
+    fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let pairs: Vec<_> = pairs.filter(|(_, by)| *by > 0.0).collect();
+        let rates = pairs.iter().map(|(amount, by)| amount / by);
+        let (least, most) =
+            rates.fold((f64::MAX, f64::MIN), |(l, m), rate| (l.min(rate), m.max(rate)));
+        let (amount, by) = pairs.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
+        (by > 0.0).then(|| Self { least: least / BEYOND, mean: amount / by, most: most * BEYOND })
+    }
+}
+
+/// What jobs with the same task and algorithm came to.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// Jobs that were looked at.
+    pub jobs: usize,
+    /// Iterations that were looked at.
+    pub iterations: usize,
+    pub(super) steps: Option<Spread>,
+    pub(super) open: Option<Spread>,
+    pub(super) noes: Option<Spread>,
+    pub(super) prompt: BTreeMap<Role, Spread>,
+    pub(super) generated: BTreeMap<Role, Spread>,
+    /// Examples per replayed transition.
+    pub(super) examples: BTreeMap<Objective, Spread>,
+    /// Tokens per example.
+    pub(super) lengths: BTreeMap<Objective, Spread>,
+}
+
+impl Observed {
+    /// From iterations of so many jobs.
+    #[must_use]
+    pub fn of(jobs: usize, samples: &[Sample]) -> Self {
+        let by_role = |which: usize| {
+            let spread = |role: &Role| {
+                Spread::of(
+                    samples.iter().filter_map(|s| s.roles.get(role)).map(|r| (r[which], r[0])),
+                )
+            };
+            Role::ALL.iter().filter_map(|role| Some((*role, spread(role)?))).collect()
+        };
+        let by_objective = |rate: fn(&Sample, &[f64; 2]) -> (f64, f64)| {
+            let spread = |objective: &Objective| {
+                let of = |s: &Sample| rate(s, s.examples.get(objective).unwrap_or(&[0.0; 2]));
+                Spread::of(samples.iter().map(of))
+            };
+            Objective::ALL.iter().filter_map(|o| Some((*o, spread(o)?))).collect()
+        };
+        Self {
+            jobs,
+            iterations: samples.len(),
+            steps: Spread::of(samples.iter().map(|s| (s.steps, s.episodes))),
+            open: Spread::of(samples.iter().map(|s| (s.open, s.replayed))),
+            noes: Spread::of(samples.iter().map(|s| (s.noes, s.verdicts))),
+            prompt: by_role(1),
+            generated: by_role(2),
+            examples: by_objective(|sample, examples| (examples[0], sample.replayed)),
+            lengths: by_objective(|_, examples| (examples[1], examples[0])),
+        }
+    }
+}
+
+/// How fast an engine and a trainer were, in seconds per unit.
+#[derive(Debug, Clone, Default)]
+pub struct Pace {
+    /// Jobs that were looked at.
+    pub jobs: usize,
+    pub(super) generated_token: Option<Spread>,
+    pub(super) trained_token: Option<Spread>,
+    pub(super) publication: Option<Spread>,
+    pub(super) held_out_step: Option<Spread>,
+    pub(super) held_out_steps: Option<Spread>,
+    /// After held-out episodes, and without any.
+    pub(super) assessment: [Option<Spread>; 2],
+}
+
+impl Pace {
+    /// From iterations of so many jobs.
+    #[must_use]
+    pub fn of(jobs: usize, samples: &[Sample]) -> Self {
+        let spread = |rate: fn(&Sample) -> (f64, f64)| Spread::of(samples.iter().map(rate));
+        Self {
+            jobs,
+            generated_token: spread(|s| {
+                (s.took("collect") + s.took("annotate"), s.generated_tokens)
+            }),
+            trained_token: spread(|s| (s.took("learn"), s.trained_tokens)),
+            publication: spread(|s| (s.took("publish"), 1.0)),
+            held_out_step: spread(|s| (s.took("evaluate"), s.held_out_steps)),
+            held_out_steps: spread(|s| (s.held_out_steps, s.held_out)),
+            assessment: [
+                spread(|s| (s.took("assess"), f64::from(u8::from(s.held_out > 0.0)))),
+                spread(|s| (s.took("assess"), f64::from(u8::from(s.held_out == 0.0)))),
+            ],
+        }
+    }
+}
+
+impl Sample {
+    fn took(&self, phase: &str) -> f64 {
+        self.seconds.get(phase).copied().unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,187 @@
+//! What earlier jobs measured that tells what another will take.
+
+use std::collections::HashMap;
+
+use sqlx::{PgConnection, types::Json};
+
+use crate::{
+    domain::{
+        estimate::{Observed, Pace, Sample},
+        generation::Role,
+        ids::{IterationId, JobId},
+        metric::names,
+        spec::{AlgorithmSpec, JobSpec, ModelSpec},
+        training::Objective,
+    },
+    store::StoreError,
+};
+
+/// Jobs that are looked at, the newest.
+const JOBS: i64 = 3;
+/// Iterations of each, spread over it, about.
+const ITERATIONS: i32 = 8;
+/// Iterations whose times are looked at, the newest of each job.
+const TIMED: i32 = 50;
+
+#[derive(sqlx::FromRow)]
+struct Counts {
+    id: IterationId,
+    episodes: i64,
+    steps: i64,
+    replayed: i64,
+    open: i64,
+    verdicts: i64,
+    noes: i64,
+}
+
+/// What jobs with the same environment, model and algorithm came to.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, StoreError> {
+    let ablation = match &spec.algorithm {
+        AlgorithmSpec::Nlac(nlac) => Some(Json(nlac.ablation)),
+        _ => None,
+    };
+    let jobs: Vec<JobId> = sqlx::query_scalar(
+        "-- read::observed::alike
+         select id from jobs j
+         where spec -> 'environment' = $1 and spec #>> '{model,base}' = $2
+             and spec #>> '{model,prompts}' = $3 and spec #>> '{algorithm,kind}' = $4
+             and spec #> '{algorithm,ablation}' is not distinct from $5
+             and exists (select 1 from iterations where job_id = j.id and index > 0 and phase = 'done')
+         order by id desc limit $6",
+    )
+    .bind(Json(&spec.environment))
+    .bind(&spec.model.base)
+    .bind(&spec.model.prompts)
+    .bind(spec.algorithm.name())
+    .bind(ablation)
+    .bind(JOBS)
+    .fetch_all(&mut *conn)
+    .await?;
+    let counts: Vec<Counts> = sqlx::query_as(
+        "-- read::observed::counts
+         select i.id, e.episodes, e.steps, c.verdicts, c.noes, d.open,
+             case when d.replayed > 0 then d.replayed
+                 else coalesce((j.spec #>> '{algorithm,batch}')::int8, 0) end as replayed
+         from (select job_id, max(index) as newest from iterations
+               where job_id = any($1) and phase = 'done' group by job_id) last
+         join jobs j on j.id = last.job_id
+         join iterations i on i.job_id = j.id and i.index > 0 and i.phase = 'done'
+             and i.index % greatest(1, last.newest / $2) = 0
+         cross join lateral (
+             select count(*) as episodes, coalesce(sum(turns), 0)::int8 as steps
+             from episodes where iteration_id = i.id and purpose = 'collect'
+         ) e
+         cross join lateral (
+             select count(*) as verdicts, count(*) filter (where verdict = 'no') as noes
+             from critiques where iteration_id = i.id
+         ) c
+         cross join lateral (
+             select count(*) as replayed, count(*) filter (where not r.done) as open
+             from replay_draws x join replay r on r.transition_id = x.transition_id
+             where x.iteration_id = i.id
+         ) d",
+    )
+    .bind(&jobs)
+    .bind(ITERATIONS)
+    .fetch_all(&mut *conn)
+    .await?;
+    let ids: Vec<_> = counts.iter().map(|c| c.id).collect();
+    let mut samples: HashMap<_, _> = counts.into_iter().map(|c| (c.id, sample(&c))).collect();
+    let roles: Vec<(IterationId, Role, i64, i64, i64)> = sqlx::query_as(
+        "-- read::observed::roles
+         select iteration_id, role, count(*), sum(prompt_tokens)::int8,
+             sum(cardinality(token_ids))::int8
+         from generations where iteration_id = any($1) group by iteration_id, role",
+    )
+    .bind(&ids)
+    .fetch_all(&mut *conn)
+    .await?;
+    for (id, role, calls, prompt, generated) in roles {
+        let numbers = [calls, prompt, generated].map(|n| n as f64);
+        samples.entry(id).or_default().roles.insert(role, numbers);
+    }
+    let examples: Vec<(IterationId, Objective, i64, i64)> = sqlx::query_as(
+        "-- read::observed::examples
+         select iteration_id, objective, count(*),
+             sum(cardinality(prompt_tokens) + cardinality(completion_tokens))::int8
+         from training_examples where iteration_id = any($1) group by iteration_id, objective",
+    )
+    .bind(&ids)
+    .fetch_all(conn)
+    .await?;
+    for (id, objective, count, tokens) in examples {
+        let numbers = [count, tokens].map(|n| n as f64);
+        samples.entry(id).or_default().examples.insert(objective, numbers);
+    }
+    Ok(Observed::of(jobs.len(), &samples.into_values().collect::<Vec<_>>()))
+}
+
+fn sample(counts: &Counts) -> Sample {
+    Sample {
+        episodes: counts.episodes as f64,
+        steps: counts.steps as f64,
+        replayed: counts.replayed as f64,
+        open: counts.open as f64,
+        verdicts: counts.verdicts as f64,
+        noes: counts.noes as f64,
+        ..Sample::default()
+    }
+}
+
+/// How fast jobs were on the same engine and trainer.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn pace(conn: &mut PgConnection, model: &ModelSpec) -> Result<Pace, StoreError> {
+    let rows: Vec<(JobId, i32, String, f32, f64)> = sqlx::query_as(
+        "-- read::observed::pace
+         with recent as (
+             select id, (select max(iteration) from metrics where job_id = j.id and name = $4) as newest
+             from jobs j
+             where spec #>> '{model,engine}' = $1 and spec #>> '{model,trainer}' = $2
+                 and spec #>> '{model,base}' = $3
+                 and exists (select 1 from metrics where job_id = j.id and name = $4 and iteration > 0)
+             order by id desc limit $5
+         )
+         select m.job_id, m.iteration, m.name, m.temperature, m.value
+         from recent join metrics m on m.job_id = recent.id
+         where m.iteration > 0 and m.iteration > recent.newest - $6
+             and (m.name like 'time.%' or m.name like 'tokens.%' or m.name like 'eval.%')
+         order by m.job_id, m.iteration, m.temperature, m.name",
+    )
+    .bind(&model.engine)
+    .bind(&model.trainer)
+    .bind(&model.base)
+    .bind(names::ITERATION_SECONDS)
+    .bind(JOBS)
+    .bind(TIMED)
+    .fetch_all(conn)
+    .await?;
+    let mut samples: HashMap<(JobId, i32), Sample> = HashMap::new();
+    let mut episodes = 0.0;
+    for (job, iteration, name, _, value) in rows {
+        let sample = samples.entry((job, iteration)).or_default();
+        match name.as_str() {
+            names::GENERATED_TOKENS => sample.generated_tokens = value,
+            names::TRAINED_TOKENS => sample.trained_tokens = value,
+            // Of each temperature, the episodes come before their mean length.
+            names::EVAL_EPISODES => {
+                episodes = value;
+                sample.held_out += value;
+            }
+            names::EVAL_TURNS => sample.held_out_steps += value * episodes,
+            other => {
+                if let Some(phase) = other.strip_prefix(names::PHASE_SECONDS_PREFIX) {
+                    sample.seconds.insert(phase.to_owned(), value);
+                }
+            }
+        }
+    }
+    let mut jobs: Vec<_> = samples.keys().map(|(job, _)| *job).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    Ok(Pace::of(jobs.len(), &samples.into_values().collect::<Vec<_>>()))
+}
