@@ -89,7 +89,7 @@ async fn checkpoint_rows_of(
     let goes_on = matches!(job.status, JobStatus::Running | JobStatus::Paused)
         && newest.as_ref().is_some_and(|newest| !newest.last);
     let goes_on_from = newest.and_then(|newest| newest.roll_back_to).filter(|_| goes_on);
-    let best = found.iter().filter_map(|c| c.success).fold(f64::MIN, f64::max);
+    let best = found.iter().filter_map(|c| c.success).fold(0.0, f64::max);
     let newest = found.iter().map(|c| c.version).max();
     let rows = found.into_iter().map(|c| {
         let acts = c.role == CheckpointRole::Online && c.published_at.is_some();
@@ -99,7 +99,7 @@ async fn checkpoint_rows_of(
             version: c.version,
             role: c.role,
             success: format::percent(c.success),
-            best: c.success == Some(best),
+            best: best > 0.0 && c.success == Some(best),
             steps: c.optimizer_steps,
             name: c.name,
             hash: c.sha256.chars().take(12).collect(),

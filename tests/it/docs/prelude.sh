@@ -33,6 +33,11 @@ until_open() {
 first_id() {
   command curl -sf "$NLAC_SERVER$1" | tr ',{' '\n\n' | sed -nE 's/^"id":"([0-9a-f-]{36})".*/\1/p' | sed -n 1p
 }
+# The id of a job's newest checkpoint that somebody acts by.
+acting() {
+  command curl -sf "$NLAC_SERVER/v1/jobs/$1/checkpoints" | tr '{' '\n' | grep '"role":"online"' |
+    sed -nE 's/^"id":"([0-9a-f-]{36})".*/\1/p' | sed -n 1p
+}
 # The arguments with the placeholders filled in, as `words`.
 filled() {
   local word job=
@@ -42,7 +47,7 @@ filled() {
       job=${job:-$(first_id '/v1/jobs?limit=1')}
       [[ $word != *TRANSITION* ]] ||
         word=${word//TRANSITION/$(first_id "/v1/jobs/$job/transitions?changed=true&limit=1")}
-      [[ $word != *CHECKPOINT* ]] || word=${word//CHECKPOINT/$(first_id "/v1/jobs/$job/checkpoints")}
+      [[ $word != *CHECKPOINT* ]] || word=${word//CHECKPOINT/$(acting "$job")}
       word=$(sed -E "s/\b(ID|JOB)\b/$job/g" <<< "$word")
     fi
     words+=("$word")
