@@ -103,14 +103,15 @@ pub async fn get(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, Stor
     Ok(row.map(Into::into))
 }
 
-/// One job, locked until the transaction ends.
+/// One job, locked until the transaction ends. Its key stays free: whoever writes a row of the job meanwhile, such as
+/// a unit's event, does not wait, and so cannot wait in a circle with who cancels that unit.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, StoreError> {
     let row: Option<Row> = sqlx::query_as(
         "-- jobs::lock
-         select * from jobs where id = $1 for update",
+         select * from jobs where id = $1 for no key update",
     )
     .bind(id)
     .fetch_optional(conn)
