@@ -8,12 +8,12 @@ from ...client import AuthenticatedClient, Client
 from ...models.estimated import Estimated
 from ...models.job_spec import JobSpec
 from ...models.problem import Problem
-from ...types import UNSET, Response
+from ...types import Response
 
 
 def _get_kwargs(
     *,
-    body: JobSpec | JobSpec | Unset = UNSET,
+    body: JobSpec,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -22,14 +22,9 @@ def _get_kwargs(
         "url": "/v1/jobs:estimate",
     }
 
-    if isinstance(body, JobSpec):
-        _kwargs["json"] = body.to_dict()
+    _kwargs["json"] = body.to_dict()
 
-        headers["Content-Type"] = "application/json"
-    if isinstance(body, JobSpec):
-        _kwargs["content"] = body.payload
-
-        headers["Content-Type"] = "application/yaml"
+    headers["Content-Type"] = "application/json"
 
     _kwargs["headers"] = headers
     return _kwargs
@@ -83,7 +78,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec | JobSpec | Unset = UNSET,
+    body: JobSpec,
 ) -> Response[Estimated | Problem]:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -92,7 +87,6 @@ def sync_detailed(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
         body (JobSpec): A training job.
 
     Raises:
@@ -117,7 +111,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec | JobSpec | Unset = UNSET,
+    body: JobSpec,
 ) -> Estimated | Problem | None:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -126,7 +120,6 @@ def sync(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
         body (JobSpec): A training job.
 
     Raises:
@@ -146,7 +139,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec | JobSpec | Unset = UNSET,
+    body: JobSpec,
 ) -> Response[Estimated | Problem]:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -155,7 +148,6 @@ async def asyncio_detailed(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
         body (JobSpec): A training job.
 
     Raises:
@@ -178,7 +170,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec | JobSpec | Unset = UNSET,
+    body: JobSpec,
 ) -> Estimated | Problem | None:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -187,7 +179,6 @@ async def asyncio(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
         body (JobSpec): A training job.
 
     Raises:
