@@ -142,11 +142,14 @@ await check("an episode is read step by step, with keys", async () => {
   const long = (await json(`/v1/jobs/${job.id}/episodes?purpose=collect&limit=200`)).data.find((e) => e.turns > 1);
   await page.goto(`${url}/episodes/${long.id}`);
   assert.match(await page.textContent("[aria-current=step]"), /step 0/);
+  await page.waitForLoadState();
   await page.keyboard.press("ArrowRight");
   await page.waitForSelector("[aria-current=step]:has-text('step 1')");
+  await page.waitForLoadState();
   await page.keyboard.press("ArrowLeft");
   await page.waitForSelector("[aria-current=step]:has-text('step 0')");
   const before = page.url();
+  await page.waitForLoadState();
   await page.keyboard.press("]");
   await page.waitForFunction((was) => location.href !== was, before);
 });
