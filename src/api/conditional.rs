@@ -23,8 +23,7 @@ pub(super) async fn validators(request: Request, next: Next) -> Response {
     let (mut parts, body) = answer.into_parts();
     // Pages are bounded, and exports are no JSON documents.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
-        return Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
-            .into();
+        return Problem::broken_off().into();
     };
     let Ok(tag) = HeaderValue::from_str(&tag(&bytes)) else {
         return Response::from_parts(parts, Body::from(bytes));

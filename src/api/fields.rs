@@ -137,8 +137,7 @@ pub(super) async fn choice(
     let whole = to_bytes(body, usize::MAX).await.ok();
     let Some(mut whole) = whole.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
     else {
-        return Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
-            .into();
+        return Problem::broken_off().into();
     };
     match whole.get_mut("data").and_then(Value::as_array_mut) {
         Some(items) => items.iter_mut().for_each(|item| *item = chosen(item, &fields)),

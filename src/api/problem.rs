@@ -84,6 +84,11 @@ impl Problem {
             .remedy("ask for a smaller page, and check the database's load")
     }
 
+    /// An answer of ours whose body did not come to its end.
+    pub(super) fn broken_off() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
+    }
+
     pub(super) fn with_status(status: StatusCode, detail: impl Into<String>) -> Self {
         Self::new(status, detail)
     }
