@@ -198,8 +198,7 @@ impl Client {
         deadline: Duration,
     ) -> Result<T, NetError> {
         let request = self.http.post(self.url(path)).body(text);
-        let request =
-            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = with_headers(request, headers);
         self.decode(&self.send(request, deadline).await?)
     }
 
@@ -228,8 +227,7 @@ impl Client {
         deadline: Duration,
     ) -> Result<(), NetError> {
         let request = self.http.post(self.url(path)).header("content-type", "application/json");
-        let request =
-            headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        let request = with_headers(request, headers);
         self.send(request.body(body), deadline).await.map(drop)
     }
 
@@ -285,6 +283,13 @@ impl Client {
 
 fn beginning(body: &str) -> &str {
     &body[..body.floor_char_boundary(SHOWN)]
+}
+
+fn with_headers(
+    request: reqwest::RequestBuilder,
+    headers: &[(&str, impl AsRef<str>)],
+) -> reqwest::RequestBuilder {
+    headers.iter().fold(request, |request, (name, value)| request.header(*name, value.as_ref()))
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {
