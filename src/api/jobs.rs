@@ -30,6 +30,7 @@ use crate::{
         read::jobs::{self as read_jobs, IterationView, JobFilter, JobView},
         work_items,
     },
+    telemetry::overview,
 };
 
 /// A page of jobs.
@@ -244,6 +245,7 @@ async fn change(
         jobs::move_status(&mut tx, id, from, to, None).await?;
         if to == JobStatus::Cancelled {
             work_items::cancel_of_job(&mut tx, id).await?;
+            overview::job_over(&job, to);
         }
         events::append(&mut tx, id, kind, message, json!({})).await?;
     }

@@ -26,6 +26,7 @@ mod problem;
 mod promotion;
 mod service;
 mod submission;
+mod traced;
 mod transitions;
 mod webhooks;
 
@@ -191,6 +192,7 @@ pub fn router(state: AppState) -> Router {
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(TraceLayer::new_for_http())
         .layer(from_fn(deadline))
+        .layer(from_fn(traced::traced))
         .with_state(state)
 }
 

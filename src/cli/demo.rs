@@ -22,7 +22,7 @@ const EXAMPLE: &str = include_str!("../../examples/help-desk.yaml");
 
 /// Runs the demo.
 pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
-    telemetry::init_logs("warn");
+    let traces = telemetry::init("warn");
     let started = Instant::now();
     let settings = ServiceSettings::from(args.serve.clone());
     report::line("starting Postgres, the local engine and the local trainer …");
@@ -39,6 +39,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
         until_told().await?;
     }
     app.stop().await;
+    traces.flush().await;
     outcome
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// Serves until it is told to stop.
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
-    telemetry::init_logs("warn,nlac=info");
+    let traces = telemetry::init("warn,nlac=info");
     let settings = ServiceSettings::from(args);
     let app = App::start(&settings).await?;
     report::line(&format!(
@@ -30,6 +30,7 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     until_told().await?;
     report::line("stopping: what is under way finishes or is given back");
     app.stop().await;
+    traces.flush().await;
     Ok(ExitCode::SUCCESS)
 }
 

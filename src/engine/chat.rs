@@ -24,6 +24,7 @@ use crate::{
         peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
     net::{NetError, retry},
+    telemetry::spans,
 };
 
 /// How often a text is asked for before the work that needs it fails.
@@ -157,6 +158,7 @@ impl Frozen for Chat {
         // An answer has no effect but itself, so it may be asked for again, and elsewhere.
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();
+            spans::asked(wire.http.base());
             self.checked(wire, self.ask(wire, messages, sampling).await?)
         })
         .await

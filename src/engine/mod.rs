@@ -7,7 +7,7 @@ mod chat;
 mod dialect;
 mod pool;
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use async_trait::async_trait;
 
@@ -183,6 +183,19 @@ impl EngineError {
     #[must_use]
     const fn is_silence(&self) -> bool {
         matches!(self, Self::Net { source: NetError::Timeout { .. }, .. })
+    }
+
+    /// Its kind in a word, or the status of the engine's answer.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Net { source, .. } => return source.kind(),
+            Self::Wrong { .. } => "wrong",
+            Self::Aborted { .. } => "aborted",
+            Self::Forgotten { .. } => "forgotten",
+            Self::Draining { .. } => "draining",
+            Self::Load { .. } => "load",
+        })
     }
 
     /// What it asks of the queue.

@@ -1,10 +1,17 @@
 //! The only HTTP client: deadlines, byte limits, located errors, bounded retries.
 
-use std::{future::Future, time::Duration};
+mod collector;
 
+use std::{borrow::Cow, future::Future, time::Duration};
+
+use opentelemetry::global;
+use opentelemetry_http::HeaderInjector;
 use rand::Rng;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Serialize, de::DeserializeOwned};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+pub use collector::Collector;
 
 /// Largest body that is read.
 const MOST_BYTES: usize = 512 << 20;
@@ -70,6 +77,18 @@ impl NetError {
             Self::Status { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// Its kind in a word, or the status of the answer.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Connect { .. } => "connect",
+            Self::Broken { .. } => "broken",
+            Self::Timeout { .. } => "timeout",
+            Self::Status { status, .. } => return Cow::Owned(status.to_string()),
+            Self::Decode { .. } => "decode",
+        })
     }
 }
 
@@ -240,6 +259,7 @@ impl Client {
         request: reqwest::RequestBuilder,
         deadline: Duration,
     ) -> Result<Vec<u8>, NetError> {
+        let request = in_context(request);
         match tokio::time::timeout(deadline, self.exchange(request)).await {
             Ok(result) => result,
             Err(_) => {
@@ -290,6 +310,16 @@ fn with_headers(
     headers: &[(&str, impl AsRef<str>)],
 ) -> reqwest::RequestBuilder {
     headers.iter().fold(request, |request, (name, value)| request.header(*name, value.as_ref()))
+}
+
+/// Says in the course of what it is sent, as W3C trace context; nothing where nothing is traced.
+fn in_context(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    let context = tracing::Span::current().context();
+    let mut headers = HeaderMap::new();
+    global::get_text_map_propagator(|propagator| {
+        propagator.inject_context(&context, &mut HeaderInjector(&mut headers));
+    });
+    request.headers(headers)
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

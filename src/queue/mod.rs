@@ -11,10 +11,12 @@ use rand::Rng;
 use sqlx::postgres::PgListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
 
 use crate::{
     domain::{event::EventKind, fault::Fault, work::Lease},
     store::{Store, StoreError, WORK_CHANNEL, events, work_items},
+    telemetry::spans,
 };
 
 /// Does the work.
@@ -128,11 +130,13 @@ impl Runner {
     async fn work(&self, lease: Lease, _slot: OwnedSemaphorePermit, stop: CancellationToken) {
         let cancelled = CancellationToken::new();
         let started = tokio::time::Instant::now();
+        let span = spans::unit(&lease);
         let outcome = {
             let handler = self.handler.clone();
             let (mine, token) = (lease.clone(), cancelled.clone());
             // Its own task, so that a panic is an outcome too.
-            let mut running = tokio::spawn(async move { handler.run(&mine, &token).await });
+            let run = async move { handler.run(&mine, &token).await };
+            let mut running = tokio::spawn(run.instrument(span.clone()));
             let abort = running.abort_handle();
             tokio::select! {
                 outcome = &mut running => outcome.unwrap_or_else(|panic| {
@@ -144,6 +148,7 @@ impl Runner {
                 }
                 () = stop.cancelled() => {
                     abort.abort();
+                    spans::unit_ended(&span, "given_back");
                     self.log(self.give_back(&lease).await, &lease);
                     return;
                 }
@@ -156,6 +161,7 @@ impl Runner {
             Err(Fault::Fail(_)) => "failed",
             Err(Fault::Cancelled) => "lost",
         };
+        spans::unit_ended(&span, result);
         metrics::counter!("nlac_work_units_total", "phase" => phase, "outcome" => result)
             .increment(1);
         metrics::histogram!("nlac_work_unit_seconds", "phase" => phase)

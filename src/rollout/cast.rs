@@ -1,5 +1,7 @@
 //! Who speaks: a prompt, played by one set of weights, becomes a text with its provenance.
 
+use tracing::{Span, field::display};
+
 use crate::{
     domain::{
         fault::Fault,
@@ -9,8 +11,9 @@ use crate::{
         seed::SeedPath,
         spec::SamplingSpec,
     },
-    engine::{Adapter, Completion, Engine, Frozen, Request},
+    engine::{Adapter, Completion, Engine, EngineError, Frozen, Request},
     prompt::{Encoder, PromptSet, Template},
+    telemetry::spans,
 };
 
 /// A checkpoint that engines have.
@@ -94,8 +97,13 @@ impl Cast<'_> {
             max_tokens: line.sampling.max_tokens,
             seed: takes_seeds.then(|| line.seed.sampling_seed()),
         };
+        let adapter = published.map(|p| &*p.adapter.name);
+        let span = spans::generation(line.role, line.weights, adapter, &sampling);
+        if let Some(published) = published {
+            span.record("nlac.checkpoint.id", display(published.checkpoint_id));
+        }
         let completion = match line.weights {
-            Weights::Frozen => self.ask_frozen(line.messages, sampling).await?,
+            Weights::Frozen => self.ask_frozen(line.messages, sampling, &span).await?,
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
@@ -105,9 +113,15 @@ impl Cast<'_> {
                     session: line.seed.siblings(),
                     job: self.job,
                 };
-                self.engine.generate(request).await.map_err(|e| e.fault())?
+                heard(&span, self.engine.generate(request)).await?
             }
         };
+        let (engine, model) = (&completion.engine, &completion.model);
+        if adapter.is_none() {
+            span.record("gen_ai.request.model", model);
+        }
+        let tokens = (completion.prompt_tokens, completion.token_ids.len());
+        spans::generated(&span, engine, model, tokens, completion.finish_reason);
         Ok(Generation {
             id: GenerationId::new(),
             role: line.role,
@@ -131,13 +145,22 @@ impl Cast<'_> {
         &self,
         messages: &[Message],
         sampling: Sampling,
+        span: &Span,
     ) -> Result<Completion, Fault> {
         let frozen = self.frozen.ok_or_else(|| {
             Fault::Fail("a part has frozen weights, but the spec names no model.frozen".into())
         })?;
-        let mut completion = frozen.answer(messages, sampling).await.map_err(|e| e.fault())?;
+        let mut completion = heard(span, frozen.answer(messages, sampling)).await?;
         let text = completion.text.trim();
         completion.token_ids = self.encoder.completion(messages, text).map_err(Fault::fail)?;
         Ok(completion)
     }
+}
+
+/// An answer, asked for in a span.
+async fn heard(
+    span: &Span,
+    asking: impl Future<Output = Result<Completion, EngineError>>,
+) -> Result<Completion, Fault> {
+    spans::within(span, EngineError::kind, asking).await.map_err(|e| e.fault())
 }

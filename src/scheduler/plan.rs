@@ -16,6 +16,7 @@ use crate::{
         spec::JobSpec,
     },
     store::{StoreError, checkpoints, datasets, events, iterations, jobs, metrics, work_items},
+    telemetry::overview,
 };
 
 /// Moves a job on as far as it goes, under its lock.
@@ -62,6 +63,7 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
             jobs::move_status(conn, job.id, &from, JobStatus::Succeeded, None).await?;
             let message = format!("the job is done after iteration {}", newest.index);
             events::append(conn, job.id, EventKind::Succeeded, &message, json!({})).await?;
+            overview::job_over(job, JobStatus::Succeeded);
         }
         return Ok(false);
     }
@@ -79,6 +81,7 @@ async fn fail(conn: &mut PgConnection, job: &Job, error: &str) -> Result<(), Sto
     work_items::cancel_of_job(conn, job.id).await?;
     let from = [JobStatus::Running];
     jobs::move_status(conn, job.id, &from, JobStatus::Failed, Some(error)).await?;
+    overview::job_over(job, JobStatus::Failed);
     events::append(conn, job.id, EventKind::Failed, error, json!({})).await
 }
 
@@ -167,6 +170,7 @@ async fn next_phase(
     };
     let Some(version) = version else { return Ok(false) };
     let (seconds, total) = iterations::enter_phase(conn, iteration.id, next).await?;
+    overview::phase_over(iteration, iteration.phase, seconds);
     let name = format!("{}{}", names::PHASE_SECONDS_PREFIX, iteration.phase);
     let mut measured = vec![measure::metric(&name, index, seconds)];
     if iteration.phase == Phase::Evaluate {
@@ -175,6 +179,7 @@ async fn next_phase(
     metrics::put_many(conn, job.id, &measured).await?;
     if next == Phase::Done {
         measure::finish(conn, job, iteration, total).await?;
+        overview::iteration_over(iteration, total);
     } else {
         plan(conn, job, iteration.id, (index, version), last, next).await?;
     }

@@ -8,7 +8,7 @@ pub mod adapter;
 mod tinker;
 mod wire;
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use async_trait::async_trait;
 
@@ -114,6 +114,17 @@ pub enum TrainerError {
 }
 
 impl TrainerError {
+    /// Its kind in a word, or the status of the trainer's answer.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Net { source, .. } => return source.kind(),
+            Self::Failed { .. } => "failed",
+            Self::Late { .. } => "timeout",
+            Self::Adapter(_) => "adapter",
+        })
+    }
+
     /// What it asks of the queue. Nothing is lost by trying again: a run starts from a saved state.
     #[must_use]
     pub fn fault(&self) -> Fault {

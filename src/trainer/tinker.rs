@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Span;
 
 use super::{
     Adam, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
@@ -18,6 +19,7 @@ use super::{
 use crate::{
     domain::peer::TrainerRecord,
     net::{Client, NetError, Secret},
+    telemetry::spans,
 };
 
 /// Deadline of a submission; the work itself is polled for.
@@ -104,8 +106,23 @@ impl Tinker {
         operation: &'static str,
         body: &impl Serialize,
     ) -> Result<T, TrainerError> {
-        let submitted = self.submit(operation, body).await?;
-        self.result(operation, &submitted.request_id).await
+        Self::within(&self.span(operation), async {
+            let submitted = self.submit(operation, body).await?;
+            self.result(operation, &submitted.request_id).await
+        })
+        .await
+    }
+
+    /// An operation's span: from its submission to its result.
+    fn span(&self, operation: &'static str) -> Span {
+        spans::operation(operation, &self.name, self.http.base())
+    }
+
+    async fn within<T>(
+        span: &Span,
+        doing: impl Future<Output = Result<T, TrainerError>>,
+    ) -> Result<T, TrainerError> {
+        spans::within(span, TrainerError::kind, doing).await
     }
 }
 
@@ -155,8 +172,13 @@ impl Trainer for Tinker {
             "session_id": session.session_id, "model_seq_id": 0, "base_model": &*self.base_model,
             "lora_config": { "rank": rank, "seed": seed }, "type": "create_model",
         });
-        let submitted = self.submit("create_model", &body).await?;
-        let made: serde_json::Value = self.result("create_model", &submitted.request_id).await?;
+        let creating = async {
+            let submitted = self.submit("create_model", &body).await?;
+            let made = self.result("create_model", &submitted.request_id).await?;
+            Ok((submitted, made))
+        };
+        let (submitted, made): (_, serde_json::Value) =
+            Self::within(&self.span("create_model"), creating).await?;
         let model_id = submitted
             .model_id
             .or_else(|| Some(made.get("model_id")?.as_str()?.to_owned()))
@@ -261,13 +283,15 @@ impl Run for TinkerRun {
         let seq_id = self.next_sequence();
         let forward =
             ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
-        let forward = self.tinker.submit("forward_backward", &forward).await?;
+        let [gradient, update] = ["forward_backward", "optim_step"].map(|o| self.tinker.span(o));
+        let submitting = self.tinker.submit("forward_backward", &forward);
+        let forward = Tinker::within(&gradient, submitting).await?;
         let seq_id = self.next_sequence();
         let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
-        let optim = self.tinker.submit("optim_step", &optim).await?;
+        let optim = Tinker::within(&update, self.tinker.submit("optim_step", &optim)).await?;
 
-        let forward: ForwardResult =
-            self.tinker.result("forward_backward", &forward.request_id).await?;
+        let waiting = self.tinker.result("forward_backward", &forward.request_id);
+        let forward: ForwardResult = Tinker::within(&gradient, waiting).await?;
         let losses = self
             .checked("forward_backward", data, forward)?
             .iter()
@@ -277,7 +301,8 @@ impl Run for TinkerRun {
                 -logprobs[logprobs.len() - learnt..].iter().sum::<f32>() / learnt.max(1) as f32
             })
             .collect();
-        let optim: OptimResult = self.tinker.result("optim_step", &optim.request_id).await?;
+        let waiting = self.tinker.result("optim_step", &optim.request_id);
+        let optim: OptimResult = Tinker::within(&update, waiting).await?;
         let grad_norm = optim.metrics.and_then(|metrics| {
             let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;
             Some(value.as_f64()? as f32)

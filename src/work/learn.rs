@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use tracing::Instrument as _;
+
 use super::{Worker, scene::Scene};
 use crate::{
     algo::minibatch,
@@ -18,6 +20,7 @@ use crate::{
         work::Lease,
     },
     store::{StoreError, checkpoints, replay, training, work_items},
+    telemetry::spans,
     trainer::{Run, adapter},
 };
 
@@ -76,10 +79,13 @@ impl Worker {
                 learning_rate: adam.learning_rate,
             };
             self.record(lease, &step).await?;
-            let report = run.step(&data, &adam).await.map_err(|e| e.fault())?;
+            let span = spans::train_step(number, members.len(), tokens);
+            let stepping = run.step(&data, &adam).instrument(span.clone());
+            let report = stepping.await.map_err(|e| e.fault())?;
             step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
             step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
             step.grad_norm = report.grad_norm;
+            spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
             for (example, loss) in members.iter().zip(&report.losses) {
                 learnt.first_losses.entry(example.id).or_insert(*loss);
             }

@@ -145,6 +145,7 @@ impl Worker {
         let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
         let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
         drop(conn);
+        tracing::Span::current().record("nlac.iteration", iteration.index);
         let players = self.peers.players(&self.store, job, version(&iteration)).await?;
         Ok(Scene { iteration, players })
     }

@@ -7,14 +7,14 @@ use std::{collections::BTreeMap, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("prompt", &["domain"]),
-    ("telemetry", &["domain"]),
     ("net", &["domain"]),
+    ("telemetry", &["domain", "net"]),
     ("store", &["domain"]),
-    ("queue", &["domain", "store"]),
-    ("trainer", &["domain", "net"]),
-    ("engine", &["domain", "net"]),
+    ("queue", &["domain", "store", "telemetry"]),
+    ("trainer", &["domain", "net", "telemetry"]),
+    ("engine", &["domain", "net", "telemetry"]),
     ("env", &["domain", "net", "prompt", "engine"]),
-    ("rollout", &["domain", "prompt", "engine", "env"]),
+    ("rollout", &["domain", "prompt", "engine", "env", "telemetry"]),
     ("algo", &["domain", "prompt", "engine", "trainer", "env", "rollout"]),
     (
         "work",
@@ -36,7 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // The base model's curriculum is the built-in world seen through its own prompts.
     ("dev", &["domain", "net", "store", "env", "prompt"]),
     ("doctor", &["domain", "prompt", "trainer", "engine"]),
-    ("scheduler", &["domain", "store", "queue"]),
+    ("scheduler", &["domain", "store", "queue", "telemetry"]),
     ("api", &["domain", "store", "queue", "telemetry"]),
     (
         "app",

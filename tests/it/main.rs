@@ -33,4 +33,5 @@ mod search;
 mod sglang;
 mod support;
 mod theory;
+mod traces;
 mod webhooks;

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
     let ExperimentCommand::Run(args) = args.command;
-    telemetry::init_logs("warn");
+    let traces = telemetry::init("warn");
     let experiment = Experiment::load(&args.file)?;
     let Some(server) = &args.server else {
         let app = App::start(&ServiceSettings::from(args.serve.clone())).await?;
@@ -49,6 +49,7 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
             }
         };
         app.stop().await;
+        traces.flush().await;
         return outcome;
     };
     conduct(&args, &experiment, &Api::new(server, args.api_key.as_ref())?).await

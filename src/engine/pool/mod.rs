@@ -25,6 +25,7 @@ use crate::{
         peer::{EngineCapabilities, EngineRecord},
     },
     net::pause_after,
+    telemetry::spans,
 };
 
 /// How often a text is asked for before the work that needs it fails; more where there are more replicas.
@@ -132,6 +133,7 @@ impl Pool {
         (index, share): (usize, Share),
         request: &Request,
     ) -> Result<Completion, EngineError> {
+        spans::asked(&self.replicas[index].url);
         let outcome = self.replicas[index].generate(request).await;
         self.replicas[index].note(&outcome);
         drop(share);

@@ -57,6 +57,7 @@ pages_that_run! {
     operating_runs: "docs/src/operating.md",
     prompts_runs: "docs/src/prompts.md",
     quick_start_runs: "docs/src/quick-start.md",
+    tracking_runs: "docs/src/tracking.md",
 }
 
 #[test]

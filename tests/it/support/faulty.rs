@@ -12,7 +12,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::State,
-    http::{Method, StatusCode, Uri},
+    http::{HeaderMap, Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
@@ -53,6 +53,7 @@ struct Inner {
     decide: Box<Decide>,
     seen: Mutex<HashMap<String, u32>>,
     spoilt: Mutex<Vec<String>>,
+    contexts: Mutex<Vec<(String, String)>>,
     http: reqwest::Client,
 }
 
@@ -73,8 +74,8 @@ impl Faulty {
         command.extend(["--listen".into(), format!("127.0.0.1:{port}"), "--model".into()]);
         command.push(model_dir().display().to_string());
         let process = Mutex::new(spawn(&command, port).await);
-        let (seen, spoilt) = Default::default();
-        let inner = Inner { port, command, process, decide, seen, spoilt, http: http() };
+        let (seen, spoilt, contexts) = Default::default();
+        let inner = Inner { port, command, process, decide, seen, spoilt, contexts, http: http() };
         let inner = Arc::new(inner);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -89,6 +90,12 @@ impl Faulty {
     /// The requests that did not simply pass.
     pub fn spoilt(&self) -> Vec<String> {
         self.inner.spoilt.lock().unwrap().clone()
+    }
+
+    /// `traceparent` of every request of a path that had one.
+    pub fn contexts(&self, path: &str) -> Vec<String> {
+        let all = self.inner.contexts.lock().unwrap();
+        all.iter().filter(|(at, _)| at == path).map(|(_, context)| context.clone()).collect()
     }
 }
 
@@ -128,7 +135,17 @@ impl Inner {
     }
 }
 
-async fn pass(State(inner): State<Arc<Inner>>, method: Method, uri: Uri, body: Bytes) -> Response {
+async fn pass(
+    State(inner): State<Arc<Inner>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if let Some(context) = headers.get("traceparent") {
+        let context = context.to_str().unwrap().to_owned();
+        inner.contexts.lock().unwrap().push((uri.path().to_owned(), context));
+    }
     let number = {
         let mut seen = inner.seen.lock().unwrap();
         let count = seen.entry(format!("{method} {}", uri.path())).or_default();

@@ -1,6 +1,7 @@
 //! The program as people run it.
 
 use std::{
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
@@ -17,22 +18,34 @@ use super::{Place, free_port, http};
 pub struct Program {
     child: Child,
     pub url: String,
+    log: PathBuf,
 }
 
 impl Program {
     /// Runs a role of it on a port of its own; what it says is kept beside its data.
     pub fn start(place: &Place, words: &[&str]) -> Self {
+        Self::start_with(place, words, &[])
+    }
+
+    /// The same, with variables of the test's own.
+    pub fn start_with(place: &Place, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let port = free_port();
-        let log = std::fs::File::create(place.path().join(format!("{port}.log"))).unwrap();
+        let log = place.path().join(format!("{port}.log"));
         let child = Command::new(env!("CARGO_BIN_EXE_nlac"))
             .args(words)
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .env_remove("DATABASE_URL")
+            .envs(variables.iter().copied())
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(std::fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        Self { child, url: format!("http://127.0.0.1:{port}") }
+        Self { child, url: format!("http://127.0.0.1:{port}"), log }
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
     }
 
     pub fn signal(&self, signal: Signal) {

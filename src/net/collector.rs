@@ -1,0 +1,74 @@
+//! The way of spans to their collector.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use tokio::runtime::Handle;
+
+/// Deadline of one delivery; OTEL_EXPORTER_OTLP_TIMEOUT bounds it together with its repetitions.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Sends what the exporter hands it. Whether the collector takes it is said when that changes, not each time.
+#[derive(Debug)]
+pub struct Collector {
+    http: reqwest::Client,
+    /// The exporter lives on a thread of its own, without a runtime.
+    runtime: Handle,
+    lost: AtomicBool,
+}
+
+impl Collector {
+    /// A client that runs on a runtime.
+    #[must_use]
+    pub fn on(runtime: Handle) -> Self {
+        Self { http: reqwest::Client::default(), runtime, lost: AtomicBool::new(false) }
+    }
+
+    fn note(&self, outcome: Result<(), &str>) {
+        match outcome {
+            Ok(()) if self.lost.swap(false, Relaxed) => {
+                tracing::warn!("the collector takes traces again");
+            }
+            Err(reason) if !self.lost.swap(true, Relaxed) => {
+                tracing::warn!(
+                    reason,
+                    "the collector takes no traces; they are dropped until it does"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+#[async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let http = self.http.clone();
+        let exchange = async move {
+            let answer = http.execute(request.try_into()?).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            let mut response = Response::new(answer.bytes().await?);
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            Ok::<_, reqwest::Error>(response)
+        };
+        let timed = self.runtime.spawn(async { tokio::time::timeout(DEADLINE, exchange).await });
+        let outcome: Result<_, HttpError> = match timed.await {
+            Ok(Ok(Ok(response))) => Ok(response),
+            // Its address may hold a token.
+            Ok(Ok(Err(error))) => Err(super::root_cause(&error.without_url()).into()),
+            Ok(Err(_)) => Err(format!("no answer within {} s", DEADLINE.as_secs()).into()),
+            Err(_) => Err("the runtime has ended".into()),
+        };
+        match &outcome {
+            Ok(response) if response.status().is_success() => self.note(Ok(())),
+            Ok(response) => self.note(Err(response.status().as_str())),
+            Err(error) => self.note(Err(&error.to_string())),
+        }
+        outcome
+    }
+}
