@@ -6,7 +6,7 @@
 //! Every message of the assistant is an action; what the others say up to the next one is what it led
 //! to. Tool calls and their results become text in the form that Hermes-style templates use.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::message::{Message, Speaker};
 
 /// A logged episode that can be learnt from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoggedEpisode {
     /// The same key is the same episode.
     pub key: String,

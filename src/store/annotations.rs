@@ -1,8 +1,11 @@
 //! Predictions, targets, critiques and refinements. Their texts are in `generations`.
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::PgConnection;
 
-use super::{StoreError, generations::ROWS};
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{
     annotation::{Critique, Prediction, Refinement, Target},
     ids::{IterationId, JobId},
@@ -19,23 +22,16 @@ pub async fn insert_predictions(
     predictions: &[Prediction],
 ) -> Result<(), StoreError> {
     for rows in predictions.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- annotations::insert_predictions
-             insert into predictions (id, job_id, iteration_id, transition_id, purpose, round, ordinal,
-                 action, generation_id) ",
+             insert into predictions (id, job_id, iteration_id, transition_id, purpose, round,
+                 ordinal, action, generation_id)
+             select id, $2, $3, transition_id, purpose, round, ordinal, action, generation_id
+             from json_populate_recordset(null::predictions, $1::json)",
         )
-        .push_values(rows, |mut row, p| {
-            row.push_bind(p.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(p.transition_id)
-                .push_bind(p.purpose)
-                .push_bind(p.round)
-                .push_bind(p.ordinal)
-                .push_bind(&p.action)
-                .push_bind(p.generation_id);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }
@@ -53,22 +49,17 @@ pub async fn insert_targets(
     targets: &[Target],
 ) -> Result<(), StoreError> {
     for rows in targets.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- annotations::insert_targets
-             insert into targets (id, job_id, iteration_id, transition_id, next_action_generation_id,
-                 next_prediction_id, generation_id, status) ",
+             insert into targets (id, job_id, iteration_id, transition_id,
+                 next_action_generation_id, next_prediction_id, generation_id, status)
+             select id, $2, $3, transition_id, next_action_generation_id, next_prediction_id,
+                 generation_id, status
+             from json_populate_recordset(null::targets, $1::json)",
         )
-        .push_values(rows, |mut row, t| {
-            row.push_bind(t.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(t.transition_id)
-                .push_bind(t.next_action_generation_id)
-                .push_bind(t.next_prediction_id)
-                .push_bind(t.generation_id)
-                .push_bind(t.status);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }
@@ -86,23 +77,17 @@ pub async fn insert_critiques(
     critiques: &[Critique],
 ) -> Result<(), StoreError> {
     for rows in critiques.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- annotations::insert_critiques
              insert into critiques (id, job_id, iteration_id, transition_id, round, action,
-                 prediction_ids, generation_id, verdict) ",
+                 prediction_ids, generation_id, verdict)
+             select id, $2, $3, transition_id, round, action, prediction_ids, generation_id,
+                 verdict
+             from json_populate_recordset(null::critiques, $1::json)",
         )
-        .push_values(rows, |mut row, c| {
-            row.push_bind(c.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(c.transition_id)
-                .push_bind(c.round)
-                .push_bind(&c.action)
-                .push_bind(&c.prediction_ids)
-                .push_bind(c.generation_id)
-                .push_bind(c.verdict);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }
@@ -120,23 +105,17 @@ pub async fn insert_refinements(
     refinements: &[Refinement],
 ) -> Result<(), StoreError> {
     for rows in refinements.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- annotations::insert_refinements
-             insert into refinements (id, job_id, iteration_id, transition_id, round, critique_id,
-                 generation_id, valid, changed) ",
+             insert into refinements (id, job_id, iteration_id, transition_id, round,
+                 critique_id, generation_id, valid, changed)
+             select id, $2, $3, transition_id, round, critique_id, generation_id, valid,
+                 changed
+             from json_populate_recordset(null::refinements, $1::json)",
         )
-        .push_values(rows, |mut row, r| {
-            row.push_bind(r.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(r.transition_id)
-                .push_bind(r.round)
-                .push_bind(r.critique_id)
-                .push_bind(r.generation_id)
-                .push_bind(r.valid)
-                .push_bind(r.changed);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }

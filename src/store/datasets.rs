@@ -2,15 +2,19 @@
 
 use std::collections::HashSet;
 
-use sqlx::{PgConnection, QueryBuilder, types::Json};
+use serde::Serialize;
+use sqlx::{PgConnection, types::Json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{StoreError, generations::ROWS};
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{logged::LoggedEpisode, message::Message};
 
 /// A dataset as it is shown.
-#[derive(Debug, Clone, serde::Serialize, sqlx::FromRow, ToSchema)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct Dataset {
     /// Its name.
     pub name: String,
@@ -59,6 +63,14 @@ pub async fn size(conn: &mut PgConnection, name: &str) -> Result<Option<u32>, St
     Ok(size.map(|size| u32::try_from(size).unwrap_or(u32::MAX)))
 }
 
+/// An episode at its place.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    ordinal: i32,
+    #[serde(flatten)]
+    episode: &'a LoggedEpisode,
+}
+
 /// Adds episodes to a dataset, which is made if it is not there; those whose key is there already stay
 /// as they are. Returns how many were new.
 ///
@@ -94,25 +106,18 @@ pub async fn insert_many(
     .into_iter()
     .collect();
     let new: Vec<_> = episodes.iter().filter(|e| known.insert(e.key.clone())).collect();
-    let numbered: Vec<_> = (first..).zip(&new).collect();
+    let numbered: Vec<_> =
+        (first..).zip(&new).map(|(ordinal, episode)| Numbered { ordinal, episode }).collect();
     for rows in numbered.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- datasets::insert_many
-             insert into dataset_episodes (dataset, ordinal, key, task, messages, opening, rewards,
-                 success, truncated) ",
+             insert into dataset_episodes (dataset, ordinal, key, task, messages, opening,
+                 rewards, success, truncated)
+             select $2, ordinal, key, task, messages, opening, rewards, success, truncated
+             from json_populate_recordset(null::dataset_episodes, $1::json)",
         )
-        .push_values(rows, |mut row, (ordinal, e)| {
-            row.push_bind(name)
-                .push_bind(*ordinal)
-                .push_bind(&e.key)
-                .push_bind(&e.task)
-                .push_bind(Json(&e.messages))
-                .push_bind(i32::try_from(e.opening).unwrap_or(i32::MAX))
-                .push_bind(&e.rewards)
-                .push_bind(e.success)
-                .push_bind(e.truncated);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(name)
         .execute(&mut *conn)
         .await?;
     }

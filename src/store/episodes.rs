@@ -1,8 +1,11 @@
 //! Episodes.
 
-use sqlx::{PgConnection, QueryBuilder, types::Json};
+use sqlx::PgConnection;
 
-use super::{StoreError, generations::ROWS};
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{episode::Episode, ids::IterationId};
 
 /// What an evaluation came to.
@@ -26,32 +29,17 @@ pub struct EvaluationTally {
 /// See [`StoreError`].
 pub async fn insert_many(conn: &mut PgConnection, episodes: &[Episode]) -> Result<(), StoreError> {
     for rows in episodes.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- episodes::insert_many
-             insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed, checkpoint_id,
+             insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed,
+                 checkpoint_id, temperature, messages, turns, end_reason, episode_return,
+                 reward_status, success, error, created_at)
+             select id, job_id, iteration_id, purpose, ordinal, task, seed, checkpoint_id,
                  temperature, messages, turns, end_reason, episode_return, reward_status, success,
-                 error, created_at) ",
+                 error, created_at
+             from json_populate_recordset(null::episodes, $1::json)",
         )
-        .push_values(rows, |mut row, e| {
-            row.push_bind(e.id)
-                .push_bind(e.job_id)
-                .push_bind(e.iteration_id)
-                .push_bind(e.purpose)
-                .push_bind(e.ordinal)
-                .push_bind(&e.task)
-                .push_bind(e.seed)
-                .push_bind(e.checkpoint_id)
-                .push_bind(e.temperature)
-                .push_bind(Json(&e.messages))
-                .push_bind(e.turns)
-                .push_bind(e.end_reason)
-                .push_bind(e.episode_return)
-                .push_bind(e.reward_status)
-                .push_bind(e.success)
-                .push_bind(&e.error)
-                .push_bind(e.created_at);
-        })
-        .build()
+        .bind(json(rows)?)
         .execute(&mut *conn)
         .await?;
     }

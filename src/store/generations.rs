@@ -1,15 +1,25 @@
 //! Generated texts.
 
-use sqlx::{PgConnection, QueryBuilder};
+use serde::Serialize;
+use sqlx::PgConnection;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{
-    generation::Generation,
+    generation::{Generation, Sampling},
     ids::{IterationId, JobId},
 };
 
-/// Rows per statement, well under Postgres' limit of parameters.
-pub(super) const ROWS: usize = 1000;
+/// A text as a row.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    generation: &'a Generation,
+    #[serde(flatten)]
+    sampling: &'a Sampling,
+}
 
 /// Stores texts.
 ///
@@ -21,34 +31,23 @@ pub async fn insert_many<'a>(
     iteration: IterationId,
     generations: impl IntoIterator<Item = &'a Generation>,
 ) -> Result<(), StoreError> {
-    let all: Vec<_> = generations.into_iter().collect();
+    let all: Vec<_> = generations
+        .into_iter()
+        .map(|generation| Row { generation, sampling: &generation.sampling })
+        .collect();
     for rows in all.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- generations::insert_many
              insert into generations (id, job_id, iteration_id, role, weights, checkpoint_id, model,
                  engine, prompt_hash, seed, temperature, max_tokens, prompt_tokens, token_ids, logprobs,
-                 text, finish_reason) ",
+                 text, finish_reason)
+             select id, $2, $3, role, weights, checkpoint_id, model, engine, prompt_hash, seed,
+                 temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
+             from json_populate_recordset(null::generations, $1::json)",
         )
-        .push_values(rows, |mut row, g| {
-            row.push_bind(g.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(g.role)
-                .push_bind(g.weights)
-                .push_bind(g.checkpoint_id)
-                .push_bind(&g.model)
-                .push_bind(&g.engine)
-                .push_bind(&g.prompt_hash)
-                .push_bind(g.sampling.seed)
-                .push_bind(g.sampling.temperature)
-                .push_bind(g.sampling.max_tokens.cast_signed())
-                .push_bind(g.prompt_tokens)
-                .push_bind(&g.token_ids)
-                .push_bind(&g.logprobs)
-                .push_bind(&g.text)
-                .push_bind(g.finish_reason);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }

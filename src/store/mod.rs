@@ -18,6 +18,7 @@ pub mod peers;
 pub mod read;
 pub mod replay;
 pub mod replay_draws;
+mod rows;
 pub mod search;
 pub mod sessions;
 pub mod training;

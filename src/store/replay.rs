@@ -1,8 +1,8 @@
 //! What replay selection knows of each transition.
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::PgConnection;
 
-use super::{StoreError, generations::ROWS};
+use super::StoreError;
 use crate::domain::ids::{JobId, TransitionId};
 
 /// One transition in replay.
@@ -38,23 +38,21 @@ pub async fn insert_many(
     job: JobId,
     entrants: &[Entrant],
 ) -> Result<(), StoreError> {
-    for rows in entrants.chunks(ROWS) {
-        QueryBuilder::new(
-            "-- replay::insert_many
-             insert into replay (transition_id, job_id, iteration, episode, step, done) ",
-        )
-        .push_values(rows, |mut row, e| {
-            row.push_bind(e.transition_id)
-                .push_bind(job)
-                .push_bind(e.place.0)
-                .push_bind(e.place.1)
-                .push_bind(e.place.2)
-                .push_bind(e.done);
-        })
-        .build()
-        .execute(&mut *conn)
-        .await?;
-    }
+    sqlx::query(
+        "-- replay::insert_many
+         insert into replay (transition_id, job_id, iteration, episode, step, done)
+         select t, $1, iteration, episode, step, done
+         from unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[])
+             as r (t, iteration, episode, step, done)",
+    )
+    .bind(job)
+    .bind(entrants.iter().map(|e| e.transition_id).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.place.0).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.place.1).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.place.2).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.done).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! What an iteration replays, drawn once.
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::PgConnection;
 
-use super::{StoreError, generations::ROWS};
+use super::StoreError;
 use crate::domain::ids::{IterationId, JobId, TransitionId};
 
 /// One drawn transition.
@@ -45,22 +45,17 @@ pub async fn insert_many(
     iteration: IterationId,
     draws: &[Draw],
 ) -> Result<(), StoreError> {
-    let numbered: Vec<_> = (0_i32..).zip(draws).collect();
-    for rows in numbered.chunks(ROWS) {
-        QueryBuilder::new(
-            "-- replay_draws::insert_many
-             insert into replay_draws (iteration_id, position, transition_id, importance) ",
-        )
-        .push_values(rows, |mut row, (position, draw)| {
-            row.push_bind(iteration)
-                .push_bind(*position)
-                .push_bind(draw.transition_id)
-                .push_bind(draw.importance);
-        })
-        .build()
-        .execute(&mut *conn)
-        .await?;
-    }
+    sqlx::query(
+        "-- replay_draws::insert_many
+         insert into replay_draws (iteration_id, position, transition_id, importance)
+         select $1, position - 1, t, importance
+         from unnest($2::uuid[], $3::real[]) with ordinality as d (t, importance, position)",
+    )
+    .bind(iteration)
+    .bind(draws.iter().map(|d| d.transition_id).collect::<Vec<_>>())
+    .bind(draws.iter().map(|d| d.importance).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -1,8 +1,11 @@
 //! Training examples and optimizer steps.
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::PgConnection;
 
-use super::{StoreError, generations::ROWS};
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{
     ids::{ExampleId, IterationId, JobId, TransitionId},
     training::{ExampleSource, Objective, TrainStep, TrainingExample},
@@ -50,25 +53,17 @@ pub async fn insert_examples(
     examples: &[TrainingExample],
 ) -> Result<(), StoreError> {
     for rows in examples.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- training::insert_examples
-             insert into training_examples (id, job_id, iteration_id, ordinal, transition_id, objective,
-                 source, prompt_hash, prompt_tokens, completion_tokens, weight) ",
+             insert into training_examples (id, job_id, iteration_id, ordinal, transition_id,
+                 objective, source, prompt_hash, prompt_tokens, completion_tokens, weight)
+             select id, $2, $3, ordinal, transition_id, objective, source, prompt_hash,
+                 prompt_tokens, completion_tokens, weight
+             from json_populate_recordset(null::training_examples, $1::json)",
         )
-        .push_values(rows, |mut row, e| {
-            row.push_bind(e.id)
-                .push_bind(job)
-                .push_bind(iteration)
-                .push_bind(e.ordinal)
-                .push_bind(e.transition_id)
-                .push_bind(e.objective)
-                .push_bind(e.source)
-                .push_bind(&e.prompt_hash)
-                .push_bind(&e.prompt_tokens)
-                .push_bind(&e.completion_tokens)
-                .push_bind(e.weight);
-        })
-        .build()
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
         .execute(&mut *conn)
         .await?;
     }

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
-use sqlx::{PgConnection, QueryBuilder, types::Json};
+use serde::Serialize;
+use sqlx::{PgConnection, types::Json};
 
-use super::{StoreError, generations::ROWS};
+use super::{
+    StoreError,
+    rows::{ROWS, json},
+};
 use crate::domain::{
     episode::{RewardStatus, Transition},
     ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
@@ -80,8 +84,17 @@ pub async fn insert_many(
     conn: &mut PgConnection,
     transitions: &[Transition],
 ) -> Result<(), StoreError> {
-    let rows: Vec<_> = transitions.iter().map(|t| (t, None)).collect();
+    let rows: Vec<_> =
+        transitions.iter().map(|transition| New { transition, action_tokens: None }).collect();
     insert(conn, &rows).await
+}
+
+/// A transition to be stored.
+#[derive(Serialize)]
+struct New<'a> {
+    #[serde(flatten)]
+    transition: &'a Transition,
+    action_tokens: Option<&'a [i32]>,
 }
 
 /// Stores transitions that were imported, with the tokens of their actions.
@@ -92,39 +105,25 @@ pub async fn insert_imported(
     conn: &mut PgConnection,
     transitions: &[(Transition, Vec<i32>)],
 ) -> Result<(), StoreError> {
-    let rows: Vec<_> = transitions.iter().map(|(t, tokens)| (t, Some(tokens))).collect();
+    let rows: Vec<_> = transitions
+        .iter()
+        .map(|(transition, tokens)| New { transition, action_tokens: Some(tokens) })
+        .collect();
     insert(conn, &rows).await
 }
 
-async fn insert(
-    conn: &mut PgConnection,
-    transitions: &[(&Transition, Option<&Vec<i32>>)],
-) -> Result<(), StoreError> {
+async fn insert(conn: &mut PgConnection, transitions: &[New<'_>]) -> Result<(), StoreError> {
     for rows in transitions.chunks(ROWS) {
-        QueryBuilder::new(
+        sqlx::query(
             "-- transitions::insert
-             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action,
-                 env_action, observation, reward, reward_status, done, truncated, generation_id,
-                 action_tokens) ",
+             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len,
+                 action, env_action, observation, reward, reward_status, done, truncated,
+                 generation_id, action_tokens)
+             select id, job_id, iteration_id, episode_id, step, state_len, action, env_action,
+                 observation, reward, reward_status, done, truncated, generation_id, action_tokens
+             from json_populate_recordset(null::transitions, $1::json)",
         )
-        .push_values(rows, |mut row, (t, tokens)| {
-            row.push_bind(t.id)
-                .push_bind(t.job_id)
-                .push_bind(t.iteration_id)
-                .push_bind(t.episode_id)
-                .push_bind(t.step)
-                .push_bind(t.state_len)
-                .push_bind(&t.action)
-                .push_bind(&t.env_action)
-                .push_bind(&t.observation)
-                .push_bind(t.reward)
-                .push_bind(t.reward_status)
-                .push_bind(t.done)
-                .push_bind(t.truncated)
-                .push_bind(t.generation_id)
-                .push_bind(*tokens);
-        })
-        .build()
+        .bind(json(rows)?)
         .execute(&mut *conn)
         .await?;
     }
