@@ -68,9 +68,17 @@ cargo() {
 curl() { filled "$@"; command curl -f "${words[@]}"; }
 psql() { filled "$@"; command psql --set ON_ERROR_STOP=1 "${words[@]}"; }
 python() {
-  filled "$(cat)"
-  if [ -n "$PYTHON" ]; then "$PYTHON" -c "${words[0]}"; else echo "skipped: no Python client" >&2; fi
+  if [ $# = 0 ]; then filled -c "$(cat)"; else filled "$@"; fi
+  if [ -z "$PYTHON" ]; then
+    echo "skipped: no Python client" >&2
+  elif [ "$*" != "${*#-m nlac.track}" ] && ! "$PYTHON" -c 'import mlflow, tensorboard' 2> /dev/null; then
+    echo "skipped: no trackers" >&2
+  else
+    "$PYTHON" "${words[@]}"
+  fi
 }
+# What a page installs is there already: the client's own tests install it.
+pip() { [ "$1" = install ]; }
 systemctl() {
   case $1 in
     stop) stop_service ;;

@@ -7,25 +7,43 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
 from .aio_job import AsyncJob
+from .questions import Question, critique_body, decision_body, refinement_body
+from .rest.api.critic import create_critique, create_refinement
 from .rest.api.datasets import import_episodes
 from .rest.api.experience import get_episode, get_transition, list_critiques
-from .rest.api.jobs import get_checkpoint, get_checkpoint_files, get_job, list_jobs, submit_job
+from .rest.api.jobs import (
+    demote_checkpoint,
+    estimate_job,
+    get_checkpoint,
+    get_checkpoint_files,
+    get_job,
+    list_jobs,
+    promote_checkpoint,
+    roll_back_to_checkpoint,
+    submit_job,
+)
 from .rest.models import (
+    Advice,
     Annotations,
     CheckpointView,
+    CritiqueAnswer,
     EpisodeView,
+    Estimated,
     ImportReport,
     JobStatus,
     Problem,
     TransitionView,
 )
 from .rest.types import UNSET, Response
-from .specs import Episodes, Spec, episodes_body, spec_body
+from .specs import Episodes, Spec, episodes_body, spec_body, spec_file
 from .wire import Id, as_uuid
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -53,6 +71,7 @@ class AsyncNlac:
         self._http = self.rest.get_async_httpx_client()
         self._http.event_hooks["response"].append(wire.refuse_async)
         self.url = str(self._http.base_url).rstrip("/")
+        self.timeout = timeout
 
     def __repr__(self) -> str:
         return f"<AsyncNlac {self.url}>"
@@ -121,12 +140,53 @@ class AsyncNlac:
         archive = await self.ask(get_checkpoint_files.asyncio_detailed, view.id, client=self.rest)
         return await asyncio.to_thread(adapters.unpack, archive.payload, view, directory)
 
+    async def estimate(self, spec: Spec) -> Estimated:
+        """What a job would take; no job is made. A spec that is wrong is refused as a submission would be."""
+        body = spec_file(spec)
+        return await self.ask(estimate_job.asyncio_detailed, client=self.rest, body=body)
+
+    async def critique(self, **question: Unpack[Question]) -> CritiqueAnswer:
+        """What a version's critic says of an action in a state: predicted futures, a verdict and why.
+
+        Who is asked: `checkpoint`, `job` (its promoted version) or `base_of` (its base model). Of what: a
+        stored `transition`, or `messages` in chat form that end with the action; or give `action` apart.
+        The same `seed` gives the same answer.
+        """
+        body = critique_body(question, self.timeout)
+        return await self.ask(create_critique.asyncio_detailed, client=self.rest, body=body)
+
+    async def refine(self, *, rounds: int | None = None, **question: Unpack[Question]) -> Advice:
+        """The same, and the action that comes of it, in so many rounds or as many as its job has."""
+        body = refinement_body(question, rounds, self.timeout)
+        return await self.ask(create_refinement.asyncio_detailed, client=self.rest, body=body)
+
+    async def promote(self, checkpoint: Id, reason: str | None = None) -> CheckpointView:
+        """Makes a checkpoint the one to use: its job names it, and its engine keeps it loaded."""
+        return await self._decide(promote_checkpoint.asyncio_detailed, checkpoint, reason)
+
+    async def demote(self, checkpoint: Id, reason: str | None = None) -> CheckpointView:
+        """Takes that back."""
+        return await self._decide(demote_checkpoint.asyncio_detailed, checkpoint, reason)
+
+    async def roll_back(self, checkpoint: Id, reason: str | None = None) -> CheckpointView:
+        """Lets the running or paused job of a checkpoint go on from it."""
+        return await self._decide(roll_back_to_checkpoint.asyncio_detailed, checkpoint, reason)
+
     async def import_episodes(self, dataset: str, episodes: Episodes) -> ImportReport:
         """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
         body = episodes_body(episodes)
         return await self.ask(
             import_episodes.asyncio_detailed, dataset, client=self.rest, body=body
         )
+
+    async def _decide(
+        self,
+        route: Callable[..., Awaitable[Response[Problem | CheckpointView]]],
+        checkpoint: Id,
+        reason: str | None,
+    ) -> CheckpointView:
+        body = decision_body(reason)
+        return await self.ask(route, as_uuid(checkpoint), client=self.rest, body=body)
 
     async def ask(
         self,

@@ -26,6 +26,13 @@ def spec_body(spec: Spec) -> JobSpec | File:
     return _bytes(_content(spec))
 
 
+def spec_file(spec: Spec) -> File:
+    """The same where only a file will do."""
+    if isinstance(spec, Mapping):
+        return _bytes(json.dumps(dict(spec)).encode())
+    return _bytes(_content(spec))
+
+
 def episodes_body(episodes: Episodes) -> File:
     """One JSON object per line."""
     if isinstance(episodes, str | os.PathLike):

@@ -6,14 +6,13 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.estimated import Estimated
-from ...models.job_spec import JobSpec
 from ...models.problem import Problem
-from ...types import Response
+from ...types import File, Response
 
 
 def _get_kwargs(
     *,
-    body: JobSpec,
+    body: File,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -22,9 +21,9 @@ def _get_kwargs(
         "url": "/v1/jobs:estimate",
     }
 
-    _kwargs["json"] = body.to_dict()
+    _kwargs["content"] = body.payload
 
-    headers["Content-Type"] = "application/json"
+    headers["Content-Type"] = "application/yaml"
 
     _kwargs["headers"] = headers
     return _kwargs
@@ -78,7 +77,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec,
+    body: File,
 ) -> Response[Estimated | Problem]:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -87,7 +86,7 @@ def sync_detailed(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,7 +110,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec,
+    body: File,
 ) -> Estimated | Problem | None:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -120,7 +119,7 @@ def sync(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -139,7 +138,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec,
+    body: File,
 ) -> Response[Estimated | Problem]:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -148,7 +147,7 @@ async def asyncio_detailed(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -170,7 +169,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: JobSpec,
+    body: File,
 ) -> Estimated | Problem | None:
     """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
     follow
@@ -179,7 +178,7 @@ async def asyncio(
     figure says what it is based on, and is null where nothing is known.
 
     Args:
-        body (JobSpec): A training job.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

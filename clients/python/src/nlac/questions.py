@@ -1,0 +1,58 @@
+"""Questions to the critic as requests' bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from .rest.models import CritiqueRequest, Decision, RefinementRequest
+from .wire import Id
+
+Messages = Sequence[Mapping[str, Any]]
+"""A conversation in chat form: dictionaries with `role` and `content`."""
+
+
+class Question(TypedDict, total=False):
+    """An action in a state, and who is asked about it."""
+
+    checkpoint: Id
+    """Who: the adapters of this checkpoint's version."""
+    job: Id
+    """Or this job's promoted version."""
+    base_of: Id
+    """Or this job's base model."""
+    transition: Id
+    """The state before this stored transition's action, and the action itself."""
+    messages: Messages
+    """Or a conversation; where it ends with the assistant's message, that is the action."""
+    action: str
+    """The action, where messages end before it; or another one than the transition's."""
+    seed: int
+    """The same seed gives the same answer."""
+    iteration: int
+    """Instead of a seed: the chance by which this iteration annotated the transition."""
+
+
+NAMES = {"checkpoint": "checkpoint_id", "job": "job_id", "transition": "transition_id"}
+
+
+def critique_body(question: Question, patience: float) -> CritiqueRequest:
+    return CritiqueRequest.from_dict(_fields(question, patience))
+
+
+def refinement_body(question: Question, rounds: int | None, patience: float) -> RefinementRequest:
+    more = {} if rounds is None else {"rounds": rounds}
+    return RefinementRequest.from_dict({**_fields(question, patience), **more})
+
+
+def decision_body(reason: str | None) -> Decision:
+    return Decision.from_dict({} if reason is None else {"reason": reason})
+
+
+def _fields(question: Question, patience: float) -> dict[str, Any]:
+    """As the API names them; the server gives up a little before this client does, and says why."""
+    given: dict[str, Any] = {NAMES.get(name, name): value for name, value in question.items()}
+    for name in ("checkpoint_id", "job_id", "base_of", "transition_id"):
+        if name in given:
+            given[name] = str(given[name])
+    return {**given, "timeout_s": min(600, max(1, int(patience) - 5))}
