@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
-    extract::{Params, limit},
+    extract::{Params, at_most, limit},
     problem::Problem,
 };
 use crate::{
@@ -56,6 +56,8 @@ pub(super) async fn list(
 ) -> Result<Json<AuditList>, Problem> {
     let limit = limit(query.limit)?;
     let AuditQuery { actor, resource, after, .. } = &query;
+    at_most(64, "actor", actor.as_deref())?;
+    at_most(200, "resource", resource.as_deref())?;
     let filter =
         AuditFilter { actor: actor.as_deref(), resource: resource.as_deref(), after: *after };
     let data = audit::page(&mut *state.store.acquire().await?, &filter, limit).await?;

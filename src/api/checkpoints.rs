@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::{Path, State},
-    http::header,
+    http::{Method, Uri, header},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     extract::{Id, Params, limit},
-    problem::Problem,
+    problem::{Allow, Problem},
+    promotion::VERBS,
 };
 use crate::{
     domain::ids::{CheckpointId, JobId},
@@ -81,8 +82,16 @@ pub(super) async fn list(
 )]
 pub(super) async fn read(
     State(state): State<AppState>,
-    Id(id): Id<CheckpointId>,
+    Path(target): Path<String>,
+    method: Method,
+    uri: Uri,
+    id: Result<Id<CheckpointId>, Problem>,
 ) -> Result<Json<CheckpointView>, Problem> {
+    // The decisions share this route.
+    if target.split_once(':').is_some_and(|(_, verb)| VERBS.contains(&verb)) {
+        return Err(Problem::not_allowed(&method, &uri, Allow::Post));
+    }
+    let Id(id) = id?;
     let mut conn = state.store.acquire().await?;
     let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
     found.pop().map(Json).ok_or_else(|| Problem::not_found("checkpoint", id))

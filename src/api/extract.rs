@@ -115,6 +115,14 @@ pub(super) fn check<T: Validate<Context = ()>>(value: &T) -> Result<(), Problem>
     })
 }
 
+/// A text of a query has at most so many characters.
+pub(super) fn at_most(most: usize, name: &str, text: Option<&str>) -> Result<(), Problem> {
+    if text.is_some_and(|text| text.chars().count() > most) {
+        return Err(Problem::bad_request(format!("{name} is longer than {most} characters")));
+    }
+    Ok(())
+}
+
 /// Rows per page: 1 to 200, 50 unless asked.
 pub(super) fn limit(asked: Option<i64>) -> Result<i64, Problem> {
     match asked.unwrap_or(50) {

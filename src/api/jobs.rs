@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
-    extract::{Id, Params, limit},
+    extract::{Id, Params, at_most, limit},
     problem::Problem,
     submission::{self, Admitted, SpecText},
 };
@@ -140,10 +140,9 @@ pub(super) async fn list(
 ) -> Result<Json<JobList>, Problem> {
     let limit = limit(query.limit)?;
     let JobQuery { status, owner, q, after, .. } = &query;
-    if q.as_ref().is_some_and(|words| words.len() > 200) {
-        return Err(Problem::bad_request("q is longer than 200 bytes"));
-    }
     let (words, owner) = (q.as_deref(), owner.as_deref());
+    at_most(200, "q", words)?;
+    at_most(64, "owner", owner)?;
     let mut conn = state.store.acquire().await?;
     let filter = JobFilter { one: None, status: *status, owner, words, after: *after };
     let data = read_jobs::page(&mut conn, &filter, limit).await?;

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    http::{StatusCode, header},
+    http::{Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -28,6 +28,9 @@ pub struct Problem {
     /// Fields that are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
+    /// Methods for the header `Allow`, where the router does not know them.
+    #[serde(skip)]
+    allow: Option<Allow>,
 }
 
 /// A field that is wrong.
@@ -50,6 +53,24 @@ pub struct FieldError {
     pub column: Option<usize>,
 }
 
+/// What a path takes whose route takes more.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Allow {
+    /// What is read.
+    Read,
+    /// What is done.
+    Post,
+}
+
+impl Allow {
+    const fn methods(self) -> &'static str {
+        match self {
+            Self::Read => "GET,HEAD",
+            Self::Post => "POST",
+        }
+    }
+}
+
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
@@ -59,6 +80,7 @@ impl Problem {
             detail: detail.into(),
             remedy: None,
             errors: Vec::new(),
+            allow: None,
         }
     }
 
@@ -82,6 +104,11 @@ impl Problem {
     pub(super) fn late() -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "the request took longer than 30 s")
             .remedy("ask for a smaller page, and check the database's load")
+    }
+
+    /// A path that does not take a method, though its route does.
+    pub(super) fn not_allowed(method: &Method, uri: &Uri, allow: Allow) -> Self {
+        Self { allow: Some(allow), ..no_such_method_at(method, uri) }
     }
 
     /// An answer of ours whose body did not come to its end.
@@ -121,11 +148,16 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.status();
+        let (status, allow) = (self.status(), self.allow);
         // `Json` sets its own content type; the problem's must win.
         let mut response = (status, Json(self)).into_response();
         let kind = header::HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if let Some(allow) = allow {
+            response
+                .headers_mut()
+                .insert(header::ALLOW, header::HeaderValue::from_static(allow.methods()));
+        }
         response
     }
 }
@@ -136,8 +168,22 @@ impl From<Problem> for Response {
     }
 }
 
+/// How it is answered that a text holds a NUL: in a document of a body, or in a query.
+fn nul(error: &StoreError) -> Option<StatusCode> {
+    let StoreError::Database(sqlx::Error::Database(error)) = error else { return None };
+    match error.code()?.as_ref() {
+        "22P05" => Some(StatusCode::UNPROCESSABLE_ENTITY),
+        "22021" => Some(StatusCode::BAD_REQUEST),
+        _ => None,
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        if let Some(status) = nul(&error) {
+            let detail = "a text holds a NUL character, which the database does not keep";
+            return Self::new(status, detail).remedy("leave it out");
+        }
         tracing::error!(%error, "a request failed at the database");
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, "the database did not answer")
@@ -145,12 +191,16 @@ impl From<StoreError> for Problem {
     }
 }
 
-pub(super) async fn no_such_route(uri: axum::http::Uri) -> Problem {
+pub(super) async fn no_such_route(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
         .remedy("see /openapi.yaml for what there is")
 }
 
-pub(super) async fn no_such_method(method: axum::http::Method, uri: axum::http::Uri) -> Problem {
+pub(super) async fn no_such_method(method: Method, uri: Uri) -> Problem {
+    no_such_method_at(&method, &uri)
+}
+
+fn no_such_method_at(method: &Method, uri: &Uri) -> Problem {
     let detail = format!("{} does not take {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).remedy("see /openapi.yaml")
 }

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{
     AppState,
     extract::Optional,
-    problem::{Problem, no_such_method},
+    problem::{Allow, Problem, no_such_route},
 };
 use crate::{
     domain::{
@@ -29,6 +29,9 @@ use crate::{
         read::jobs::{self as read_jobs, CheckpointView},
     },
 };
+
+/// What can be decided.
+pub(super) const VERBS: [&str; 3] = ["promote", "demote", "roll_back"];
 
 /// Why; the body may be left out.
 #[derive(Debug, Default, Deserialize, ToSchema, Validate)]
@@ -65,7 +68,7 @@ pub(super) async fn decide(
     Optional(decision): Optional<Decision>,
 ) -> Result<Json<CheckpointView>, Problem> {
     let Some((id, verb)) = target.split_once(':') else {
-        return Err(no_such_method(method, uri).await);
+        return Err(Problem::not_allowed(&method, &uri, Allow::Read));
     };
     let id = id
         .parse()
@@ -74,7 +77,7 @@ pub(super) async fn decide(
         "promote" => promote(&state, id, &Decided { actor, decision }).await,
         "demote" => demote(&state, id, &Decided { actor, decision }).await,
         "roll_back" => roll_back(&state, id, &Decided { actor, decision }).await,
-        _ => Err(no_such_method(method, uri).await),
+        _ => Err(no_such_route(uri).await),
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
-    extract::{Id, Params, limit},
+    extract::{Id, Params, at_most, limit},
     problem::Problem,
 };
 use crate::{
@@ -69,9 +69,7 @@ pub(super) async fn found(
 ) -> Result<TransitionList, Problem> {
     let limit = limit(query.limit)?;
     let words = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
-    if words.is_some_and(|words| words.len() > 500) {
-        return Err(Problem::bad_request("q is longer than 500 bytes"));
-    }
+    at_most(500, "q", words)?;
     let search = Search {
         job,
         words,

@@ -82,7 +82,7 @@ async fn a_promoted_version_is_named_asked_and_kept_loaded() {
         (&target, "promote", json!({}), 422, "nobody acts"),
         (&nobody, "promote", json!({}), 404, "no checkpoint"),
         (&json!({ "id": "x" }), "promote", json!({}), 400, "not an id"),
-        (&v2, "admire", json!({}), 405, "does not take"),
+        (&v2, "admire", json!({}), 404, "nothing"),
         (&v2, "promote", json!({ "reason": "" }), 422, "reason"),
         (&v2, "promote", json!({ "because": "x" }), 422, "unknown field"),
         (&v2, "roll_back", json!({}), 409, "succeeded"),
@@ -91,9 +91,17 @@ async fn a_promoted_version_is_named_asked_and_kept_loaded() {
         assert_eq!(answered, status, "{verb} {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
     }
+    let path = format!("{}/v1/checkpoints/{}", service.url, v2["id"].as_str().unwrap());
+    let decision = format!("{path}:promote");
+    for (asked, allowed) in
+        [(service.http.get(&decision), "POST"), (service.http.post(&path), "GET,HEAD")]
+    {
+        let answer = asked.send().await.unwrap();
+        assert_eq!(answer.status(), 405, "{allowed}");
+        assert_eq!(answer.headers()["allow"], allowed);
+    }
     // A body may be left out.
-    let path = format!("{}/v1/checkpoints/{}:promote", service.url, v2["id"].as_str().unwrap());
-    assert_eq!(service.http.post(path).send().await.unwrap().status(), 200);
+    assert_eq!(service.http.post(decision).send().await.unwrap().status(), 200);
     service.stop().await;
 }
 

@@ -86,12 +86,20 @@ async fn filters_find_what_is_stored_and_nothing_else() {
     .await
     .unwrap();
     assert_eq!(all(&service, "target_status=accepted").await.len() as i64, accepted);
-    for (query, status) in [("verdict=maybe", 400), ("nonsense=1", 400), ("limit=0", 400)] {
+    for (query, status) in
+        [("verdict=maybe", 400), ("nonsense=1", 400), ("limit=0", 400), ("q=%00", 400)]
+    {
         let (answered, problem) = service.get(&format!("/v1/transitions?{query}")).await;
         assert_eq!(answered, status, "{problem}");
     }
-    let (status, _) = service.get(&format!("/v1/transitions?q={}", "x".repeat(501))).await;
-    assert_eq!(status, 400);
+    for (path, most) in
+        [("transitions?q", 500), ("jobs?q", 200), ("jobs?owner", 64), ("audit?resource", 200)]
+    {
+        for (length, status) in [(most, 200), (most + 1, 400)] {
+            let (answered, _) = service.get(&format!("/v1/{path}={}", "ü".repeat(length))).await;
+            assert_eq!(answered, status, "{path} of {length}");
+        }
+    }
     drop(conn);
 
     // The same as data for other tools, oldest first.
