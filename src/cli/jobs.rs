@@ -9,7 +9,7 @@ use super::{
     Failure,
     client::Api,
     estimate,
-    listing::{self, cell, minute, percent, span, text},
+    listing::{self, cell, left, minute, percent, text},
     progress, report,
     service_args::{JobsArgs, JobsCommand, SubmitArgs},
 };
@@ -101,7 +101,7 @@ fn list(jobs: &[Value]) {
             cell(&job["status"]),
             progress_of(job),
             format!("{} → {}", percent(&job["success_before"]), percent(&job["success"])),
-            span(&job["eta_seconds"]),
+            left(job).unwrap_or_else(|| "–".into()),
             minute(&job["created_at"]),
         ]
     };
@@ -140,7 +140,7 @@ fn show(job: &Value) {
             "success",
             Some(format!("{} → {}", percent(&job["success_before"]), percent(&job["success"]))),
         ),
-        ("left", (!job["eta_seconds"].is_null()).then(|| span(&job["eta_seconds"]))),
+        ("left", left(job)),
         ("submitted", moment(&job["created_at"])),
         ("started", moment(&job["started_at"])),
         ("finished", moment(&job["finished_at"])),

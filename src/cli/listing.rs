@@ -3,8 +3,10 @@
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use console::Term;
 use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::report;
+use crate::domain::quantity;
 
 /// Prints rows under a header. The first column, where ids and names stand, is never wrapped.
 pub fn print(header: &[&str], rows: Vec<Vec<String>>) {
@@ -64,9 +66,10 @@ pub fn minute(value: &Value) -> String {
     value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(16).collect())
 }
 
-/// A span of seconds as people say it, or a dash.
-pub fn span(value: &Value) -> String {
-    value.as_f64().map_or_else(|| "–".into(), crate::domain::quantity::span)
+/// How long a job will still take, as people say it; none unless it has a pace.
+pub fn left(job: &Value) -> Option<String> {
+    let end = OffsetDateTime::parse(job["estimated_finish_at"].as_str()?, &Rfc3339).ok()?;
+    Some(quantity::span((end - OffsetDateTime::now_utc()).as_seconds_f64()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Failure,
     client::Api,
-    listing::{percent, span},
+    listing::{self, percent},
     report,
 };
 use crate::domain::{ids::JobId, job::JobStatus, metric::names};
@@ -64,10 +64,7 @@ pub async fn follow(api: &Api, job: JobId, json: bool) -> Result<ExitCode, Failu
 fn standing(view: &Value, status: JobStatus) -> String {
     let iterations = &view["spec"]["budget"]["iterations"];
     let iteration = view["iteration"].as_i64().unwrap_or(0);
-    let left = match view["eta_seconds"].as_f64() {
-        Some(_) => format!(", {} left", span(&view["eta_seconds"])),
-        None => String::new(),
-    };
+    let left = listing::left(view).map(|left| format!(", {left} left")).unwrap_or_default();
     let phase = view["phase"].as_str().unwrap_or("waiting");
     let success = percent(&view["success"]);
     format!("{status} {iteration}/{iterations}, {success}{left}  {phase:8}")
@@ -123,7 +120,8 @@ async fn iteration_line(
     };
     // What is left is known of now, so it stands in the line of the newest iteration alone.
     let newest = view["iteration"].as_i64().is_some_and(|newest| newest <= iteration + 1);
-    let left = if newest { span(&view["eta_seconds"]) } else { String::new() };
+    let left =
+        if newest { listing::left(view).unwrap_or_else(|| "–".into()) } else { String::new() };
     Ok(format!(
         "{iteration:>9}  {:>7}  {:>11}  {:>12}  {:>7}  {:>15}  {:>13}  {left}",
         percent(success),

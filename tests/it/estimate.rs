@@ -149,8 +149,10 @@ async fn jobs_take_what_was_estimated() {
         let likely = seen[name]["likely"].as_f64().unwrap();
         assert!((likely / value - 1.0).abs() < 0.35, "{name}: {likely} was said, {value} came");
     }
-    // A running job has a pace; one that is over has nothing left.
+    // One that is over has nothing left.
     let (_, page) = service.get("/v1/jobs").await;
-    assert!(page["data"].as_array().unwrap().iter().all(|job| job["eta_seconds"].is_null()));
+    assert!(
+        page["data"].as_array().unwrap().iter().all(|job| job["estimated_finish_at"].is_null())
+    );
     service.stop().await;
 }

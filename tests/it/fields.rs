@@ -1,6 +1,8 @@
 //! A choice of fields, and validators, on every route that reads JSON.
 
-use serde_json::json;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
 
 use crate::support::{Service, small_job};
 
@@ -12,7 +14,7 @@ async fn only_the_fields_that_are_asked_for_are_answered() {
     let whole = format!("{}/v1/jobs/{id}", service.url);
     let answer = service.http.get(format!("{whole}?fields=id,spec.name")).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "application/vnd.nlac.fields+json");
-    let body: serde_json::Value = answer.json().await.unwrap();
+    let body: Value = answer.json().await.unwrap();
     assert_eq!(body, json!({ "id": id, "spec": { "name": small_job()["name"] } }));
 
     let (_, page) = service.get("/v1/jobs?limit=1&fields=status").await;
@@ -67,5 +69,37 @@ async fn what_a_client_has_is_not_sent_again() {
     let (status, _) = service.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
     assert_eq!(status, 200);
     assert_eq!(ask(&tag).await.unwrap().status(), 200, "a change is sent");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_jobs_validator_moves_with_its_progress_alone() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 4.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let url = format!("{}/v1/jobs/{}", service.url, job["id"].as_str().unwrap());
+    let mut tags = HashMap::new();
+    let mut again = 0;
+    for _ in 0..6000 {
+        let answer = service.http.get(&url).send().await.unwrap();
+        let tag = answer.headers()["etag"].clone();
+        let mut body: Value = answer.json().await.unwrap();
+        if body["status"] == "succeeded" {
+            assert!(body["estimated_finish_at"].is_null());
+            break;
+        }
+        assert!(["queued", "running"].contains(&body["status"].as_str().unwrap()), "{body}");
+        // Known once there is a pace: what else is the same says that nothing was done since.
+        if let Value::String(end) = body["estimated_finish_at"].take() {
+            assert!(end.as_str() > body["started_at"].as_str().unwrap(), "{end}");
+            if let Some(before) = tags.insert(body.to_string(), tag.clone()) {
+                assert_eq!(before, tag, "{end}");
+                again += 1;
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(again > 0, "it was never seen twice in one place");
     service.stop().await;
 }

@@ -182,7 +182,7 @@ async fn live_of(
         before: format::percent(job.success_before),
         now: format::percent(job.success),
         interval: interval(&metrics, job.spec.evaluation.temperature),
-        left: job.eta_seconds.map(format::span),
+        left: job.seconds_left(time::OffsetDateTime::now_utc()).map(format::span),
         spent: spent(&job, &metrics),
     };
     let more = More {

@@ -114,7 +114,9 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
 }
 
 fn row(job: JobView, cost: &Cost) -> Row {
-    let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
+    let now = time::OffsetDateTime::now_utc();
+    let left = job.seconds_left(now).map_or_else(|| "–".into(), format::span);
+    let ended = job.finished_at.unwrap_or(now);
     let time = job.started_at.map(|start| format::span((ended - start).as_seconds_f64()));
     Row {
         id: job.id.to_string(),
@@ -129,7 +131,7 @@ fn row(job: JobView, cost: &Cost) -> Row {
         env_steps: format::count(cost.env_steps),
         tokens: format::count(cost.tokens),
         time: time.unwrap_or_else(|| "–".into()),
-        left: job.eta_seconds.map_or_else(|| "–".into(), format::span),
+        left,
         submitted: format::minute(job.created_at),
         name: job.spec.0.name,
     }

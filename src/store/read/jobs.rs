@@ -51,9 +51,11 @@ pub struct JobView {
     pub promoted_version: Option<i32>,
     /// Its adapter's name: what to give as `model` to the engine, which keeps it loaded.
     pub promoted_name: Option<String>,
-    /// Seconds until its last iteration is done, at the pace of its newest ones; null unless it is running
-    /// and has a pace.
-    pub eta_seconds: Option<f64>,
+    /// When its last iteration will be done, at the pace of its newest ones, to the second; null unless it is
+    /// running and has a pace. It moves when an iteration is done, not with the clock.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub estimated_finish_at: Option<OffsetDateTime>,
     /// When it was accepted.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
@@ -66,6 +68,14 @@ pub struct JobView {
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<OffsetDateTime>,
+}
+
+impl JobView {
+    /// Seconds until it will be done; 0 where it is late.
+    #[must_use]
+    pub fn seconds_left(&self, now: OffsetDateTime) -> Option<f64> {
+        self.estimated_finish_at.map(|at| (at - now).as_seconds_f64().max(0.0))
+    }
 }
 
 /// Which jobs are shown.
@@ -98,9 +108,9 @@ pub async fn page(
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
              promoted.version as promoted_version, promoted.name as promoted_name,
-             case when j.status = 'running' then greatest(0, pace.seconds
-                 * ((j.spec #>> '{budget,iterations}')::float8 - pace.newest)
-                 - extract(epoch from clock_timestamp() - pace.at)::float8) end as eta_seconds
+             -- A century at most: the calendar ends.
+             date_trunc('second', pace.at + make_interval(secs => least(3e9, pace.seconds
+                 * ((j.spec #>> '{budget,iterations}')::float8 - pace.newest)))) as estimated_finish_at
          from jobs j
          left join checkpoints promoted on promoted.id = j.promoted_checkpoint_id
          left join lateral (

@@ -27,9 +27,9 @@ class JobView:
     """ When it was accepted. """
     error: None | str
     """ Why it failed, with the remedy. """
-    eta_seconds: float | None
-    """ Seconds until its last iteration is done, at the pace of its newest ones; null unless it is running
-    and has a pace. """
+    estimated_finish_at: datetime.datetime | None
+    """ When its last iteration will be done, at the pace of its newest ones, to the second; null unless it is
+    running and has a pace. It moves when an iteration is done, not with the clock. """
     finished_at: datetime.datetime | None
     """ When it reached a final status. """
     id: UUID
@@ -66,8 +66,11 @@ class JobView:
         error: None | str
         error = self.error
 
-        eta_seconds: float | None
-        eta_seconds = self.eta_seconds
+        estimated_finish_at: None | str
+        if isinstance(self.estimated_finish_at, datetime.datetime):
+            estimated_finish_at = self.estimated_finish_at.isoformat()
+        else:
+            estimated_finish_at = self.estimated_finish_at
 
         finished_at: None | str
         if isinstance(self.finished_at, datetime.datetime):
@@ -128,7 +131,7 @@ class JobView:
             {
                 "created_at": created_at,
                 "error": error,
-                "eta_seconds": eta_seconds,
+                "estimated_finish_at": estimated_finish_at,
                 "finished_at": finished_at,
                 "id": id,
                 "iteration": iteration,
@@ -163,12 +166,20 @@ class JobView:
 
         error = _parse_error(d.pop("error", None))
 
-        def _parse_eta_seconds(data: object) -> float | None:
+        def _parse_estimated_finish_at(data: object) -> datetime.datetime | None:
             if data is None:
                 return data
-            return cast(float | None, data)
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                estimated_finish_at_type_0 = isoparse(data)
 
-        eta_seconds = _parse_eta_seconds(d.pop("eta_seconds", None))
+                return estimated_finish_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        estimated_finish_at = _parse_estimated_finish_at(d.pop("estimated_finish_at", None))
 
         def _parse_finished_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -292,7 +303,7 @@ class JobView:
         job_view = cls(
             created_at=created_at,
             error=error,
-            eta_seconds=eta_seconds,
+            estimated_finish_at=estimated_finish_at,
             finished_at=finished_at,
             id=id,
             iteration=iteration,
