@@ -197,8 +197,9 @@ pub fn router(state: AppState) -> Router {
 }
 
 /// What is compressed already.
-const fn archives() -> NotForContentType {
-    NotForContentType::const_new("application/gzip")
+fn archives() -> impl Predicate {
+    let gzip = NotForContentType::const_new("application/gzip");
+    gzip.and(NotForContentType::const_new(export::PARQUET))
 }
 
 /// Routes with a deadline of their own.

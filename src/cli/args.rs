@@ -39,7 +39,7 @@ pub enum Command {
     Sync(SyncArgs),
     /// Take logged episodes into a dataset of a running service, to learn from.
     Import(ImportArgs),
-    /// Write what a job learnt from as training data for other tools, one JSON object per line.
+    /// Write what a job learnt from as training data for other tools: lines of JSON, or Parquet.
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
@@ -248,9 +248,12 @@ pub struct ImportArgs {
 pub struct ExportArgs {
     /// The job.
     pub id: JobId,
-    /// What the lines are.
+    /// What the rows are.
     #[arg(long, value_enum, default_value_t = ExportForm::Transitions)]
     pub form: ExportForm,
+    /// How they are written; without it, as the name of the file ends: `.parquet`, or anything else for JSON.
+    #[arg(long, value_enum)]
+    pub format: Option<ExportFormat>,
     /// The file; `-` writes to standard output.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
@@ -259,7 +262,16 @@ pub struct ExportArgs {
     pub service: ServiceArgs,
 }
 
-/// What the lines are.
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One JSON object per line.
+    Jsonl,
+    /// A Parquet file with the same rows and fields.
+    Parquet,
+}
+
+/// What the rows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportForm {
     /// Transitions, each with its newest critique and refinement.

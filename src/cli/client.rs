@@ -1,6 +1,6 @@
 //! A client of the REST API, for the command line and the demo.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use serde_json::Value;
 
@@ -38,6 +38,18 @@ impl Api {
     /// GET, the body as it is.
     pub async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
         self.http.get_bytes(path, DOWNLOAD).await.map_err(|e| self.explain(e))
+    }
+
+    /// GET, the body as it comes, of any size; how many bytes came.
+    pub async fn save(&self, path: &str, into: &mut impl Write) -> Result<u64, Failure> {
+        let mut body = self.http.download(path, DEADLINE).await.map_err(|e| self.explain(e))?;
+        let mut bytes = 0;
+        while let Some(piece) = body.next().await.map_err(|e| self.explain(e))? {
+            into.write_all(piece.as_ref())?;
+            bytes += piece.as_ref().len() as u64;
+        }
+        into.flush()?;
+        Ok(bytes)
     }
 
     /// POST.

@@ -1,24 +1,59 @@
-//! `nlac export`: what a job learnt from, as lines of JSON.
+//! `nlac export`: what a job learnt from, as lines of JSON or as Parquet.
 
-use std::{io::Write, process::ExitCode};
+use std::{
+    fs,
+    io::{BufWriter, IsTerminal},
+    path::Path,
+    process::ExitCode,
+};
 
 use clap::ValueEnum;
 
-use super::{Failure, args::ExportArgs, client::Api, report};
+use super::{
+    Failure,
+    args::{ExportArgs, ExportFormat},
+    client::Api,
+    report,
+};
 
 /// Runs the command.
 pub async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
-    let form = args.form.to_possible_value().map(|form| form.get_name().to_owned());
-    let path = format!("/v1/jobs/{}/export?form={}", args.id, form.unwrap_or_default());
-    let lines = api.get_bytes(&path).await?;
-    let count = lines.iter().filter(|byte| **byte == b'\n').count();
-    if args.out.as_os_str() == "-" {
-        std::io::stdout().write_all(&lines)?;
+    let out = &args.out;
+    let by_name = || {
+        let parquet = out.extension().is_some_and(|ending| ending == "parquet");
+        if parquet { ExportFormat::Parquet } else { ExportFormat::Jsonl }
+    };
+    let format = args.format.unwrap_or_else(by_name);
+    let path =
+        format!("/v1/jobs/{}/export?form={}&format={}", args.id, name(&args.form), name(&format));
+    if out.as_os_str() == "-" {
+        let mut output = std::io::stdout();
+        if format == ExportFormat::Parquet && output.is_terminal() {
+            return Err(
+                "a Parquet file is nothing to read on a terminal; name a file with --out".into()
+            );
+        }
+        api.save(&path, &mut output).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    std::fs::write(&args.out, lines)
-        .map_err(|e| format!("cannot write {}: {e}; choose another --out", args.out.display()))?;
-    report::line(&format!("{count} lines in {}", args.out.display()));
+    // What breaks off takes no name that says it is whole.
+    let mut partial = out.clone().into_os_string();
+    partial.push(".part");
+    let partial = Path::new(&partial);
+    let cannot =
+        |e: std::io::Error| format!("cannot write {}: {e}; choose another --out", out.display());
+    let mut file = BufWriter::new(fs::File::create(partial).map_err(cannot)?);
+    let saved = api.save(&path, &mut file).await;
+    let saved = saved
+        .and_then(|bytes| fs::rename(partial, out).map(|()| bytes).map_err(|e| cannot(e).into()));
+    if saved.is_err() {
+        let _ = fs::remove_file(partial);
+    }
+    report::line(&format!("{} bytes in {}", saved?, out.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }

@@ -180,6 +180,16 @@ impl Client {
         self.send(self.http.get(self.url(path)), deadline).await
     }
 
+    /// GET, the body piece by piece: of any size, as long as the next piece comes within `patience`.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn download(&self, path: &str, patience: Duration) -> Result<Download, NetError> {
+        let answer = self.answer(self.http.get(self.url(path)));
+        let response = self.within(patience, answer).await?;
+        Ok(Download { client: self.clone(), response, patience })
+    }
+
     /// DELETE, read as JSON.
     ///
     /// # Errors
@@ -259,45 +269,82 @@ impl Client {
         request: reqwest::RequestBuilder,
         deadline: Duration,
     ) -> Result<Vec<u8>, NetError> {
-        let request = in_context(request);
-        match tokio::time::timeout(deadline, self.exchange(request)).await {
-            Ok(result) => result,
-            Err(_) => {
-                Err(NetError::Timeout { peer: self.base.clone(), seconds: deadline.as_secs() })
-            }
-        }
+        self.within(deadline, self.exchange(request)).await
+    }
+
+    async fn within<T>(
+        &self,
+        deadline: Duration,
+        exchange: impl Future<Output = Result<T, NetError>>,
+    ) -> Result<T, NetError> {
+        tokio::time::timeout(deadline, exchange).await.unwrap_or_else(|_| {
+            Err(NetError::Timeout { peer: self.base.clone(), seconds: deadline.as_secs() })
+        })
     }
 
     async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>, NetError> {
-        let peer = self.base.clone();
-        let broken = |e: reqwest::Error| {
-            let reason = root_cause(&e);
-            if e.is_connect() {
-                NetError::Connect { peer: self.base.clone(), reason }
-            } else {
-                NetError::Broken { peer: self.base.clone(), reason }
-            }
-        };
-        let mut response = request.send().await.map_err(broken)?;
+        let response = self.answer(request).await?;
+        self.whole(response).await
+    }
+
+    /// An answer that is a success; its body is still to come.
+    async fn answer(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, NetError> {
+        let response = in_context(request).send().await.map_err(|e| self.broken(&e))?;
         let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let bytes = self.whole(response).await?;
+        let body = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]).into_owned();
+        Err(NetError::Status { peer: self.base.clone(), status: status.as_u16(), body })
+    }
+
+    async fn whole(&self, mut response: reqwest::Response) -> Result<Vec<u8>, NetError> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
             if bytes.len() + chunk.len() > MOST_BYTES {
                 let reason = format!("more than {MOST_BYTES} bytes");
-                return Err(NetError::Decode { peer, reason });
+                return Err(NetError::Decode { peer: self.base.clone(), reason });
             }
             bytes.extend_from_slice(&chunk);
         }
-        if status.is_success() {
-            return Ok(bytes);
+        Ok(bytes)
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> NetError {
+        let (peer, reason) = (self.base.clone(), root_cause(error));
+        if error.is_connect() {
+            NetError::Connect { peer, reason }
+        } else {
+            NetError::Broken { peer, reason }
         }
-        let body = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]).into_owned();
-        Err(NetError::Status { peer, status: status.as_u16(), body })
     }
 
     fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, NetError> {
         serde_json::from_slice(bytes)
             .map_err(|e| NetError::Decode { peer: self.base.clone(), reason: e.to_string() })
+    }
+}
+
+/// A body that is on its way.
+pub struct Download {
+    client: Client,
+    response: reqwest::Response,
+    patience: Duration,
+}
+
+impl Download {
+    /// The next piece of it; none at its end.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, NetError> {
+        let Self { client, response, patience } = self;
+        let chunk = async { response.chunk().await.map_err(|e| client.broken(&e)) };
+        client.within(*patience, chunk).await
     }
 }
 

@@ -133,6 +133,16 @@ async fn filters_find_what_is_stored_and_nothing_else() {
         let messages = line["messages"].as_array().unwrap();
         messages.last().unwrap()["role"] == "assistant" && messages.len() >= 2
     }));
+    // As Parquet: the same rows, fields and values; nothing is packed twice.
+    for form in ["transitions", "sft", "preferences"] {
+        let url = format!("{}/v1/jobs/{job}/export?format=parquet&form={form}", service.url);
+        let answer = service.http.get(&url).header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "application/vnd.apache.parquet");
+        assert!(answer.headers().get("content-encoding").is_none());
+        assert_eq!(rows(answer.bytes().await.unwrap()), lines(form).await, "{form}");
+    }
+    let whole = service.http.get(format!("{}/v1/jobs/{job}/export", service.url));
+    assert_eq!(whole.send().await.unwrap().text().await.unwrap().lines().count(), exported.len());
     // The same bytes where they travel compressed.
     let url = format!("{}/v1/jobs/{job}/export?form=sft", service.url);
     let packed = service.http.get(&url).header("accept-encoding", "gzip").send().await.unwrap();
@@ -143,15 +153,45 @@ async fn filters_find_what_is_stored_and_nothing_else() {
         .unwrap();
     assert_eq!(unpacked.lines().count(), conversations.len());
     let out = crate::support::Place::new();
-    let file = out.path().join("preferences.jsonl");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nlac"));
-    command.args(["export", job, "--form", "preferences", "--server", &service.url, "--out"]);
-    command.arg(&file);
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), preferences.len());
-    assert_eq!(service.get(&format!("/v1/jobs/{job}/export?form=csv")).await.0, 400);
+    let save = async |job: &str, file: &std::path::Path| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nlac"));
+        command.args(["export", job, "--form", "preferences", "--server", &service.url, "--out"]);
+        command.arg(file);
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    };
+    for name in ["preferences.jsonl", "preferences.parquet"] {
+        let file = out.path().join(name);
+        let output = save(job, &file).await;
+        assert!(output.status.success(), "{output:?}");
+        let bytes = std::fs::read(&file).unwrap();
+        let found = match name.ends_with("jsonl") {
+            true => String::from_utf8(bytes).unwrap().lines().count(),
+            false => rows(bytes.into()).len(),
+        };
+        assert_eq!(found, preferences.len(), "{name}");
+    }
+    // What cannot be had leaves nothing behind.
+    let nothing = save(&uuid::Uuid::now_v7().to_string(), &out.path().join("nothing")).await;
+    assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
+    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 2);
+    for query in ["form=csv", "format=csv", "colour=red"] {
+        assert_eq!(service.get(&format!("/v1/jobs/{job}/export?{query}")).await.0, 400, "{query}");
+    }
     service.stop().await;
+}
+
+/// The rows of a Parquet file as JSON, what is missing as null.
+fn rows(file: axum::body::Bytes) -> Vec<Value> {
+    let file =
+        parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let nulls = arrow_json::writer::WriterBuilder::new().with_explicit_nulls(true);
+    let mut lines = nulls.build::<_, arrow_json::writer::LineDelimited>(Vec::new());
+    for batch in file.build().unwrap() {
+        lines.write(&batch.unwrap()).unwrap();
+    }
+    lines.finish().unwrap();
+    let lines = String::from_utf8(lines.into_inner()).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

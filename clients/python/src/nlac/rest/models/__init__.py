@@ -35,6 +35,7 @@ from .event_kind import EventKind
 from .event_list import EventList
 from .event_view import EventView
 from .export_job_form import ExportJobForm
+from .export_job_format import ExportJobFormat
 from .field_error import FieldError
 from .figure import Figure
 from .finish_reason import FinishReason
@@ -128,6 +129,7 @@ __all__ = (
     "EventList",
     "EventView",
     "ExportJobForm",
+    "ExportJobFormat",
     "FieldError",
     "Figure",
     "FinishReason",

@@ -1,5 +1,6 @@
 from http import HTTPStatus
-from typing import Any, cast
+from io import BytesIO
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -8,20 +9,31 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.export_job_form import ExportJobForm
+from ...models.export_job_format import ExportJobFormat
 from ...models.problem import Problem
-from ...types import UNSET, Response
+from ...types import UNSET, File, Response, Unset
 
 
 def _get_kwargs(
     id: UUID,
     *,
-    form: ExportJobForm,
+    form: ExportJobForm | Unset = UNSET,
+    format_: ExportJobFormat | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_form: str = form
+    json_form: str | Unset = UNSET
+    if not isinstance(form, Unset):
+        json_form = form
+
     params["form"] = json_form
+
+    json_format_: str | Unset = UNSET
+    if not isinstance(format_, Unset):
+        json_format_ = format_
+
+    params["format"] = json_format_
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -38,9 +50,10 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Problem | str | None:
+) -> File | Problem | None:
     if response.status_code == 200:
-        response_200 = cast(str, response.content)
+        response_200 = File(payload=BytesIO(response.content))
+
         return response_200
 
     if response.status_code == 400:
@@ -61,7 +74,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Problem | str]:
+) -> Response[File | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -74,25 +87,28 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    form: ExportJobForm,
-) -> Response[Problem | str]:
+    form: ExportJobForm | Unset = UNSET,
+    format_: ExportJobFormat | Unset = UNSET,
+) -> Response[File | Problem]:
     """Streams a job's transitions as training data for other tools, oldest first.
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm): What the lines are.
+        form (ExportJobForm | Unset): What the rows are.
+        format_ (ExportJobFormat | Unset): How the rows are written.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | str]
+        Response[File | Problem]
     """
 
     kwargs = _get_kwargs(
         id=id,
         form=form,
+        format_=format_,
     )
 
     response = client.get_httpx_client().request(
@@ -106,26 +122,29 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    form: ExportJobForm,
-) -> Problem | str | None:
+    form: ExportJobForm | Unset = UNSET,
+    format_: ExportJobFormat | Unset = UNSET,
+) -> File | Problem | None:
     """Streams a job's transitions as training data for other tools, oldest first.
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm): What the lines are.
+        form (ExportJobForm | Unset): What the rows are.
+        format_ (ExportJobFormat | Unset): How the rows are written.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | str
+        File | Problem
     """
 
     return sync_detailed(
         id=id,
         client=client,
         form=form,
+        format_=format_,
     ).parsed
 
 
@@ -133,25 +152,28 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    form: ExportJobForm,
-) -> Response[Problem | str]:
+    form: ExportJobForm | Unset = UNSET,
+    format_: ExportJobFormat | Unset = UNSET,
+) -> Response[File | Problem]:
     """Streams a job's transitions as training data for other tools, oldest first.
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm): What the lines are.
+        form (ExportJobForm | Unset): What the rows are.
+        format_ (ExportJobFormat | Unset): How the rows are written.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | str]
+        Response[File | Problem]
     """
 
     kwargs = _get_kwargs(
         id=id,
         form=form,
+        format_=format_,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -163,20 +185,22 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
-    form: ExportJobForm,
-) -> Problem | str | None:
+    form: ExportJobForm | Unset = UNSET,
+    format_: ExportJobFormat | Unset = UNSET,
+) -> File | Problem | None:
     """Streams a job's transitions as training data for other tools, oldest first.
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm): What the lines are.
+        form (ExportJobForm | Unset): What the rows are.
+        format_ (ExportJobFormat | Unset): How the rows are written.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | str
+        File | Problem
     """
 
     return (
@@ -184,5 +208,6 @@ async def asyncio(
             id=id,
             client=client,
             form=form,
+            format_=format_,
         )
     ).parsed

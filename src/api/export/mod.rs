@@ -1,0 +1,182 @@
+//! What a job learnt from, for other tools: as lines of JSON or as Parquet, as many rows as there are, streamed.
+
+mod parquet;
+mod rows;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    checkpoints::Archive,
+    extract::{Id, Params},
+    problem::Problem,
+};
+use crate::{
+    domain::ids::{JobId, TransitionId},
+    store::{Store, StoreError, jobs, read::transitions},
+};
+
+use parquet::Table;
+use rows::{Row, row};
+
+/// Media type of Parquet files.
+pub(super) const PARQUET: &str = "application/vnd.apache.parquet";
+
+/// Transitions that are read at a time.
+const PAGE: i64 = 500;
+
+/// What the rows are.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportForm {
+    /// Transitions, each with its newest critique and refinement.
+    #[default]
+    Transitions,
+    /// Conversations that end with what the policy should say: the refined action, or its own where the
+    /// critic approved (`messages`, as TRL's SFT reads them).
+    Sft,
+    /// Refined against original actions (`prompt`, `chosen`, `rejected`, as TRL's preference trainers read
+    /// them).
+    Preferences,
+}
+
+/// How the rows are written.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// One JSON object per line.
+    #[default]
+    Jsonl,
+    /// A Parquet file with the same rows and fields.
+    Parquet,
+}
+
+/// Which rows, and how.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ExportQuery {
+    /// What the rows are.
+    #[serde(default)]
+    #[param(inline)]
+    form: ExportForm,
+    /// How they are written.
+    #[serde(default)]
+    #[param(inline)]
+    format: ExportFormat,
+}
+
+/// Why an export broke off.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("a row cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("a row does not fit the table: {0}")]
+    Schema(#[from] arrow_schema::ArrowError),
+    #[error("the Parquet file cannot be written: {0}")]
+    Parquet(#[from] ::parquet::errors::ParquetError),
+}
+
+/// Streams a job's transitions as training data for other tools, oldest first.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/export", tag = "experience", operation_id = "export_job",
+    params(("id" = JobId, Path), ExportQuery),
+    responses(
+        (status = 200, description = "Lines of JSON, or a Parquet file", content(
+            (String = "application/x-ndjson"), (Archive = "application/vnd.apache.parquet"),
+        )),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn export(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<ExportQuery>,
+) -> Result<Response, Problem> {
+    if jobs::get(&mut *state.store.acquire().await?, id).await?.is_none() {
+        return Err(Problem::not_found("job", id));
+    }
+    let (writer, kind) = match query.format {
+        ExportFormat::Jsonl => (Writer::Lines, "application/x-ndjson"),
+        ExportFormat::Parquet => {
+            let table = Table::new(query.form).map_err(|error| {
+                tracing::error!(%error, "an export could not begin");
+                Problem::broken_off()
+            })?;
+            (Writer::Table(Box::new(table)), PARQUET)
+        }
+    };
+    let export = Export { store: state.store, job: id, form: query.form, after: None, writer };
+    let pages = stream::unfold(Some(export), move |export| async move {
+        match export?.page().await {
+            Ok((bytes, rest)) => Some((Ok(bytes), rest)),
+            // Headers are gone: the connection breaks off, which no client takes for the end.
+            Err(error) => {
+                tracing::warn!(%error, job.id = %id, "an export broke off");
+                Some((Err(error), None))
+            }
+        }
+    });
+    // Compression asks once more after the end.
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(pages.fuse())).into_response())
+}
+
+/// How rows become bytes.
+enum Writer {
+    Lines,
+    Table(Box<Table>),
+}
+
+/// An export under way.
+struct Export {
+    store: Store,
+    job: JobId,
+    form: ExportForm,
+    after: Option<TransitionId>,
+    writer: Writer,
+}
+
+impl Export {
+    /// The bytes that the next transitions give, and what is left to do.
+    async fn page(mut self) -> Result<(Bytes, Option<Self>), Broken> {
+        let mut conn = self.store.acquire().await?;
+        let ids = transitions::oldest(&mut conn, self.job, self.after, PAGE).await?;
+        let views = transitions::views(&mut conn, &ids).await?;
+        drop(conn);
+        let rows: Vec<Row> =
+            views.into_iter().rev().filter_map(|view| row(view, self.form)).collect();
+        self.after = ids.last().filter(|_| ids.len() as i64 == PAGE).copied();
+        let bytes = match &mut self.writer {
+            Writer::Lines => lines(&rows)?,
+            Writer::Table(table) => table.put(&rows)?,
+        };
+        if self.after.is_some() {
+            return Ok((bytes.into(), Some(self)));
+        }
+        let end = match self.writer {
+            Writer::Lines => Vec::new(),
+            Writer::Table(table) => table.end()?,
+        };
+        Ok(([bytes, end].concat().into(), None))
+    }
+}
+
+fn lines(rows: &[Row]) -> Result<Vec<u8>, Broken> {
+    let mut lines = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut lines, row)?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}

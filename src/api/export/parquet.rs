@@ -1,0 +1,128 @@
+//! Rows as a Parquet file, one row group after the other, so that a file of any size takes bounded memory.
+
+use std::sync::Arc;
+
+use arrow_json::{ReaderBuilder, reader::Decoder};
+use arrow_schema::{DataType, Field, Fields, Schema};
+use parquet::{
+    arrow::ArrowWriter,
+    basic::{Compression, ZstdLevel},
+    file::properties::WriterProperties,
+};
+
+use super::{Broken, ExportForm, rows::Row};
+
+/// Bytes of a row group, encoded: enough to read columns at a stretch, little enough to hold.
+const ROW_GROUP: usize = 16 << 20;
+/// Rows of one, however small they are: nothing is sent before it is full, and clients wait.
+const ROW_GROUP_ROWS: usize = 32_768;
+
+/// A file that is being written.
+pub(super) struct Table {
+    decoder: Decoder,
+    writer: ArrowWriter<Vec<u8>>,
+}
+
+impl Table {
+    pub(super) fn new(form: ExportForm) -> Result<Self, Broken> {
+        let schema = Arc::new(schema(form));
+        // A field of a row that the schema lacks is an error, not a column that is missing.
+        let decoder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).build_decoder()?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_bytes(Some(ROW_GROUP))
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            .build();
+        let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
+        Ok(Self { decoder, writer })
+    }
+
+    /// Takes rows, and gives the bytes that are ready.
+    pub(super) fn put(&mut self, rows: &[Row]) -> Result<Vec<u8>, Broken> {
+        self.decoder.serialize(rows)?;
+        if let Some(batch) = self.decoder.flush()? {
+            self.writer.write(&batch)?;
+        }
+        // The writer counts what it wrote by itself: offsets stay right.
+        Ok(std::mem::take(self.writer.inner_mut()))
+    }
+
+    /// The last row group, and the footer.
+    pub(super) fn end(self) -> Result<Vec<u8>, Broken> {
+        Ok(self.writer.into_inner()?)
+    }
+}
+
+/// The columns of a form: the fields of its rows, in their order.
+fn schema(form: ExportForm) -> Schema {
+    use DataType::{Boolean, Float32, Float64, Int32, Utf8};
+    let some = |name: &str, kind| Field::new(name, kind, false);
+    let maybe = |name: &str, kind| Field::new(name, kind, true);
+    let message = Fields::from(vec![some("role", Utf8), some("content", Utf8)]);
+    let messages = |name: &str| {
+        Field::new_list(name, some("element", DataType::Struct(message.clone())), false)
+    };
+    Schema::new(match form {
+        ExportForm::Transitions => vec![
+            some("id", Utf8),
+            some("job_id", Utf8),
+            some("episode_id", Utf8),
+            some("iteration", Int32),
+            some("step", Int32),
+            messages("state"),
+            some("action", Utf8),
+            maybe("env_action", Utf8),
+            some("observation", Utf8),
+            maybe("reward", Float64),
+            some("reward_status", Utf8),
+            some("done", Boolean),
+            some("truncated", Boolean),
+            maybe("generation_id", Utf8),
+            maybe("loss", Float32),
+            maybe("uses", Int32),
+            maybe("success", Boolean),
+            maybe("verdict", Utf8),
+            maybe("critique", Utf8),
+            maybe("refinement", Utf8),
+            maybe("valid", Boolean),
+            maybe("changed", Boolean),
+        ],
+        ExportForm::Sft => vec![messages("messages")],
+        ExportForm::Preferences => {
+            ["prompt", "chosen", "rejected"].into_iter().map(messages).collect()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use rand::{Rng, SeedableRng, distr::Alphanumeric};
+
+    use super::{ROW_GROUP, Row, Table};
+    use crate::{api::export::ExportForm, domain::message::Message};
+
+    #[test]
+    fn a_long_file_is_given_away_in_row_groups() {
+        const ROWS: usize = 80;
+        let mut table = Table::new(ExportForm::Sft).unwrap_or_else(|e| panic!("{e}"));
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+        let (mut file, mut largest) = (Vec::new(), 0);
+        for _ in 0..ROWS {
+            // Half a megabyte of chance: nothing to compress much.
+            let said: String =
+                (&mut rng).sample_iter(Alphanumeric).take(512 << 10).map(char::from).collect();
+            let row = Row::Conversation { messages: vec![Message::assistant(said)] };
+            let piece = table.put(&[row]).unwrap_or_else(|e| panic!("{e}"));
+            largest = largest.max(piece.len());
+            file.extend(piece);
+        }
+        let end = table.end().unwrap_or_else(|e| panic!("{e}"));
+        assert!(largest.max(end.len()) < 2 * ROW_GROUP, "{largest}");
+        file.extend(end);
+        let file = SerializedFileReader::new(axum::body::Bytes::from(file));
+        let file = file.unwrap_or_else(|e| panic!("{e}"));
+        assert!(file.num_row_groups() > 1);
+        assert_eq!(file.metadata().file_metadata().num_rows(), ROWS as i64);
+    }
+}
