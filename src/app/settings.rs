@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::domain::access::Secret;
+use crate::domain::{access::Secret, retention::Retention};
 
 /// Settings of the service.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct ServiceSettings {
     pub base_model: Option<PathBuf>,
     /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
     pub webhook_key: Option<String>,
+    /// How long is kept what belongs to no job.
+    pub retention: Retention,
     /// Compute threads of each; they change nothing but the time.
     pub threads: usize,
 }
@@ -41,6 +43,7 @@ impl Default for ServiceSettings {
             local_peers: true,
             base_model: None,
             webhook_key: None,
+            retention: Retention::default(),
             threads: default_threads(),
         }
     }

@@ -9,7 +9,11 @@ use super::service_args::{
 };
 use crate::{
     app::{ServiceSettings, default_data_dir},
-    domain::{access::Secret, ids::JobId},
+    domain::{
+        access::Secret,
+        ids::JobId,
+        retention::{Keep, Retention},
+    },
 };
 
 /// Trains LLM agents by Natural Language Actor-Critic.
@@ -100,6 +104,17 @@ pub struct ServeArgs {
     /// one is kept under the data directory.
     #[arg(long, env = "NLAC_WEBHOOK_KEY", value_name = "KEY", hide_env_values = true)]
     pub webhook_key: Option<String>,
+    /// How many days entries of the audit log are kept, or `forever`.
+    #[arg(long, env = "NLAC_KEEP_AUDIT", value_name = "DAYS", default_value_t = Retention::default().audit)]
+    pub keep_audit: Keep,
+    /// How many days deliveries of webhooks are kept once they arrived or were given up, or `forever`.
+    #[arg(
+        long,
+        env = "NLAC_KEEP_DELIVERIES",
+        value_name = "DAYS",
+        default_value_t = Retention::default().deliveries
+    )]
+    pub keep_deliveries: Keep,
     /// Compute threads of the local engine and trainer each; they change nothing but the time.
     #[arg(long, env = "NLAC_THREADS")]
     pub threads: Option<usize>,
@@ -121,6 +136,7 @@ impl From<ServeArgs> for ServiceSettings {
             local_peers: !args.no_local,
             base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             webhook_key: args.webhook_key,
+            retention: Retention { audit: args.keep_audit, deliveries: args.keep_deliveries },
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }

@@ -22,6 +22,7 @@ pub mod message;
 pub mod metric;
 pub mod peer;
 pub mod quantity;
+pub mod retention;
 pub mod seed;
 pub mod spec;
 pub mod training;

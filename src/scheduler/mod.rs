@@ -5,11 +5,14 @@ mod budget;
 mod measure;
 mod phases;
 mod plan;
+mod retention;
 
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tokio_util::sync::CancellationToken;
+
+pub use retention::retain;
 
 use crate::store::{PLAN_CHANNEL, Store, StoreError, jobs, work_items};
 

@@ -84,6 +84,24 @@ pub async fn end(
     Ok(())
 }
 
+/// Removes entries that are older than so many days, the oldest first; how many they were.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn prune(conn: &mut PgConnection, days: u16, most: u64) -> Result<u64, StoreError> {
+    let gone = sqlx::query(
+        "-- audit::prune
+         delete from audit where id in (
+             select id from audit where at < now() - make_interval(days => $1) order by at limit $2
+         )",
+    )
+    .bind(i32::from(days))
+    .bind(most.cast_signed())
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}
+
 /// Which entries are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditFilter<'a> {

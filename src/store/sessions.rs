@@ -9,7 +9,7 @@ use crate::domain::{
     ids::{KeyId, SessionId},
 };
 
-/// Begins a session of a key, and forgets those that have ended.
+/// Begins a session of a key.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -21,7 +21,6 @@ pub async fn insert(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- sessions::insert
-         with ended as (delete from sessions where expires_at <= now())
          insert into sessions (id, hash, key_id, expires_at)
          values ($1, $2, $3, now() + $4 * interval '1 second')",
     )
@@ -31,6 +30,17 @@ pub async fn insert(
     .bind(lasts.as_seconds_f64())
     .execute(conn)
     .await?;
+    Ok(())
+}
+
+/// Forgets those that have ended.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn forget_ended(conn: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query("-- sessions::forget_ended\n delete from sessions where expires_at <= now()")
+        .execute(conn)
+        .await?;
     Ok(())
 }
 

@@ -208,3 +208,23 @@ pub async fn failed(
     .await?;
     Ok(())
 }
+
+/// Removes deliveries that arrived or were given up more than so many days ago, the oldest first; how many
+/// they were.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn prune(conn: &mut PgConnection, days: u16, most: u64) -> Result<u64, StoreError> {
+    let gone = sqlx::query(
+        "-- webhooks::prune
+         delete from webhook_deliveries where (webhook_id, event_id) in (
+             select webhook_id, event_id from webhook_deliveries
+             where settled_at < now() - make_interval(days => $1) order by settled_at limit $2
+         )",
+    )
+    .bind(i32::from(days))
+    .bind(most.cast_signed())
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}

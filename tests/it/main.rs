@@ -29,6 +29,7 @@ mod postgres;
 mod promotion;
 mod queue;
 mod replicas;
+mod retention;
 mod search;
 mod sglang;
 mod support;

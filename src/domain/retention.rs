@@ -1,0 +1,62 @@
+//! How long is kept what belongs to no job.
+
+use std::str::FromStr;
+
+/// How long rows are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// For so many days.
+    Days(u16),
+    /// Nothing is removed.
+    Forever,
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "forever" {
+            return Ok(Self::Forever);
+        }
+        let days = text.parse().ok().filter(|days| *days > 0);
+        days.map(Self::Days).ok_or_else(|| format!("days from 1 to {}, or forever", u16::MAX))
+    }
+}
+
+impl std::fmt::Display for Keep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Days(days) => days.fmt(f),
+            Self::Forever => f.write_str("forever"),
+        }
+    }
+}
+
+/// How long is kept what belongs to no job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Entries of the audit log.
+    pub audit: Keep,
+    /// Deliveries of webhooks that arrived or were given up.
+    pub deliveries: Keep,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { audit: Keep::Days(365), deliveries: Keep::Days(30) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Keep;
+
+    #[test]
+    fn days_or_forever_and_nothing_else() {
+        assert_eq!("365".parse(), Ok(Keep::Days(365)));
+        assert_eq!("forever".parse(), Ok(Keep::Forever));
+        for text in ["0", "-1", "1.5", "never", "", "65536"] {
+            assert!(text.parse::<Keep>().is_err_and(|error| error.contains("forever")), "{text}");
+        }
+    }
+}
