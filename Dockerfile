@@ -1,16 +1,18 @@
 # nlac, small and without root. `docker build -t nlac .` makes the image for a Postgres of yours (DATABASE_URL);
 # `--target all-in-one` adds a private Postgres. Keep RUST in step with rust-version in Cargo.toml. Where there is
-# no Docker engine, scripts/check-image runs these very steps.
-ARG RUST=1.95.0
-ARG DEBIAN=12.12
+# no Docker engine, scripts/check-image runs these very steps. The tags name exact versions; to hold a build to the
+# bytes as well, give them with a digest: `--build-arg DEBIAN=12.12-slim@sha256:…`, as
+# `docker buildx imagetools inspect debian:12.12-slim` tells it.
+ARG RUST=1.95.0-slim-bookworm
+ARG DEBIAN=12.12-slim
 
-FROM rust:${RUST}-slim-bookworm AS build
+FROM rust:${RUST} AS build
 WORKDIR /src
 COPY . .
 RUN cargo build --release --locked --bin nlac \
  && strip target/release/nlac
 
-FROM debian:${DEBIAN}-slim AS base
+FROM debian:${DEBIAN} AS base
 # Engines and trainers behind TLS need the certificates, the health check needs curl.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl \

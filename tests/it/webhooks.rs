@@ -1,13 +1,15 @@
 //! Who is told of events: signed, tried again, only of what was asked for.
 
 use std::{
+    process::Stdio,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::support::{Service, endpoint::Endpoint, small_job};
+use crate::support::{Service, endpoint::Endpoint, free_port, small_job};
 
 /// Waits until a webhook has this many deliveries in a state.
 async fn deliveries(service: &Service, id: &str, state: &str, count: usize) -> Vec<Value> {
@@ -68,6 +70,50 @@ async fn events_are_told_signed_and_again_until_they_arrive() {
     let gone = service.http.delete(format!("{}/v1/webhooks/{id}", service.url));
     assert_eq!(gone.send().await.unwrap().status(), 204);
     assert_eq!(service.get(&format!("/v1/webhooks/{id}/deliveries")).await.0, 404);
+    service.stop().await;
+}
+
+/// The receiver of the documentation, in Python's own library alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documented_receiver_takes_what_is_signed_and_nothing_else() {
+    let service = Service::start().await;
+    let address = format!("127.0.0.1:{}", free_port());
+    let ask = json!({ "url": format!("http://{address}/nlac"), "kinds": ["cancelled"] });
+    let (_, made) = service.post("/v1/webhooks", &ask).await;
+    let mut receiver = tokio::process::Command::new("python3")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/webhook_receiver.py"))
+        .args(["--listen", &address])
+        .env("NLAC_WEBHOOK_SECRET", made["secret"].as_str().unwrap())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(receiver.stdout.take().unwrap()).lines();
+
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let job = job["id"].as_str().unwrap();
+    service.post(&format!("/v1/jobs/{job}/cancel"), &json!({})).await;
+    let line = tokio::time::timeout(Duration::from_secs(60), said.next_line()).await.unwrap();
+    let line = line.unwrap().unwrap();
+    assert!(line.contains(&format!("job.cancelled {job}")), "{line}");
+
+    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let stranger = standardwebhooks::Webhook::new("whsec_AAECAwQFBgcICQoLDA0ODw==").unwrap();
+    let own = standardwebhooks::Webhook::new(made["secret"].as_str().unwrap()).unwrap();
+    let body =
+        json!({ "type": "job.failed", "data": { "event_id": 1, "job_id": job, "message": "" } });
+    let body = body.to_string();
+    for (signer, at, status) in [(&stranger, now, 401), (&own, now - 3600, 401), (&own, now, 200)] {
+        let signature = signer.sign("one", at, body.as_bytes()).unwrap();
+        let answer = service
+            .http
+            .post(format!("http://{address}/nlac"))
+            .header("webhook-id", "one")
+            .header("webhook-timestamp", at.to_string())
+            .header("webhook-signature", signature)
+            .body(body.clone());
+        assert_eq!(answer.send().await.unwrap().status(), status);
+    }
     service.stop().await;
 }
 

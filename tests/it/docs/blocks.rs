@@ -114,7 +114,7 @@ fn made_for(info: &str) -> Option<Use> {
         ["json"] => Use::Json,
         ["json", "episode"] => Use::Episodes,
         ["text"] => Use::Output,
-        ["md" | "rust" | "yaml", file] if root().join(file).is_file() => {
+        ["md" | "python" | "rust" | "yaml", file] if root().join(file).is_file() => {
             Use::Excerpt(file.to_owned())
         }
         _ => return None,

@@ -51,6 +51,7 @@ macro_rules! pages_that_run {
 
 pages_that_run! {
     the_readme_runs: "README.md",
+    access_runs: "docs/src/access.md",
     api_runs: "docs/src/api.md",
     engines_runs: "docs/src/engines.md",
     environments_runs: "docs/src/environments.md",
@@ -58,6 +59,7 @@ pages_that_run! {
     prompts_runs: "docs/src/prompts.md",
     quick_start_runs: "docs/src/quick-start.md",
     tracking_runs: "docs/src/tracking.md",
+    webhooks_run: "docs/src/webhooks.md",
 }
 
 #[test]
