@@ -27,6 +27,11 @@ function edges(measured) {
     ? [1, 0].map((side) => ({ of: i, side, points: line.band.map(([x, interval]) => [x, interval[side]]) })) : []);
 }
 
+// While nobody points at a place, the legend says where each line ends.
+function newest(plot) {
+  plot.setLegend({ idxs: plot.data.map((values) => values.findLastIndex((value) => value !== null)) });
+}
+
 export function draw(figure, axis, lines) {
   const place = figure.querySelector("[role=img]");
   plots.find((plot) => plot.place === place)?.drawn.destroy();
@@ -48,7 +53,7 @@ export function draw(figure, axis, lines) {
   const drawn = new uPlot({
     width: place.clientWidth || 320, height: 190, legend: { live: true },
     scales: { x: { time: false }, y: share ? { range: [0, 1] } : {} },
-    axes: [axes(), { ...axes(share ? percent : undefined), size: 48 }],
+    axes: [{ ...axes(), size: 30 }, { ...axes(share ? percent : undefined), size: 48 }],
     series: [{ label: axis }, ...measured.map((line, i) => ({
       label: line.label, stroke: color(`--line${i % 6}`), width: 2, spanGaps: true,
       points: { size: 5, fill: color(`--line${i % 6}`) },
@@ -58,15 +63,32 @@ export function draw(figure, axis, lines) {
       const at = measured.length + 1 + banded.indexOf(edge);
       return { series: [at, at + 1], fill: `${color(`--line${edge.of % 6}`)}2e` };
     }),
+    hooks: { setCursor: [(plot) => plot.cursor.idx == null && newest(plot)] },
   }, rows(axis, [...measured, ...banded]), place);
+  newest(drawn);
   plots.push({ place, drawn, again: () => draw(figure, axis, lines) });
 }
 
+// Series of a job, from an iteration on.
+async function series(url, names, from) {
+  const answer = await fetch(`${url}?${new URLSearchParams({ name: [...new Set(names)].join(","), from_iteration: from })}`);
+  return answer.ok ? (await answer.json()).data : undefined;
+}
+
+// What a section's pictures show so far: only what is new is asked for.
+const shown = new WeakMap();
+
 export async function refresh(section) {
-  const answer = await fetch(section.dataset.metrics);
-  if (!answer.ok) return;
-  const metrics = (await answer.json()).data;
-  for (const figure of section.querySelectorAll("[data-plot]")) {
+  const figures = [...section.querySelectorAll("[data-plot]")];
+  const names = figures.flatMap((figure) => figure.dataset.plot.split("|").map((text) => text.split(/[@=]/)[0]));
+  const known = shown.get(section) ?? [];
+  // Iterations overlap: the newest ones may have measured more since.
+  const from = Math.max(0, ...known.map((m) => m.iteration - 8));
+  const more = await series(section.dataset.metrics, [...names, "eval.episodes"], from);
+  if (!more) return;
+  const metrics = [...known.filter((m) => m.iteration < from), ...more];
+  shown.set(section, metrics);
+  for (const figure of figures) {
     const lines = figure.dataset.plot.split("|").map((text) => {
       const [series, label] = text.split("=");
       const [name, temperature] = series.split("@");
@@ -87,36 +109,41 @@ export async function refresh(section) {
   }
 }
 
+// What is summed up, or taken as it is, for each axis.
+const AXES = {
+  env_steps: ["collect.env_steps"], optimizer_steps: ["learn.steps"], seconds: ["time.iteration"],
+  tokens: ["tokens.generated", "tokens.prompt", "tokens.trained"], iteration: [],
+};
+
 // Where each iteration of a job lies on an axis: what was spent up to its evaluation.
 function spent(metrics, by) {
   const last = Math.max(0, ...metrics.map((m) => m.iteration));
-  const value = (name, i) => metrics.find((m) => m.name === name && m.iteration === i)?.value;
-  const names = {
-    optimizer_steps: ["learn.steps"], tokens: ["tokens.generated", "tokens.prompt", "tokens.trained"], seconds: ["time.iteration"],
-  }[by];
-  const at = [];
-  let sum = 0, steps = 0;
-  for (let i = 0; i <= last; i += 1) {
-    steps = value("collect.env_steps", i) ?? steps;
-    for (const name of names ?? []) sum += value(name, i) ?? 0;
-    at.push(by === "iteration" ? i : by === "env_steps" ? steps : sum);
-  }
-  return at;
+  const each = Array(last + 1).fill(0);
+  for (const m of metrics) if (AXES[by].includes(m.name)) each[m.iteration] += m.value;
+  let sum = 0;
+  return each.map((value, i) => {
+    // Environment steps are counted from the beginning already.
+    sum = by === "env_steps" ? value || sum : sum + value;
+    return by === "iteration" ? i : sum;
+  });
 }
 
 export async function compare(figure) {
   const jobs = [...figure.querySelectorAll("[data-job]")];
+  const { by, compare: what } = figure.dataset;
   const lines = await Promise.all(jobs.map(async ({ dataset }) => {
-    const [job, all] = await Promise.all(
-      [`/v1/jobs/${dataset.job}`, `/v1/jobs/${dataset.job}/metrics`].map(async (url) => (await fetch(url)).json()));
-    const at = spent(all.data, figure.dataset.by);
-    const quoted = figure.dataset.compare === "eval.success" ? job.spec.evaluation.temperature : null;
-    const points = all.data
-      .filter((m) => m.name === figure.dataset.compare && (quoted === null || Math.abs(m.temperature - quoted) < 1e-6))
+    const url = `/v1/jobs/${dataset.job}`;
+    const [job, all] = await Promise.all([
+      fetch(url).then((answer) => answer.json()), series(`${url}/metrics`, [what, ...AXES[by]], 0),
+    ]);
+    const at = spent(all, by);
+    const quoted = what === "eval.success" ? job.spec.evaluation.temperature : null;
+    const points = all
+      .filter((m) => m.name === what && (quoted === null || Math.abs(m.temperature - quoted) < 1e-6))
       .map((m) => [at[m.iteration], m.value]);
     return { label: dataset.label, points };
   }));
-  draw(figure, figure.dataset.by.replace("_", " "), lines);
+  draw(figure, by.replace("_", " "), lines);
 }
 
 let resizing;

@@ -1,11 +1,14 @@
-//! A full database: a small job that really runs, then its rows again until there are enough.
+//! A full database: a small job that really runs, then its rows again until there are enough, as some long jobs
+//! and many short ones.
 
 use nlac::app::App;
 use serde_json::{Value, json};
 
-/// Copies of the job that are one long job.
-const PER: i64 = 40;
+/// Copies of the job that are one job: a short one, and a long one.
+const PER: [i64; 2] = [4, 40];
 const ITERATIONS: i64 = 8;
+/// Entries of the audit log.
+const AUDITED: i64 = 20_000;
 
 /// The job that is run; what it writes is what a help desk's job writes.
 pub fn spec(name: &str, iterations: i64) -> Value {
@@ -22,7 +25,7 @@ pub fn spec(name: &str, iterations: i64) -> Value {
     })
 }
 
-/// Fills the database up to this many transitions, and how many there are.
+/// Fills the database up to this many transitions, half of them in long jobs, and how many there are.
 pub async fn fill(app: &App, url: &str, wanted: i64) -> i64 {
     let count = "select count(*) from transitions";
     let pool = app.store.pool();
@@ -34,47 +37,28 @@ pub async fn fill(app: &App, url: &str, wanted: i64) -> i64 {
     let id = super::job::run(url, &spec("filled", ITERATIONS)).await.0;
     println!("job {id} has run");
     let one: i64 = sqlx::query_scalar(count).fetch_one(pool).await.unwrap();
-    let copies = (wanted - one + one - 1) / one;
-    let mut conn = pool.acquire().await.unwrap();
-    sqlx::raw_sql(include_str!("multiply.sql")).execute(&mut *conn).await.unwrap();
-    sqlx::raw_sql("set session_replication_role = replica; set synchronous_commit = off")
-        .execute(&mut *conn)
-        .await
-        .unwrap();
-    let call = format!("call pg_temp.multiply({copies}, {PER}, {})", ITERATIONS + 1);
-    sqlx::raw_sql(sqlx::AssertSqlSafe(call)).execute(&mut *conn).await.unwrap();
-    sqlx::raw_sql("set session_replication_role = origin").execute(&mut *conn).await.unwrap();
-    sqlx::raw_sql("analyze").execute(&mut *conn).await.unwrap();
-    sqlx::query_scalar(count).fetch_one(pool).await.unwrap()
-}
-
-/// Pages of some jobs, episodes and searches, each with the name of its kind.
-pub async fn pages(app: &App) -> Vec<(&'static str, String)> {
-    let pool = app.store.pool();
-    let jobs: Vec<uuid::Uuid> = sqlx::query_scalar("select id from jobs order by id desc limit 8")
-        .fetch_all(pool)
-        .await
-        .unwrap();
-    let some = "select id from episodes where purpose = 'collect' order by id desc limit 40";
-    let episodes: Vec<uuid::Uuid> = sqlx::query_scalar(some).fetch_all(pool).await.unwrap();
-    let mut pages = Vec::new();
-    for job in &jobs {
-        pages.extend([
-            ("jobs", "/".to_owned()),
-            ("jobs, filtered", "/jobs/rows?q=filled&status=succeeded".to_owned()),
-            ("fleet", "/fleet".to_owned()),
-            ("job", format!("/jobs/{job}")),
-            ("job, fragment", format!("/jobs/{job}/live")),
-            ("job, episodes", format!("/jobs/{job}/episodes")),
-            ("job, checkpoints", format!("/jobs/{job}/checkpoints")),
-            ("job, events", format!("/jobs/{job}/events")),
-            ("compare", format!("/compare?job={}&job={}", jobs[0], job)),
-            ("search, everywhere", "/search?verdict=yes&success=false".to_owned()),
-            ("search, words", "/search?q=refund+billing".to_owned()),
-            ("search, of a job", format!("/search?job={job}&verdict=no&changed=true")),
-            ("search, nothing", "/search?q=zebra".to_owned()),
-        ]);
+    let copies = wanted / one;
+    let long = copies / 2 / PER[1] * PER[1];
+    let short = (copies - long + PER[0] - 1) / PER[0] * PER[0];
+    // A connection of its own: its settings must not outlive this.
+    let mut conn = pool.acquire().await.unwrap().detach();
+    let mut say = async |sql: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+    };
+    say(include_str!("multiply.sql").into()).await;
+    say("set session_replication_role = replica; set synchronous_commit = off".into()).await;
+    for (before, copies, per) in [(1, short, PER[0]), (1 + short, long, PER[1])] {
+        let iterations = ITERATIONS + 1;
+        say(format!("call pg_temp.multiply({before}, {copies}, {per}, {iterations})")).await;
     }
-    pages.extend(episodes.iter().map(|id| ("episode", format!("/episodes/{id}"))));
-    pages
+    say(format!(
+        "insert into audit (id, actor, method, route, resource, status)
+         select gen_random_uuid(), 'person ' || n % 7, 'POST', '/v1/jobs/{{id}}/pause', 'resource ' || n % 500, 200
+         from generate_series(1, {AUDITED}) n"
+    ))
+    .await;
+    // As the database's own housekeeping leaves it, which has not had the time.
+    say("vacuum analyze".into()).await;
+    drop(conn);
+    sqlx::query_scalar(count).fetch_one(pool).await.unwrap()
 }

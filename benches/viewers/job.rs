@@ -1,9 +1,20 @@
 //! A job alone and with somebody who watches it, turn by turn.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use rand::Rng;
 use serde_json::Value;
 use tokio::task::JoinHandle;
+
+use super::pages::Page;
+
+/// The series that a job's page draws.
+pub const SERIES: &str = "eval.success,eval.episodes,eval.return,replay.staleness,critic.loss,policy.loss,evaluator.yes,evaluator.yes_on_success,\
+    evaluator.yes_on_failure,refiner.changed,refiner.valid,critic.distinct_pairs,critic.duplicates,\
+    critic.predictions_endless,critic.outcome_auc,policy.general_forgotten,policy.format_errors";
 
 /// Runs a job to its end: its id and how long it took.
 pub async fn run(url: &str, spec: &Value) -> (String, Duration) {
@@ -31,65 +42,92 @@ async fn finish(http: &reqwest::Client, url: &str, id: &str) -> String {
     }
 }
 
-/// What a browser with a job's page open asks for: the page, its fragment every ten seconds and after each
-/// event, and the stream of events.
-fn watch(url: String, id: String) -> JoinHandle<()> {
-    tokio::spawn(async move {
+/// Somebody who looks at a job as people do: its page stays open, which asks for its fragment and its newest
+/// values every ten seconds and 0.4 s after an event, as the page's script does; and every four seconds or so they
+/// open another page beside it.
+fn watch(url: &str, id: &str, pages: &Arc<Vec<Page>>) -> [JoinHandle<()>; 2] {
+    let (at, job) = (url.to_owned(), id.to_owned());
+    let open = tokio::spawn(async move {
         let http = super::client();
-        let get = |path: String| http.get(format!("{url}{path}")).send();
-        get(format!("/jobs/{id}")).await.unwrap().bytes().await.unwrap();
-        let events = http.get(format!("{url}/v1/jobs/{id}/events"));
+        let get = async |path: String| {
+            let answer = http.get(format!("{at}{path}")).send().await.unwrap();
+            answer.bytes().await.unwrap();
+        };
+        get(format!("/jobs/{job}")).await;
+        let events = http.get(format!("{at}/v1/jobs/{job}/events"));
         let mut stream = events.header("accept", "text/event-stream").send().await.unwrap();
         loop {
             match tokio::time::timeout(Duration::from_secs(10), stream.chunk()).await {
-                Ok(Ok(Some(_))) | Err(_) => {}
+                Ok(Ok(Some(_))) => tokio::time::sleep(Duration::from_millis(400)).await,
+                Err(_) => {}
                 Ok(_) => return,
             }
-            get(format!("/jobs/{id}/live")).await.unwrap().bytes().await.unwrap();
+            get(format!("/jobs/{job}/live")).await;
+            // Jobs this short have no older values to leave out.
+            get(format!("/v1/jobs/{job}/metrics?name={SERIES}&from_iteration=0")).await;
         }
-    })
+    });
+    let (at, pages) = (url.to_owned(), pages.clone());
+    let click = tokio::spawn(async move {
+        let http = super::client();
+        loop {
+            let pause = rand::rng().random_range(2.0..6.0);
+            tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+            super::ask(&http, &at, super::any(&pages)).await;
+        }
+    });
+    [open, click]
 }
 
-/// Seconds of processor time of this process so far.
+/// Seconds of processor time that anybody on this machine has used so far.
 fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let all = stat.lines().next().unwrap().split_whitespace().skip(1);
+    let all: Vec<f64> = all.map(|ticks| ticks.parse().unwrap()).collect();
+    // All but idle and waiting for disks.
+    (all[..3].iter().sum::<f64>() + all[5..8].iter().sum::<f64>()) / 100.0
 }
 
 /// The same job by turns alone and watched, and how much slower it is watched.
-pub async fn cost_of_a_viewer(url: &str, repeats: usize) {
+pub async fn cost_of_a_viewer(url: &str, repeats: usize, pages: &Arc<Vec<Page>>) {
     let http = super::client();
     let spec = super::fill::spec("timed", 4);
-    let (mut alone, mut watched) = (Vec::new(), Vec::new());
-    for turn in 0..2 * repeats {
-        let (begun, before) = (Instant::now(), cpu());
-        let id = submit(&http, url, &spec).await;
-        let viewer = (turn % 2 == 1).then(|| watch(url.to_owned(), id.clone()));
-        finish(&http, url, &id).await;
-        let taken = (begun.elapsed().as_secs_f64(), cpu() - before);
-        println!(
-            "{}: {:.2} s, {:.2} s of CPU",
-            if viewer.is_some() { "watched" } else { "alone" },
-            taken.0,
-            taken.1
-        );
-        if let Some(viewer) = viewer {
-            viewer.abort();
-            watched.push(taken);
-        } else {
-            alone.push(taken);
+    let mut more: [Vec<f64>; 2] = Default::default();
+    println!("{:8} {:>9} {:>16} {:>13}", "", "seconds", "tokens/second", "CPU seconds");
+    for turn in 0..repeats {
+        let mut both = [[0.0; 2]; 2];
+        // Whatever drifts with time meets both alike.
+        for watched in [turn % 2 == 1, turn % 2 == 0] {
+            let (begun, before) = (Instant::now(), cpu());
+            let id = submit(&http, url, &spec).await;
+            let viewer = watched.then(|| watch(url, &id, pages));
+            finish(&http, url, &id).await;
+            let taken = [begun.elapsed().as_secs_f64(), cpu() - before];
+            viewer.into_iter().flatten().for_each(|part| part.abort());
+            let who = if watched { "watched" } else { "alone" };
+            let speed = tokens(&http, url, &id).await / taken[0];
+            println!("{who:8} {:>9.2} {speed:>16.0} {:>13.2}", taken[0], taken[1]);
+            both[usize::from(watched)] = taken;
+        }
+        for (of, more) in more.iter_mut().enumerate() {
+            more.push((both[1][of] / both[0][of] - 1.0) * 100.0);
         }
     }
-    let median = |all: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
-        let mut all: Vec<f64> = all.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
-    };
-    let more = |of| (median(&watched, of) / median(&alone, of) - 1.0) * 100.0;
-    println!(
-        "a viewer costs {:+.1} % of the job's time, {:+.1} % of its CPU (medians of {repeats})",
-        more(|taken| taken.0),
-        more(|taken| taken.1)
-    );
+    for (what, more) in ["time", "CPU of the whole machine"].into_iter().zip(&more) {
+        let n = more.len() as f64;
+        let mean = more.iter().sum::<f64>() / n;
+        let spread = more.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        println!(
+            "a viewer costs {mean:+.2} % of the job's {what}, standard error {:.2} of {n} pairs",
+            (spread / n).sqrt()
+        );
+    }
+}
+
+/// Tokens that a job generated, read and trained on.
+async fn tokens(http: &reqwest::Client, url: &str, id: &str) -> f64 {
+    let names = "tokens.generated,tokens.prompt,tokens.trained";
+    let url = format!("{url}/v1/jobs/{id}/metrics?name={names}");
+    let metrics: Value = http.get(url).send().await.unwrap().json().await.unwrap();
+    metrics["data"].as_array().unwrap().iter().map(|m| m["value"].as_f64().unwrap()).sum()
 }

@@ -1,12 +1,17 @@
 //! What it costs to be looked at: first bytes of every page with a full database and many viewers, and what
 //! one viewer takes from a running job.
 //!
-//! `cargo bench --bench viewers -- [--transitions 1000000] [--viewers 20] [--seconds 60] [--data-dir DIR]`
+//! `cargo bench --bench viewers -- [--transitions 1000000] [--viewers 20] [--seconds 60] [--repeats 4] [--data-dir DIR]`
+//!
+//! Filling takes a quarter of an hour and some gigabytes; a data directory that is named is filled once and used
+//! again. The viewers ask from this process, on the same machine as the service, its Postgres and, where one runs,
+//! the job with its engine and trainer.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 
 mod fill;
 mod job;
+mod pages;
 
 use std::{
     path::PathBuf,
@@ -16,6 +21,7 @@ use std::{
 
 use clap::Parser;
 use nlac::app::{App, ServiceSettings};
+use pages::Page;
 use rand::Rng;
 
 #[derive(Parser)]
@@ -26,13 +32,13 @@ struct Args {
     /// Viewers at a time, each with a second between two pages.
     #[arg(long, default_value_t = 20)]
     viewers: usize,
-    /// How long they look.
+    /// How long they look; 0 leaves this out.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// Where the database lies; kept if it is named, and filled only once.
     #[arg(long)]
     data_dir: Option<PathBuf>,
-    /// How often a job is run alone and with a viewer.
+    /// How often a job is run alone and with a viewer; 0 leaves this out.
     #[arg(long, default_value_t = 4)]
     repeats: usize,
     /// What cargo says to every bench.
@@ -51,26 +57,27 @@ async fn main() {
     std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
     let listen = ([127, 0, 0, 1], 0).into();
-    let settings = ServiceSettings { listen, data_dir, threads: 1, ..ServiceSettings::default() };
+    let settings = ServiceSettings { listen, data_dir, ..ServiceSettings::default() };
     let app = App::start(&settings).await.unwrap();
     let url = format!("http://{}", app.address);
     let transitions = fill::fill(&app, &url, args.transitions).await;
     println!("{transitions} transitions");
 
-    let pages = fill::pages(&app).await;
-    let times = Times::default();
-    let until = Instant::now() + Duration::from_secs(args.seconds);
-    let viewers = (0..args.viewers).map(|_| {
-        let (pages, url, times) = (pages.clone(), url.clone(), times.clone());
-        tokio::spawn(async move { look(&url, &pages, &times, until).await })
-    });
-    for viewer in viewers.collect::<Vec<_>>() {
-        viewer.await.unwrap();
+    let pages = Arc::new(pages::all(&app).await);
+    if args.seconds > 0 {
+        let times = Times::default();
+        let until = Instant::now() + Duration::from_secs(args.seconds);
+        let viewers = (0..args.viewers).map(|_| {
+            let (pages, url, times) = (pages.clone(), url.clone(), times.clone());
+            tokio::spawn(async move { look(&url, &pages, &times, until).await })
+        });
+        for viewer in viewers.collect::<Vec<_>>() {
+            viewer.await.unwrap();
+        }
+        report(&times.lock().unwrap(), args.viewers);
     }
-    report(&times.lock().unwrap(), args.viewers);
-
     if args.repeats > 0 {
-        job::cost_of_a_viewer(&url, args.repeats).await;
+        job::cost_of_a_viewer(&url, args.repeats, &pages).await;
     }
     app.stop().await;
 }
@@ -81,19 +88,44 @@ fn client() -> reqwest::Client {
 }
 
 /// A viewer: a page, a second, another one.
-async fn look(url: &str, pages: &[(&'static str, String)], times: &Times, until: Instant) {
+async fn look(url: &str, pages: &[Page], times: &Times, until: Instant) {
     let http = client();
     while Instant::now() < until {
-        let (name, path) = &pages[rand::rng().random_range(0..pages.len())];
-        let begun = Instant::now();
-        let answer = http.get(format!("{url}{path}")).send().await.unwrap();
-        let first_byte = begun.elapsed();
-        assert_eq!(answer.status(), 200, "{path}");
-        answer.bytes().await.unwrap();
-        times.lock().unwrap().push((name, first_byte));
+        let page = any(pages);
+        let first_byte = ask(&http, url, page).await;
+        times.lock().unwrap().push((page.kind, first_byte));
         let pause = rand::rng().random_range(0.5..1.5);
         tokio::time::sleep(Duration::from_secs_f64(pause)).await;
     }
+}
+
+/// A page of any kind; each kind is as likely as another.
+fn any(pages: &[Page]) -> &Page {
+    let mut kinds: Vec<_> = pages.iter().map(|page| page.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kind = kinds[rand::rng().random_range(0..kinds.len())];
+    let of: Vec<_> = pages.iter().filter(|page| page.kind == kind).collect();
+    of[rand::rng().random_range(0..of.len())]
+}
+
+/// Asks for a page, reads it, and says when its first byte came.
+async fn ask(http: &reqwest::Client, url: &str, page: &Page) -> Duration {
+    let (kind, path) = (page.kind, &page.path);
+    let url = format!("{url}{path}");
+    let request = match &page.form {
+        Some(form) => http
+            .post(url)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form.clone()),
+        None => http.get(url),
+    };
+    let begun = Instant::now();
+    let answer = request.header("accept-encoding", "gzip").send().await.unwrap();
+    let first_byte = begun.elapsed();
+    assert_eq!(answer.status(), 200, "{kind}: {path}");
+    answer.bytes().await.unwrap();
+    first_byte
 }
 
 fn report(times: &[(&'static str, Duration)], viewers: usize) {
@@ -101,7 +133,7 @@ fn report(times: &[(&'static str, Duration)], viewers: usize) {
     names.sort_unstable();
     names.dedup();
     println!(
-        "{viewers} viewers, first byte in ms\n{:24} {:>6} {:>8} {:>8}",
+        "{viewers} viewers, first byte in ms\n{:32} {:>6} {:>8} {:>8}",
         "page", "asked", "median", "p99"
     );
     for name in names.into_iter().chain(["all"]) {
@@ -109,6 +141,6 @@ fn report(times: &[(&'static str, Duration)], viewers: usize) {
         let mut chosen: Vec<f64> = chosen.map(|(_, time)| time.as_secs_f64() * 1e3).collect();
         chosen.sort_by(f64::total_cmp);
         let at = |share: f64| chosen[((chosen.len() - 1) as f64 * share).round() as usize];
-        println!("{name:24} {:>6} {:>8.1} {:>8.1}", chosen.len(), at(0.5), at(0.99));
+        println!("{name:32} {:>6} {:>8.1} {:>8.1}", chosen.len(), at(0.5), at(0.99));
     }
 }

@@ -1,18 +1,36 @@
--- Makes many jobs of one: every row again, with ids that are as far apart in time. $per of the copies are one
--- long job. Nothing here is checked by foreign keys: the copies refer to each other as the originals do.
-create function pg_temp.later(id uuid, n bigint) returns uuid language sql immutable strict as $$
-    select (lpad(to_hex(('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint + n * 3600000), 12, '0')
+-- Makes many jobs of one: every row again, with ids that are earlier by as many hours. $per of the $copies are one
+-- job, the last of them ends $before hours before the job that was copied. Nothing here is checked by foreign keys:
+-- the copies refer to each other as the originals do.
+create function pg_temp.earlier(id uuid, n bigint) returns uuid language sql immutable strict as $$
+    select (lpad(to_hex(('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint - n * 3600000), 12, '0')
         || substr(translate(id::text, '-', ''), 13))::uuid
 $$;
 
-create procedure pg_temp.multiply(copies int, per int, iterations int) language plpgsql as $$
+create function pg_temp.parts() returns text[] language sql immutable as $$
+    select array['jobs', 'iterations', 'work_items', 'events', 'metrics', 'checkpoints', 'generations', 'episodes',
+        'transitions', 'replay', 'replay_draws', 'predictions', 'targets', 'critiques', 'refinements',
+        'training_examples', 'train_steps', 'transition_search']
+$$;
+
+-- The original alone is copied.
+do $$
+declare part text;
+begin
+    foreach part in array pg_temp.parts() loop
+        execute format('create temp table %I as select * from %I', 'one_' || part, part);
+    end loop;
+end
+$$;
+
+create procedure pg_temp.multiply(before int, copies int, per int, iterations int) language plpgsql as $$
 declare
     part text; columns text; made text; each record; steps int;
+    -- Place in the job, the oldest first; and the copy whose ids are the job's own.
+    place text := format('(%s - (n - %s) %% %s)', per - 1, before, per);
+    first text := format('(n - (n - %s) %% %s)', before, per);
 begin
-    select coalesce(max(step), 0) into steps from train_steps;
-    foreach part in array array['jobs', 'iterations', 'work_items', 'events', 'metrics', 'checkpoints', 'generations',
-        'episodes', 'transitions', 'replay', 'predictions', 'targets', 'critiques', 'refinements', 'train_steps',
-        'transition_search']
+    select coalesce(max(step), 0) into steps from pg_temp.one_train_steps;
+    foreach part in array pg_temp.parts()
     loop
         columns := ''; made := '';
         for each in
@@ -23,23 +41,25 @@ begin
             columns := columns || ', ' || quote_ident(each.name);
             made := made || ', ' || case
                 when part = 'jobs' and each.name = 'id' or each.name = 'job_id'
-                    then format('pg_temp.later(o.%I, n - n %% %s)', each.name, per)
-                when part = 'jobs' and each.name = 'name' then format('o.name || '' '' || n / %s', per)
+                    then format('pg_temp.earlier(o.%I, %s)', each.name, first)
+                when part = 'jobs' and each.name = 'name' then 'o.name || '' '' || ' || first
+                when part = 'jobs' and each.name = 'spec'
+                    then format('jsonb_set(o.spec, ''{budget,iterations}'', ''%s'')', per * iterations - 1)
                 when each.name = 'idempotency_key' then 'null'
                 when part = 'checkpoints' and each.name = 'name' then 'o.name || ''-'' || n'
                 when each.name in ('index', 'iteration', 'version', 'base')
-                    then format('o.%I + n %% %s * %s', each.name, per, iterations)
-                when part = 'train_steps' and each.name = 'step' then format('o.step + n %% %s * %s', per, steps)
-                when each.kind = 'uuid' then format('pg_temp.later(o.%I, n)', each.name)
+                    then format('o.%I + %s * %s', each.name, place, iterations)
+                when part = 'train_steps' and each.name = 'step' then format('o.step + %s * %s', place, steps)
+                when each.kind = 'uuid' then format('pg_temp.earlier(o.%I, n)', each.name)
                 when each.kind = '_uuid'
-                    then format('array(select pg_temp.later(id, n) from unnest(o.%I) id)', each.name)
+                    then format('array(select pg_temp.earlier(id, n) from unnest(o.%I) id)', each.name)
                 else format('o.%I', each.name)
             end;
         end loop;
         execute format(
-            'insert into %I (%s) select %s from (select * from %I) o, generate_series(%s::bigint, %s) n %s',
-            part, substr(columns, 3), substr(made, 3), part, per, per + copies - 1,
-            case when part = 'jobs' then format('where n %% %s = 0', per) else '' end);
+            'insert into %I (%s) select %s from (select * from pg_temp.%I) o, generate_series(%s::bigint, %s) n %s',
+            part, substr(columns, 3), substr(made, 3), 'one_' || part, before, before + copies - 1,
+            case when part = 'jobs' then format('where (n - %s) %% %s = 0', before, per) else '' end);
         commit;
     end loop;
 end

@@ -27,7 +27,10 @@ use crate::{
     },
     store::{
         events, jobs,
-        read::jobs::{self as read_jobs, IterationView, JobFilter, JobView},
+        read::{
+            jobs::{self as read_jobs, IterationView, JobFilter, JobView},
+            metrics::series,
+        },
         work_items,
     },
     telemetry::overview,
@@ -309,8 +312,11 @@ pub struct MetricList {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct MetricQuery {
-    /// One series, such as `eval.success`.
+    /// These series alone, separated by commas, such as `eval.success,critic.loss`.
+    #[param(max_length = 2000)]
     name: Option<String>,
+    /// Only values of this iteration and later ones.
+    from_iteration: Option<i32>,
 }
 
 /// Reads a job's time series.
@@ -328,8 +334,12 @@ pub(super) async fn metrics(
     Id(id): Id<JobId>,
     Params(query): Params<MetricQuery>,
 ) -> Result<Json<MetricList>, Problem> {
+    if query.name.as_ref().is_some_and(|names| names.len() > 2000) {
+        return Err(Problem::bad_request("name is longer than 2000 bytes"));
+    }
     let mut conn = state.store.acquire().await?;
     view(&mut conn, id).await?;
-    let data = read_jobs::metrics(&mut conn, id, query.name.as_deref()).await?;
+    let names = query.name.map(|names| names.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let data = series(&mut conn, id, names.as_deref(), query.from_iteration).await?;
     Ok(Json(MetricList { data }))
 }

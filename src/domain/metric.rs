@@ -25,6 +25,8 @@ pub mod names {
     pub const EVAL_FAILED: &str = "eval.failed";
     /// Mean steps per held-out episode.
     pub const EVAL_TURNS: &str = "eval.turns";
+    /// Mean return of held-out episodes.
+    pub const EVAL_RETURN: &str = "eval.return";
     /// Share of collected episodes solved, 0 to 1.
     pub const COLLECT_SUCCESS: &str = "collect.success";
     /// Environment steps taken for training so far.
@@ -78,6 +80,8 @@ pub mod names {
     pub const GENERAL_FORGOTTEN: &str = "policy.general_forgotten";
     /// Mean cross entropy per token on the base model's answers to general prompts, nats.
     pub const REHEARSAL_LOSS: &str = "rehearsal.loss";
+    /// Mean age of what was replayed: iterations since it was collected.
+    pub const STALENESS: &str = "replay.staleness";
     /// Tokens generated in the iteration, all roles.
     pub const GENERATED_TOKENS: &str = "tokens.generated";
     /// Prompt tokens read in the iteration, all roles.

@@ -37,6 +37,9 @@ pub(super) async fn evaluated(
             put(names::EVAL_SUCCESS, tally.successes as f64 / known);
             put(names::EVAL_TURNS, tally.turns as f64 / known);
         }
+        if let Some(mean) = tally.mean_return {
+            put(names::EVAL_RETURN, mean);
+        }
         let message = format!(
             "{} of {} held-out episodes solved at temperature {}",
             tally.successes, tally.episodes, tally.temperature
@@ -68,6 +71,7 @@ pub(super) async fn finish(
         (names::CRITIC_LOSS, sums.critic_loss),
         (names::POLICY_LOSS, sums.policy_loss),
         (names::REHEARSAL_LOSS, sums.rehearsal_loss),
+        (names::STALENESS, sums.staleness),
     ];
     let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
     values.extend([

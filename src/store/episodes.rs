@@ -21,6 +21,8 @@ pub struct EvaluationTally {
     pub failed: i64,
     /// Steps of all episodes with a known outcome.
     pub turns: i64,
+    /// Mean return of those whose reward was observed.
+    pub mean_return: Option<f64>,
 }
 
 /// Stores episodes.
@@ -58,7 +60,8 @@ pub async fn evaluation(
         "-- episodes::evaluation
          select temperature, count(success) as episodes, count(*) filter (where success) as successes,
              count(*) filter (where success is null) as failed,
-             coalesce(sum(turns) filter (where success is not null), 0) as turns
+             coalesce(sum(turns) filter (where success is not null), 0) as turns,
+             avg(episode_return) as mean_return
          from episodes where iteration_id = $1 and purpose = 'evaluate'
          group by temperature order by temperature",
     )

@@ -59,6 +59,7 @@ pub struct Summary {
     pub critic_loss: Option<f64>,
     pub policy_loss: Option<f64>,
     pub rehearsal_loss: Option<f64>,
+    pub staleness: Option<f64>,
 }
 
 /// Sums up an iteration.
@@ -71,7 +72,7 @@ pub async fn summary(
 ) -> Result<Summary, StoreError> {
     Ok(sqlx::query_as(
         "-- metrics::summary
-         select g.*, e.*, t.*, c.*, r.*, s.*, x.* from
+         select g.*, e.*, t.*, c.*, r.*, s.*, x.*, d.* from
          (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
               coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
           from generations where iteration_id = $1) g,
@@ -96,7 +97,10 @@ pub async fn summary(
               (sum(loss * cardinality(completion_tokens)) filter (where objective = 'rehearsal')
                   / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'rehearsal'), 0))::float8
                   as rehearsal_loss
-          from training_examples where iteration_id = $1) x",
+          from training_examples where iteration_id = $1) x,
+         (select avg(i.index - r.iteration)::float8 as staleness
+          from iterations i join replay_draws d on d.iteration_id = i.id
+          join replay r on r.transition_id = d.transition_id where i.id = $1) d",
     )
     .bind(iteration)
     .fetch_one(conn)

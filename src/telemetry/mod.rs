@@ -74,9 +74,10 @@ pub fn metrics() -> PrometheusHandle {
     handle
 }
 
-/// A metric's value for one value of its one label, on a rendered page.
+/// A metric's value on a rendered page, with these labels in their order there.
 #[must_use]
-pub fn value(page: &str, name: &str, label: &str, of: &str) -> Option<f64> {
-    let line = format!("{name}{{{label}=\"{of}\"}} ");
+pub fn value(page: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let labels: Vec<_> = labels.iter().map(|(label, of)| format!("{label}=\"{of}\"")).collect();
+    let line = format!("{name}{{{}}} ", labels.join(","));
     page.lines().find_map(|text| text.strip_prefix(&line)?.parse().ok())
 }

@@ -94,6 +94,8 @@ await check("the audit log names who did what", async () => {
   await fits("audit");
   await page.click("#theme");
   await fits("audit-dark");
+  await page.click(".tabs >> text=Keys");
+  await fits("keys-dark");
 });
 await check("signed out, nothing is shown", async () => {
   await page.click("text=Sign out");

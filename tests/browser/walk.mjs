@@ -291,9 +291,15 @@ await check("keys go to pages, and the theme stays", async () => {
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
 });
 
-const paths = ["/", "/jobs/new", `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
+// Pages of what runs look different from those of what is over.
+const running = await submit("running", 100);
+const paths = ["/", "/jobs/new", `/jobs/${running.id}`, `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
   `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
-  "/fleet", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
+  "/fleet", "/keys", "/audit", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
+const look = (path, theme, width) => {
+  const name = path.replace(running.id, "running").replace(/[0-9a-f-]{36}/g, "").replace(/[^a-z]+/g, "-");
+  return shot(`page${name}-${theme}-${width}`);
+};
 await check("axe finds nothing serious on any page, dark or light", async () => {
   for (const theme of ["dark", "light"]) {
     await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);
@@ -304,16 +310,20 @@ await check("axe finds nothing serious on any page, dark or light", async () => 
         .filter((v) => ["serious", "critical"].includes(v.impact))
         .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")}`));
       assert.deepEqual(found, [], `${path} (${theme})`);
+      await look(path, theme, 1280);
     }
   }
 });
 await check("nothing overflows on a phone", async () => {
   await page.setViewportSize({ width: 360, height: 740 });
-  for (const path of paths) {
-    await page.goto(url + path);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= 360, `${path} is ${width} px wide`);
-    await shot(`phone${path.replace(/[^a-z]/g, "-").slice(0, 20)}`);
+  for (const theme of ["dark", "light"]) {
+    await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);
+    for (const path of paths) {
+      await page.goto(url + path);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(width <= 360, `${path} is ${width} px wide`);
+      await look(path, theme, 360);
+    }
   }
 });
 await check("no console error and no failed request", async () => assert.deepEqual(wrong, []));

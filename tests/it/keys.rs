@@ -423,7 +423,7 @@ async fn who_does_what_is_written_down_and_not_too_often() {
     assert_eq!(mine["data"][0]["id"], job.as_str());
     assert_eq!(guarded.get(&bob, "/v1/jobs?owner=bob").await.1["data"], json!([]));
     let rows = |query: &'static str| get(&guarded, query, &session);
-    assert!(rows("/jobs/rows?owner=alice").await.text().await.unwrap().contains("<td>alice</td>"));
+    assert!(rows("/jobs/rows?owner=alice").await.text().await.unwrap().contains(" · alice · "));
     assert!(rows("/jobs/rows?owner=bob").await.text().await.unwrap().contains("No job matches"));
     let page = get(&guarded, &format!("/jobs/{job}"), &session).await.text().await.unwrap();
     assert!(page.contains("<dt>owner</dt><dd>alice</dd>"));

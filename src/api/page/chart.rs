@@ -36,7 +36,7 @@ pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
     let highest = iterations.iter().map(|(_, spans)| total(spans)).fold(1e-9, f64::max);
     let width = (iterations.len() as f64 * (BAR + 4.0)).max(40.0) + 40.0;
     let mut svg = format!(
-        "<svg class=timeline viewBox=\"0 0 {width} {}\" role=img aria-label=\"seconds of each iteration by \
+        "<svg class=timeline preserveAspectRatio=\"xMinYMid\" viewBox=\"0 0 {width} {}\" role=img aria-label=\"seconds of each iteration by \
          phase\">",
         HEIGHT + 20.0
     );

@@ -10,7 +10,10 @@ use super::{format, render};
 use crate::{
     api::{AppState, problem::Problem},
     domain::{ids::JobId, metric::names},
-    store::read::jobs::{self as read_jobs, JobFilter},
+    store::read::{
+        jobs::{self as read_jobs, JobFilter},
+        metrics,
+    },
 };
 
 /// What jobs are compared by: the form's word, and what it says.
@@ -81,7 +84,7 @@ pub(super) async fn page(
         MEASURES.iter().find(|(what, ..)| Some(*what) == asked("what")).unwrap_or(&MEASURES[0]);
     let mut conn = state.store.acquire().await?;
     let all = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
-    let mut costs = read_jobs::costs(&mut conn, &wanted).await?;
+    let mut costs = metrics::costs(&mut conn, &wanted).await?;
     drop(conn);
     let short = |id: JobId| id.to_string().split_off(30);
     let chosen = all.iter().filter(|job| wanted.contains(&job.id)).map(|job| {

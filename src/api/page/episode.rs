@@ -21,6 +21,7 @@ use crate::{
     store::read::{
         annotations::{self, Annotations, Provenance},
         episodes::{self, EpisodeView},
+        jobs as read_jobs,
         transitions::{self, TransitionView},
     },
 };
@@ -137,7 +138,8 @@ struct Page {
     purpose: Purpose,
     temperature: f32,
     seed: i64,
-    checkpoint: String,
+    /// The version that acted.
+    version: Option<i32>,
     newer: Option<EpisodeId>,
     older: Option<EpisodeId>,
     error: Option<String>,
@@ -163,8 +165,8 @@ struct Step {
     observation: String,
     ending: &'static str,
     reward: String,
-    uses: i32,
-    loss: String,
+    /// How often it was trained on, and its priority.
+    trained: String,
     rounds: Vec<Round>,
 }
 
@@ -215,6 +217,11 @@ pub(super) async fn page(
         }
         None => None,
     };
+    let version = match episode.checkpoint_id {
+        Some(id) => read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?.pop(),
+        None => None,
+    };
+    let version = version.map(|checkpoint| checkpoint.version);
     drop(conn);
     let job = job::found(&state, episode.job_id).await?;
     let (failed, end) = ending(&episode);
@@ -230,7 +237,7 @@ pub(super) async fn page(
         purpose: episode.purpose,
         temperature: episode.temperature,
         seed: episode.seed,
-        checkpoint: episode.checkpoint_id.map(|c| c.to_string()).unwrap_or_default(),
+        version,
         newer,
         older,
         error: episode.error,
@@ -252,12 +259,23 @@ fn step(view: TransitionView, said: Annotations) -> Step {
             _ => "",
         },
         reward: format::digits(view.reward, 2),
-        uses: view.uses.unwrap_or(0),
-        loss: format::digits(view.loss.map(f64::from), 3),
+        trained: trained(view.uses.unwrap_or(0), view.loss),
         state: spoken(view.state.0),
         action: view.action,
         observation: view.observation,
         rounds,
+    }
+}
+
+fn trained(uses: i32, loss: Option<f32>) -> String {
+    let often = match uses {
+        0 => return "not trained on yet".into(),
+        1 => "trained on once".to_owned(),
+        n => format!("trained on {n} times"),
+    };
+    match loss {
+        Some(loss) => format!("{often} · priority {loss:.3} nats per token"),
+        None => often,
     }
 }
 

@@ -44,6 +44,10 @@ struct Replica {
     outstanding: String,
     busy: String,
     rests: String,
+    /// Median, and what 95 of 100 answers take at most.
+    latency: Option<(String, String)>,
+    answers: String,
+    failures: String,
     /// What draining and resuming it asks for.
     body: String,
 }
@@ -82,12 +86,22 @@ async fn live_of(state: &AppState) -> Result<Live, Problem> {
 fn engine(view: EngineView, measured: &str) -> Engine {
     let EngineView { record, capabilities, trouble, checked_at } = view;
     let replicas = record.urls.iter().map(|url| {
-        let value = |name: &str| telemetry::value(measured, name, "replica", url).unwrap_or(0.0);
+        let replica = ("replica", url.as_str());
+        let value = |name: &str| telemetry::value(measured, name, &[replica]).unwrap_or(0.0);
+        let takes = |quantile| {
+            let of = [replica, ("quantile", quantile)];
+            telemetry::value(measured, "nlac_replica_request_seconds", &of).unwrap_or(0.0)
+        };
+        let answers = value("nlac_replica_request_seconds_count");
         Replica {
             draining: record.draining.contains(url),
             outstanding: format::count(value("nlac_replica_outstanding_tokens")),
             busy: format::span(value("nlac_replica_busy_milliseconds_total") / 1000.0),
             rests: format::count(value("nlac_replica_rests_total")),
+            // Of the last minutes; before and after them nothing is known.
+            latency: (takes("0.95") > 0.0).then(|| (seconds(takes("0.5")), seconds(takes("0.95")))),
+            answers: format::count(answers),
+            failures: format::count(value("nlac_replica_failures_total")),
             body: serde_json::json!({ "url": url }).to_string(),
             url: url.clone(),
         }
@@ -130,6 +144,11 @@ fn trainer(view: TrainerView) -> Trainer {
         url: record.url,
         model: record.model,
     }
+}
+
+/// A short time as people read it.
+fn seconds(value: f64) -> String {
+    if value < 1.0 { format!("{:.0} ms", value * 1e3) } else { format!("{value:.1} s") }
 }
 
 fn checked(at: Option<time::OffsetDateTime>) -> String {

@@ -1,5 +1,7 @@
 //! One job: where it stands, how it learns, what it spent, what happened.
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::{extract::State, response::Html};
 
@@ -15,18 +17,30 @@ use crate::{
         event::EventKind,
         ids::JobId,
         job::{JobStatus, Phase},
-        metric::{Metric, names},
+        metric::names,
         quantity,
         spec::JobSpec,
     },
     store::read::{
         jobs::{self as read_jobs, JobFilter, JobView},
+        metrics::{self, Total},
         transitions::{self, Search},
     },
 };
 
 /// Iterations in the table and in the picture of phases.
-const SHOWN: usize = 40;
+const SHOWN: i32 = 40;
+
+/// Series of which the page shows what they come to.
+const TOTALS: [&str; 7] = [
+    names::EVAL_SUCCESS,
+    names::EVAL_EPISODES,
+    names::ENV_STEPS,
+    names::OPTIMIZER_STEPS,
+    names::GENERATED_TOKENS,
+    names::PROMPT_TOKENS,
+    names::TRAINED_TOKENS,
+];
 
 /// What stands above every page of a job.
 #[derive(Template)]
@@ -163,7 +177,18 @@ async fn live_of(
 ) -> Result<(JobView, Live, More), Problem> {
     let job = found(state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let metrics = read_jobs::metrics(&mut conn, id, None).await?;
+    let quoted = job.spec.evaluation.temperature;
+    let totals = metrics::totals(&mut conn, id, &TOTALS, quoted).await?;
+    let oldest = (job.iteration.unwrap_or(0) + 1 - SHOWN).max(0);
+    let measured = metrics::series(&mut conn, id, Some(&Shown::names()), Some(oldest)).await?;
+    let shown = Shown {
+        iterations: oldest..measured.iter().map(|m| m.iteration + 1).max().unwrap_or(0),
+        values: measured
+            .into_iter()
+            .filter(|m| m.temperature.is_none_or(|t| t == quoted))
+            .map(|m| ((m.name, m.iteration), m.value))
+            .collect(),
+    };
     let happened = read_jobs::remarkable_events(&mut conn, id, 20).await?;
     drop(conn);
     let live = Live {
@@ -181,42 +206,46 @@ async fn live_of(
         units: job.units.unwrap_or(0).max(1),
         before: format::percent(job.success_before),
         now: format::percent(job.success),
-        interval: interval(&metrics, job.spec.evaluation.temperature),
+        interval: interval(&totals),
         left: job.seconds_left(time::OffsetDateTime::now_utc()).map(format::span),
-        spent: spent(&job, &metrics),
+        spent: spent(&job, &totals),
     };
     let more = More {
         out_of_band,
-        timeline: chart::timeline(&phases(&metrics)),
+        timeline: chart::timeline(&shown.phases()),
         happened: happened
             .into_iter()
             .map(|e| Happening { at: format::minute(e.at), kind: e.kind, message: e.message })
             .collect(),
-        rows: rows(&metrics, job.spec.evaluation.temperature),
+        rows: shown.rows(),
     };
     Ok((job, live, more))
 }
 
 /// Wilson's interval of the newest evaluation.
-fn interval(metrics: &[Metric], quoted: f32) -> Option<String> {
-    let newest =
-        |name: &str| metrics.iter().rev().find(|m| m.name == name && m.temperature == Some(quoted));
+fn interval(totals: &HashMap<String, Total>) -> Option<String> {
+    let newest = |name| totals.get(name).map(|total| total.newest);
     let (success, episodes) = (newest(names::EVAL_SUCCESS)?, newest(names::EVAL_EPISODES)?);
-    let (low, high) = quantity::wilson(success.value, episodes.value)?;
-    Some(format!("{:.1} – {:.1} % of {:.0}", 100.0 * low, 100.0 * high, episodes.value))
+    let (low, high) = quantity::wilson(success, episodes)?;
+    Some(format!("{:.1} – {:.1} % of {episodes:.0}", 100.0 * low, 100.0 * high))
 }
 
 fn plots(spec: &JobSpec) -> Vec<Plot> {
     let quoted = spec.evaluation.temperature;
-    let temperatures = std::iter::once(quoted).chain(spec.evaluation.also.iter().copied());
-    let success = temperatures.map(|t| format!("{}@{t}=T {t}", names::EVAL_SUCCESS));
+    let temperatures: Vec<_> =
+        std::iter::once(quoted).chain(spec.evaluation.also.iter().copied()).collect();
+    let at_each = |name| {
+        let each = temperatures.iter().map(|t| format!("{name}@{t}=T {t}"));
+        each.collect::<Vec<_>>().join("|")
+    };
     let series = |all: &[(&str, &str)]| {
         let named = all.iter().map(|(name, label)| format!("{name}={label}"));
         named.collect::<Vec<_>>().join("|")
     };
     let plot = |title, range, series| Plot { title, series, range };
     vec![
-        plot("Success on held-out episodes", "share", success.collect::<Vec<_>>().join("|")),
+        plot("Success on held-out episodes", "share", at_each(names::EVAL_SUCCESS)),
+        plot("Return on held-out episodes", "free", at_each(names::EVAL_RETURN)),
         plot(
             "Loss, nats per token",
             "free",
@@ -257,14 +286,12 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
                 (names::FORMAT_ERRORS, "format errors"),
             ]),
         ),
+        plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
     ]
 }
 
-fn spent(job: &JobView, metrics: &[Metric]) -> Vec<(&'static str, String)> {
-    let sum = |name: &str| metrics.iter().filter(|m| m.name == name).map(|m| m.value).sum::<f64>();
-    let newest = |name: &str| {
-        metrics.iter().rev().find(|m| m.name == name).map_or(0.0, |metric| metric.value)
-    };
+fn spent(job: &JobView, totals: &HashMap<String, Total>) -> Vec<(&'static str, String)> {
+    let total = |name| totals.get(name).copied().unwrap_or(Total { sum: 0.0, newest: 0.0 });
     let of = |value: f64, budget: Option<u64>| match budget {
         Some(budget) => format!("{} of {}", format::count(value), format::count(budget as f64)),
         None => format::count(value),
@@ -272,58 +299,76 @@ fn spent(job: &JobView, metrics: &[Metric]) -> Vec<(&'static str, String)> {
     let budget = &job.spec.budget;
     let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
     let seconds = job.started_at.map_or(0.0, |start| (ended - start).as_seconds_f64());
-    let generated = sum(names::GENERATED_TOKENS) + sum(names::PROMPT_TOKENS);
+    let tokens = [names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS];
+    let tokens = tokens.into_iter().map(|name| total(name).sum).sum();
     let owner = (job.owner != LOCAL).then(|| ("owner", job.owner.clone()));
     let mut spent = vec![
-        ("environment steps", of(newest(names::ENV_STEPS), budget.env_steps)),
-        ("optimizer steps", of(sum(names::OPTIMIZER_STEPS), budget.optimizer_steps)),
-        ("tokens", of(generated + sum(names::TRAINED_TOKENS), budget.tokens)),
+        ("environment steps", of(total(names::ENV_STEPS).newest, budget.env_steps)),
+        ("optimizer steps", of(total(names::OPTIMIZER_STEPS).sum, budget.optimizer_steps)),
+        ("tokens", of(tokens, budget.tokens)),
         ("time", format::span(seconds)),
     ];
     spent.extend(owner);
     spent
 }
 
-/// Seconds of each phase of the newest iterations.
-fn phases(metrics: &[Metric]) -> Vec<(i32, Vec<Span>)> {
-    let newest = metrics.iter().map(|m| m.iteration).max().unwrap_or(-1);
-    let value = |name: &str, index: i32| {
-        metrics.iter().find(|m| m.iteration == index && m.name == name).map(|m| m.value)
-    };
-    let oldest = (newest + 1 - SHOWN as i32).max(0);
-    (oldest..=newest)
-        .map(|index| {
+/// What the newest iterations measured.
+struct Shown {
+    iterations: std::ops::Range<i32>,
+    /// By series and iteration; evaluations at the spec's temperature.
+    values: HashMap<(String, i32), f64>,
+}
+
+impl Shown {
+    /// Every series that is looked at below.
+    fn names() -> Vec<String> {
+        let columns = [
+            names::EVAL_SUCCESS,
+            names::CRITIC_LOSS,
+            names::POLICY_LOSS,
+            names::VERDICT_YES,
+            names::REFINEMENT_CHANGED,
+            names::ITERATION_SECONDS,
+        ];
+        let phases = Phase::ALL.iter().flat_map(|phase| [seconds(*phase), names::busy(*phase)]);
+        columns.into_iter().map(str::to_owned).chain(phases).collect()
+    }
+
+    fn value(&self, name: &str, index: i32) -> Option<f64> {
+        self.values.get(&(name.to_owned(), index)).copied()
+    }
+
+    /// Seconds of each phase.
+    fn phases(&self) -> Vec<(i32, Vec<Span>)> {
+        let of = |index| {
             let spans = Phase::ALL.iter().filter_map(|phase| {
-                let took = value(&format!("{}{phase}", names::PHASE_SECONDS_PREFIX), index)?;
-                let busy = value(&names::busy(*phase), index).unwrap_or(took).min(took);
+                let took = self.value(&seconds(*phase), index)?;
+                let busy = self.value(&names::busy(*phase), index).unwrap_or(took).min(took);
                 Some(Span { phase: phase.as_str(), busy, idle: took - busy })
             });
             (index, spans.collect())
-        })
-        .collect()
-}
+        };
+        self.iterations.clone().map(of).collect()
+    }
 
-fn rows(metrics: &[Metric], quoted: f32) -> Vec<IterationRow> {
-    let newest = metrics.iter().map(|m| m.iteration).max().unwrap_or(0);
-    (0..=newest)
-        .rev()
-        .take(SHOWN)
-        .map(|index| {
-            let find = |name: &str, temperature: Option<f32>| {
-                let is = |m: &&Metric| {
-                    m.name == name && m.iteration == index && m.temperature == temperature
-                };
-                metrics.iter().find(is).map(|m| m.value)
-            };
+    fn rows(&self) -> Vec<IterationRow> {
+        let of = |index| {
+            let value = |name| self.value(name, index);
             IterationRow {
                 index,
-                success: format::percent(find(names::EVAL_SUCCESS, Some(quoted))),
-                critic_loss: format::digits(find(names::CRITIC_LOSS, None), 3),
-                policy_loss: format::digits(find(names::POLICY_LOSS, None), 3),
-                yes: format::percent(find(names::VERDICT_YES, None)),
-                changed: format::percent(find(names::REFINEMENT_CHANGED, None)),
-                seconds: format::digits(find(names::ITERATION_SECONDS, None), 1),
+                success: format::percent(value(names::EVAL_SUCCESS)),
+                critic_loss: format::digits(value(names::CRITIC_LOSS), 3),
+                policy_loss: format::digits(value(names::POLICY_LOSS), 3),
+                yes: format::percent(value(names::VERDICT_YES)),
+                changed: format::percent(value(names::REFINEMENT_CHANGED)),
+                seconds: format::digits(value(names::ITERATION_SECONDS), 1),
             }
-        })
-        .collect()
+        };
+        self.iterations.clone().rev().map(of).collect()
+    }
+}
+
+/// The series of a phase's seconds.
+fn seconds(phase: Phase) -> String {
+    format!("{}{phase}", names::PHASE_SECONDS_PREFIX)
 }

@@ -8,7 +8,10 @@ use super::{chart, format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::{access::LOCAL, ids::JobId, job::JobStatus},
-    store::read::jobs::{self as read_jobs, Cost, JobFilter, JobView},
+    store::read::{
+        jobs::{self as read_jobs, JobFilter, JobView},
+        metrics::{self, Cost},
+    },
 };
 
 /// Jobs on a page.
@@ -49,8 +52,6 @@ struct Page {
 #[template(path = "jobs_rows.html")]
 struct Rows {
     filtered: bool,
-    /// Somebody signed in to submit one of them.
-    owned: bool,
     jobs: Vec<Row>,
     next: Option<JobId>,
 }
@@ -58,7 +59,8 @@ struct Rows {
 struct Row {
     id: String,
     name: String,
-    owner: String,
+    /// Whoever signed in to submit it.
+    owner: Option<String>,
     kind: &'static str,
     status: JobStatus,
     iteration: i32,
@@ -69,7 +71,7 @@ struct Row {
     env_steps: String,
     tokens: String,
     time: String,
-    left: String,
+    left: Option<String>,
     submitted: String,
 }
 
@@ -103,24 +105,23 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     let jobs = read_jobs::page(&mut conn, &filter, ROWS).await?;
     let next = jobs.last().filter(|_| jobs.len() as i64 == ROWS).map(|job| job.id);
     let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
-    let mut costs = read_jobs::costs(&mut conn, &ids).await?;
-    let owned = jobs.iter().any(|job| job.owner != LOCAL);
+    let mut costs = metrics::costs(&mut conn, &ids).await?;
     let rows = jobs.into_iter().map(|job| {
         let cost = costs.remove(&job.id).unwrap_or_default();
         row(job, &cost)
     });
     let filtered = words.is_some() || status.is_some() || owner.is_some();
-    Ok(Rows { filtered, owned, jobs: rows.collect(), next })
+    Ok(Rows { filtered, jobs: rows.collect(), next })
 }
 
 fn row(job: JobView, cost: &Cost) -> Row {
     let now = time::OffsetDateTime::now_utc();
-    let left = job.seconds_left(now).map_or_else(|| "–".into(), format::span);
+    let left = job.seconds_left(now).map(format::span);
     let ended = job.finished_at.unwrap_or(now);
     let time = job.started_at.map(|start| format::span((ended - start).as_seconds_f64()));
     Row {
         id: job.id.to_string(),
-        owner: job.owner,
+        owner: Some(job.owner).filter(|owner| owner != LOCAL),
         kind: job.spec.algorithm.name(),
         status: job.status,
         iteration: job.iteration.unwrap_or(0),

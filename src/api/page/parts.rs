@@ -12,9 +12,14 @@ use crate::{
         problem::Problem,
         submission,
     },
-    domain::{checkpoint::CheckpointRole, event::EventKind, ids::JobId, job::JobStatus},
+    domain::{
+        checkpoint::CheckpointRole,
+        event::EventKind,
+        ids::{CheckpointId, JobId},
+        job::JobStatus,
+    },
     store::{
-        iterations,
+        assessment, iterations,
         read::jobs::{self as read_jobs, JobView},
     },
 };
@@ -29,13 +34,16 @@ struct Checkpoints {
     id: String,
     name: String,
     head: Head,
+    after: Option<CheckpointId>,
     rows: CheckpointRows,
 }
 
 #[derive(Template)]
 #[template(path = "checkpoints_rows.html")]
 struct CheckpointRows {
+    id: String,
     rows: Vec<CheckpointRow>,
+    next: Option<CheckpointId>,
     /// The version that the job goes on from next, where somebody or a guard chose one.
     goes_on_from: Option<i32>,
 }
@@ -59,38 +67,51 @@ struct CheckpointRow {
     may_go_on: bool,
 }
 
+/// Which checkpoints.
+#[derive(Deserialize)]
+pub(super) struct CheckpointQuery {
+    #[serde(default)]
+    after: Option<CheckpointId>,
+}
+
 /// A job's checkpoints.
 pub(super) async fn checkpoints(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
+    Params(CheckpointQuery { after }): Params<CheckpointQuery>,
 ) -> Result<Html<String>, Problem> {
-    let (job, rows) = checkpoint_rows_of(&state, id).await?;
+    let (job, rows) = checkpoint_rows_of(&state, id, after).await?;
     let head = Head::new(id, &job.spec.name, "/checkpoints");
-    render(&Checkpoints { here: "", id: id.to_string(), name: job.spec.0.name, head, rows })
+    render(&Checkpoints { here: "", id: id.to_string(), name: job.spec.0.name, head, after, rows })
 }
 
 /// The table alone.
 pub(super) async fn checkpoint_rows(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
+    Params(CheckpointQuery { after }): Params<CheckpointQuery>,
 ) -> Result<Html<String>, Problem> {
-    render(&checkpoint_rows_of(&state, id).await?.1)
+    render(&checkpoint_rows_of(&state, id, after).await?.1)
 }
 
 async fn checkpoint_rows_of(
     state: &AppState,
     id: JobId,
+    after: Option<CheckpointId>,
 ) -> Result<(JobView, CheckpointRows), Problem> {
     let job = job::found(state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let found = read_jobs::checkpoints(&mut conn, Some(id), None, None, ROWS).await?;
+    let found = read_jobs::checkpoints(&mut conn, Some(id), None, after, ROWS).await?;
+    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|c| c.id);
     let newest = iterations::under_way(&mut conn, id).await?.pop();
+    let quoted = job.spec.evaluation.temperature;
+    let measured = assessment::evaluated(&mut conn, id, quoted, i32::MAX).await?;
     drop(conn);
     let goes_on = matches!(job.status, JobStatus::Running | JobStatus::Paused)
         && newest.as_ref().is_some_and(|newest| !newest.last);
     let goes_on_from = newest.and_then(|newest| newest.roll_back_to).filter(|_| goes_on);
-    let best = found.iter().filter_map(|c| c.success).fold(0.0, f64::max);
-    let newest = found.iter().map(|c| c.version).max();
+    let best = measured.iter().map(|(_, success)| *success).fold(0.0, f64::max);
+    let newest = found.iter().map(|c| c.version).max().filter(|_| after.is_none());
     let rows = found.into_iter().map(|c| {
         let acts = c.role == CheckpointRole::Online && c.published_at.is_some();
         CheckpointRow {
@@ -110,7 +131,7 @@ async fn checkpoint_rows_of(
             may_go_on: acts && goes_on && Some(c.version) != newest,
         }
     });
-    let rows = CheckpointRows { rows: rows.collect(), goes_on_from };
+    let rows = CheckpointRows { id: id.to_string(), rows: rows.collect(), next, goes_on_from };
     Ok((job, rows))
 }
 

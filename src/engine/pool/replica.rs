@@ -32,6 +32,10 @@ pub(super) struct Replica {
     breaker: Mutex<Breaker>,
     /// Told from the start: an alert on a series that is not there is silent.
     rests: metrics::Counter,
+    /// Calls that it did not answer, or answered with a failure of its own.
+    failures: metrics::Counter,
+    /// How long answers take, from the request on the wire.
+    seconds: metrics::Histogram,
     /// Tokens that others have it write and read, by its own account.
     others: AtomicU64,
     /// When it was last asked for that account.
@@ -62,6 +66,8 @@ impl Replica {
             load: Load::new(url),
             breaker: Mutex::default(),
             rests: metrics::counter!("nlac_replica_rests_total", "replica" => url.to_owned()),
+            failures: metrics::counter!("nlac_replica_failures_total", "replica" => url.to_owned()),
+            seconds: metrics::histogram!("nlac_replica_request_seconds", "replica" => url.to_owned()),
             others: AtomicU64::new(0),
             asked: Mutex::default(),
         })
@@ -111,11 +117,11 @@ impl Replica {
         if let Some(adapter) = &request.adapter {
             self.ensure(adapter).await?;
         }
-        let completion = match (self.dialect.generate(request).await, &request.adapter) {
+        let completion = match (self.timed(request).await, &request.adapter) {
             (Err(EngineError::Forgotten { .. }), Some(adapter)) => {
                 self.forget(&adapter.name);
                 self.ensure(adapter).await?;
-                self.dialect.generate(request).await?
+                self.timed(request).await?
             }
             (outcome, _) => outcome?,
         };
@@ -124,6 +130,13 @@ impl Replica {
             .increment(u64::from(completion.prompt_tokens));
         metrics::counter!("nlac_generated_tokens_total", "engine" => engine)
             .increment(completion.token_ids.len() as u64);
+        Ok(completion)
+    }
+
+    async fn timed(&self, request: &Request) -> Result<Completion, EngineError> {
+        let begun = Instant::now();
+        let completion = self.dialect.generate(request).await?;
+        self.seconds.record(begun.elapsed());
         Ok(completion)
     }
 
@@ -150,6 +163,7 @@ impl Replica {
             Ok(_) => breaker.succeeded(),
             Err(error) if error.is_of_request() => breaker.succeeded(),
             Err(error) => {
+                self.failures.increment(1);
                 if breaker.failed(Instant::now(), error.is_silence()) {
                     let replica = &self.url;
                     tracing::warn!(replica, %error, "a replica is left alone for a while");

@@ -1,7 +1,7 @@
 //! Episodes.
 
 use serde::Serialize;
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, QueryBuilder, types::Json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
@@ -70,21 +70,26 @@ pub async fn episodes(
     after: Option<EpisodeId>,
     limit: i64,
 ) -> Result<Vec<EpisodeView>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- read::experience::episodes
+    let mut query = QueryBuilder::new(
+        "-- read::episodes::episodes
          select e.*, i.index as iteration
-         from episodes e join iterations i on i.id = e.iteration_id
-         where ($1::uuid is null or e.job_id = $1) and ($2::uuid is null or e.id = $2)
-             and ($3::text is null or e.purpose = $3) and ($4::uuid is null or e.id < $4)
-         order by e.id desc limit $5",
-    )
-    .bind(job)
-    .bind(one)
-    .bind(purpose)
-    .bind(after)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+         from episodes e join iterations i on i.id = e.iteration_id where true",
+    );
+    // Only what is asked for is written down: a plan for everything at once would use no index.
+    if let Some(job) = job {
+        query.push(" and e.job_id = ").push_bind(job);
+    }
+    if let Some(one) = one {
+        query.push(" and e.id = ").push_bind(one);
+    }
+    if let Some(purpose) = purpose {
+        query.push(" and e.purpose = ").push_bind(purpose);
+    }
+    if let Some(after) = after {
+        query.push(" and e.id < ").push_bind(after);
+    }
+    query.push(" order by e.id desc limit ").push_bind(limit);
+    Ok(query.build_query_as().fetch_all(conn).await?)
 }
 
 /// The episodes of the same job and purpose just after and just before one.

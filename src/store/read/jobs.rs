@@ -1,9 +1,7 @@
 //! Jobs and what belongs to them as a whole.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, QueryBuilder, types::Json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
@@ -13,7 +11,6 @@ use crate::{
         event::EventKind,
         ids::{CheckpointId, IterationId, JobId},
         job::{JobStatus, Phase},
-        metric::Metric,
         spec::JobSpec,
     },
     store::StoreError,
@@ -170,43 +167,6 @@ pub async fn owners(conn: &mut PgConnection) -> Result<Vec<String>, StoreError> 
     .await?)
 }
 
-/// What a job came to, and what that took.
-#[derive(Debug, Clone, Default)]
-pub struct Cost {
-    /// Success at each evaluation, at the spec's temperature.
-    pub success: Vec<f64>,
-    /// Environment steps.
-    pub env_steps: f64,
-    /// Tokens generated, read and trained on.
-    pub tokens: f64,
-}
-
-/// What jobs came to, and what that took.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn costs(
-    conn: &mut PgConnection,
-    jobs: &[JobId],
-) -> Result<HashMap<JobId, Cost>, StoreError> {
-    let rows: Vec<(JobId, Vec<f64>, f64, f64)> = sqlx::query_as(
-        "-- read::jobs::costs
-         select j.id,
-             coalesce(array_agg(m.value order by m.iteration) filter (where m.name = 'eval.success'
-                 and m.temperature = (j.spec #>> '{evaluation,temperature}')::real), '{}'),
-             coalesce(max(m.value) filter (where m.name = 'collect.env_steps'), 0),
-             coalesce(sum(m.value) filter (where m.name like 'tokens.%'), 0)
-         from jobs j join metrics m on m.job_id = j.id
-         where j.id = any($1) and (m.name in ('eval.success', 'collect.env_steps') or m.name like 'tokens.%')
-         group by j.id",
-    )
-    .bind(jobs)
-    .fetch_all(conn)
-    .await?;
-    let cost = |(id, success, env_steps, tokens)| (id, Cost { success, env_steps, tokens });
-    Ok(rows.into_iter().map(cost).collect())
-}
-
 /// An iteration as it is shown.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct IterationView {
@@ -242,57 +202,21 @@ pub async fn iterations(
 ) -> Result<Vec<IterationView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::iterations
-         select i.id, i.index, i.phase, i.started_at, i.finished_at,
-             count(w.id) filter (where w.state in ('ready', 'leased')) as units_open,
-             count(w.id) filter (where w.state = 'done') as units_done
+         select i.id, i.index, i.phase, i.started_at, i.finished_at, u.open as units_open, u.done as units_done
          from iterations i
-         left join work_items w on w.iteration_id = i.id and w.phase = i.phase
+         cross join lateral (
+             select count(*) filter (where state in ('ready', 'leased')) as open,
+                 count(*) filter (where state = 'done') as done
+             from work_items where iteration_id = i.id and phase = i.phase
+         ) u
          where i.job_id = $1 and ($2::int is null or i.index < $2)
-         group by i.id order by i.index desc limit $3",
+         order by i.index desc limit $3",
     )
     .bind(job)
     .bind(before)
     .bind(limit)
     .fetch_all(conn)
     .await?)
-}
-
-#[derive(sqlx::FromRow)]
-struct MetricRow {
-    name: String,
-    iteration: i32,
-    temperature: f32,
-    value: f64,
-}
-
-/// A job's time series, by name, iteration and temperature.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn metrics(
-    conn: &mut PgConnection,
-    job: JobId,
-    name: Option<&str>,
-) -> Result<Vec<Metric>, StoreError> {
-    let rows: Vec<MetricRow> = sqlx::query_as(
-        "-- read::jobs::metrics
-         select name, iteration, temperature, value from metrics
-         where job_id = $1 and ($2::text is null or name = $2)
-         order by name, iteration, temperature",
-    )
-    .bind(job)
-    .bind(name)
-    .fetch_all(conn)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Metric {
-            name: row.name,
-            iteration: row.iteration,
-            temperature: (row.temperature >= 0.0).then_some(row.temperature),
-            value: row.value,
-        })
-        .collect())
 }
 
 /// An event as it is sent.
@@ -325,8 +249,9 @@ pub async fn events(
 ) -> Result<Vec<EventView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::events
+         -- As a range of the index, so that no plan goes through the events of all jobs from the first on.
          select id, at, kind, message, data from events
-         where job_id = $1 and id > $2 order by id limit $3",
+         where job_id >= $1 and job_id <= $1 and (job_id, id) > ($1, $2) order by job_id, id limit $3",
     )
     .bind(job)
     .bind(after)
@@ -424,7 +349,7 @@ pub async fn checkpoints(
     after: Option<CheckpointId>,
     limit: i64,
 ) -> Result<Vec<CheckpointView>, StoreError> {
-    Ok(sqlx::query_as(
+    let mut query = QueryBuilder::new(
         "-- read::jobs::checkpoints
          select c.*, m.value as success, c.id is not distinct from j.promoted_checkpoint_id as promoted,
              array(select name from engines where capabilities -> 'models' ? c.name order by name) as loaded_on
@@ -432,14 +357,18 @@ pub async fn checkpoints(
          left join metrics m on c.role = 'online' and m.job_id = c.job_id and m.name = 'eval.success'
              and m.iteration = c.version
              and m.temperature = (j.spec #>> '{evaluation,temperature}')::real
-         where ($1::uuid is null or c.job_id = $1) and ($2::uuid is null or c.id = $2)
-             and ($3::uuid is null or c.id < $3)
-         order by c.id desc limit $4",
-    )
-    .bind(job)
-    .bind(one)
-    .bind(after)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+         where true",
+    );
+    // Only what is asked for is written down: a plan for everything at once would use no index.
+    if let Some(job) = job {
+        query.push(" and c.job_id = ").push_bind(job);
+    }
+    if let Some(one) = one {
+        query.push(" and c.id = ").push_bind(one);
+    }
+    if let Some(after) = after {
+        query.push(" and c.id < ").push_bind(after);
+    }
+    query.push(" order by c.id desc limit ").push_bind(limit);
+    Ok(query.build_query_as().fetch_all(conn).await?)
 }

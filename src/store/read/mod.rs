@@ -4,5 +4,6 @@
 pub mod annotations;
 pub mod episodes;
 pub mod jobs;
+pub mod metrics;
 pub mod observed;
 pub mod transitions;

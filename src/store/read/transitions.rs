@@ -88,6 +88,9 @@ pub struct Search<'a> {
     pub after: Option<TransitionId>,
 }
 
+/// Rows that are looked through before it is asked what else there is.
+const NEWEST: i64 = 5_000;
+
 /// Finds transitions, newest first.
 ///
 /// # Errors
@@ -97,13 +100,38 @@ pub async fn search(
     search: &Search<'_>,
     limit: i64,
 ) -> Result<Vec<TransitionId>, StoreError> {
+    // What is common is found soonest among the newest rows, what is rare through the index of what makes it so.
+    // Which it is the planner cannot know of several conditions together, and guessing wrong it reads everything.
+    let newest = find(conn, search, limit, Some(NEWEST)).await?;
+    if newest.len() as i64 == limit {
+        return Ok(newest);
+    }
+    find(conn, search, limit, None).await
+}
+
+/// Finds transitions among the newest rows, or among all by whatever index leaves the fewest.
+async fn find(
+    conn: &mut PgConnection,
+    search: &Search<'_>,
+    limit: i64,
+    newest: Option<i64>,
+) -> Result<Vec<TransitionId>, StoreError> {
     let mut query = QueryBuilder::new(
         "-- read::transitions::search
-         select transition_id from transition_search where true",
+         select transition_id from (select * from transition_search where true",
     );
     // Only what is asked for is written down: a plan for everything at once would use no index.
     if let Some(job) = search.job {
         query.push(" and job_id = ").push_bind(job);
+    }
+    if let Some(after) = search.after {
+        query.push(" and transition_id < ").push_bind(after);
+    }
+    if let Some(newest) = newest {
+        query
+            .push(" order by transition_id desc limit ")
+            .push_bind(newest)
+            .push(") newest where true");
     }
     if let Some(words) = search.words {
         query.push(" and words @@ websearch_to_tsquery('simple', ").push_bind(words).push(")");
@@ -126,8 +154,9 @@ pub async fn search(
     if let Some(to) = search.to_iteration {
         query.push(" and iteration <= ").push_bind(to);
     }
-    if let Some(after) = search.after {
-        query.push(" and transition_id < ").push_bind(after);
+    if newest.is_none() {
+        // Planned for all that there is, not for the first few in order.
+        query.push(" offset 0) every");
     }
     query.push(" order by transition_id desc limit ").push_bind(limit);
     Ok(query.build_query_scalar().fetch_all(conn).await?)

@@ -16,11 +16,14 @@ def _get_kwargs(
     id: UUID,
     *,
     name: str | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
     params["name"] = name
+
+    params["from_iteration"] = from_iteration
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -75,12 +78,14 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
 ) -> Response[MetricList | Problem]:
     """Reads a job's time series.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
+        from_iteration (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,6 +98,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         id=id,
         name=name,
+        from_iteration=from_iteration,
     )
 
     response = client.get_httpx_client().request(
@@ -107,12 +113,14 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
 ) -> MetricList | Problem | None:
     """Reads a job's time series.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
+        from_iteration (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,6 +134,7 @@ def sync(
         id=id,
         client=client,
         name=name,
+        from_iteration=from_iteration,
     ).parsed
 
 
@@ -134,12 +143,14 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
 ) -> Response[MetricList | Problem]:
     """Reads a job's time series.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
+        from_iteration (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -152,6 +163,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         id=id,
         name=name,
+        from_iteration=from_iteration,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -164,12 +176,14 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
+    from_iteration: int | Unset = UNSET,
 ) -> MetricList | Problem | None:
     """Reads a job's time series.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
+        from_iteration (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -184,5 +198,6 @@ async def asyncio(
             id=id,
             client=client,
             name=name,
+            from_iteration=from_iteration,
         )
     ).parsed

@@ -1,0 +1,129 @@
+//! Time series of jobs, and what they come to.
+
+use std::collections::HashMap;
+
+use sqlx::{PgConnection, QueryBuilder};
+
+use crate::{
+    domain::{
+        ids::JobId,
+        metric::{Metric, names},
+    },
+    store::StoreError,
+};
+
+#[derive(sqlx::FromRow)]
+struct MetricRow {
+    name: String,
+    iteration: i32,
+    temperature: f32,
+    value: f64,
+}
+
+/// A job's time series, by name, iteration and temperature: all of them or these, from an iteration on.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn series(
+    conn: &mut PgConnection,
+    job: JobId,
+    names: Option<&[String]>,
+    from_iteration: Option<i32>,
+) -> Result<Vec<Metric>, StoreError> {
+    let mut query = QueryBuilder::new(
+        "-- read::metrics::series
+         select name, iteration, temperature, value from metrics where job_id = ",
+    );
+    query.push_bind(job);
+    if let Some(names) = names {
+        query.push(" and name = any(").push_bind(names).push(")");
+    }
+    if let Some(from) = from_iteration {
+        query.push(" and iteration >= ").push_bind(from);
+    }
+    query.push(" order by name, iteration, temperature");
+    let rows: Vec<MetricRow> = query.build_query_as().fetch_all(conn).await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Metric {
+            name: row.name,
+            iteration: row.iteration,
+            temperature: (row.temperature >= 0.0).then_some(row.temperature),
+            value: row.value,
+        })
+        .collect())
+}
+
+/// What a series comes to: its sum, and its newest value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Total {
+    /// Over all iterations.
+    pub sum: f64,
+    /// Of the last iteration that has one.
+    pub newest: f64,
+}
+
+/// What series come to, by name; of evaluations, those at this temperature.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn totals(
+    conn: &mut PgConnection,
+    job: JobId,
+    names: &[&str],
+    temperature: f32,
+) -> Result<HashMap<String, Total>, StoreError> {
+    let rows: Vec<(String, f64, f64)> = sqlx::query_as(
+        "-- read::metrics::totals
+         select name, sum(value), (array_agg(value order by iteration desc))[1]
+         from metrics where job_id = $1 and name = any($2) and temperature in (-1, $3)
+         group by name",
+    )
+    .bind(job)
+    .bind(names)
+    .bind(temperature)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|(name, sum, newest)| (name, Total { sum, newest })).collect())
+}
+
+/// What a job came to, and what that took.
+#[derive(Debug, Clone, Default)]
+pub struct Cost {
+    /// Success at each evaluation, at the spec's temperature.
+    pub success: Vec<f64>,
+    /// Environment steps.
+    pub env_steps: f64,
+    /// Tokens generated, read and trained on.
+    pub tokens: f64,
+}
+
+/// What jobs came to, and what that took.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn costs(
+    conn: &mut PgConnection,
+    jobs: &[JobId],
+) -> Result<HashMap<JobId, Cost>, StoreError> {
+    // Look-ups for each job: joined freely, every series of every job would be read.
+    let rows: Vec<(JobId, Vec<f64>, f64, f64)> = sqlx::query_as(
+        "-- read::metrics::costs
+         select j.id,
+             coalesce((select array_agg(value order by iteration) from metrics
+                 where job_id = j.id and name = $2
+                     and temperature = (j.spec #>> '{evaluation,temperature}')::real), '{}'),
+             coalesce((select value from metrics where job_id = j.id and name = $3
+                 order by iteration desc limit 1), 0),
+             coalesce((select sum(value) from metrics where job_id = j.id and name = any($4)), 0)
+         from jobs j where j.id = any($1)",
+    )
+    .bind(jobs)
+    .bind(names::EVAL_SUCCESS)
+    .bind(names::ENV_STEPS)
+    .bind([names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS])
+    .fetch_all(conn)
+    .await?;
+    let cost = |(id, success, env_steps, tokens)| (id, Cost { success, env_steps, tokens });
+    Ok(rows.into_iter().map(cost).collect())
+}
