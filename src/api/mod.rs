@@ -124,7 +124,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))
-        .route("/v1/checkpoints/{id}", post(promotion::decide))
+        .route("/v1/checkpoints/{id}", post(promotion::decide).fallback(promotion::other))
         .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))

@@ -81,6 +81,12 @@ pub(super) async fn decide(
     }
 }
 
+/// A method that neither reads nor decides.
+pub(super) async fn other(Path(target): Path<String>, method: Method, uri: Uri) -> Problem {
+    let allow = if target.contains(':') { Allow::Post } else { Allow::Read };
+    Problem::not_allowed(&method, &uri, allow)
+}
+
 /// Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go to, and that
 /// its engine keeps loaded. The one that was promoted before is not any more.
 #[utoipa::path(
