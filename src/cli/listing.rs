@@ -66,10 +66,11 @@ pub fn minute(value: &Value) -> String {
     value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(16).collect())
 }
 
-/// How long a job will still take, as people say it; none unless it has a pace.
+/// How long a job will still take, as people say it; none unless it has a pace and is not late.
 pub fn left(job: &Value) -> Option<String> {
     let end = OffsetDateTime::parse(job["estimated_finish_at"].as_str()?, &Rfc3339).ok()?;
-    Some(quantity::span((end - OffsetDateTime::now_utc()).as_seconds_f64()))
+    let left = (end - OffsetDateTime::now_utc()).as_seconds_f64();
+    (left > 0.0).then(|| quantity::span(left))
 }
 
 #[cfg(test)]

@@ -68,10 +68,11 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// Seconds until it will be done; 0 where it is late.
+    /// Seconds until it will be done; none where it is late.
     #[must_use]
     pub fn seconds_left(&self, now: OffsetDateTime) -> Option<f64> {
-        self.estimated_finish_at.map(|at| (at - now).as_seconds_f64().max(0.0))
+        let left = (self.estimated_finish_at? - now).as_seconds_f64();
+        (left > 0.0).then_some(left)
     }
 }
 
