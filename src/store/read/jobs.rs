@@ -106,9 +106,10 @@ pub async fn page(
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
              promoted.version as promoted_version, promoted.name as promoted_name,
-             -- A century at most: the calendar ends.
-             date_trunc('second', pace.at + make_interval(secs => least(3e9, pace.seconds
-                 * ((j.spec #>> '{budget,iterations}')::float8 - pace.newest)))) as estimated_finish_at
+             -- A century at most: the calendar ends. `least` passes over null, so it bounds no unknown pace.
+             date_trunc('second', pace.at + make_interval(secs => pace.seconds
+                 * least((j.spec #>> '{budget,iterations}')::float8 - pace.newest, 3e9 / nullif(pace.seconds, 0))))
+                 as estimated_finish_at
          from jobs j
          left join checkpoints promoted on promoted.id = j.promoted_checkpoint_id
          left join lateral (
