@@ -1,14 +1,17 @@
-"""Trains one adapter on each trainer (ours, the PyTorch one, SkyRL), loads it into our engine and into
-vLLM, and demands the same greedy tokens of both and, on 100 sampled sequences, the same log-probability
-per token of the trainer and both engines. Called by scripts/real-stack."""
+"""Trains one adapter on each trainer (ours, the PyTorch one, SkyRL), loads it into our engine, into vLLM and
+into the trainers that read PEFT files (SkyRL reads only its own), and demands the same greedy tokens of both
+engines and, on 100 sampled sequences, the same log-probability per token of all. So SkyRL's adapter is compared
+in all five. Called by scripts/real-stack."""
 
 import json
 import random
+import shutil
 import sys
 import tarfile
 import time
 import urllib.error
 import urllib.request
+from itertools import combinations
 from pathlib import Path
 
 MODEL, PLACE = sys.argv[1], Path(sys.argv[2])
@@ -32,14 +35,20 @@ def result(base, request_id):
                 raise RuntimeError(error.read().decode()) from error
 
 
-def train(base, model_name):
-    """Some steps on a made-up habit, so that the adapter differs from the base."""
+def create(base, seed):
     call = lambda route, body: post(f"{base}/api/v1/{route}", body)
     session = call("create_session", {"tags": [], "user_metadata": {}, "sdk_version": "x", "type": "create_session"})
     made = call("create_model", {
-        "session_id": session["session_id"], "model_seq_id": 0, "base_model": model_name,
-        "lora_config": {"rank": 16, "seed": 1}, "type": "create_model"})
+        "session_id": session["session_id"], "model_seq_id": 0, "base_model": MODEL,
+        "lora_config": {"rank": 16, "seed": seed}, "type": "create_model"})
     result(base, made["request_id"])
+    return made["model_id"]
+
+
+def train(base):
+    """Some steps on a made-up habit, so that the adapter differs from the base."""
+    call = lambda route, body: post(f"{base}/api/v1/{route}", body)
+    model_id = create(base, 1)
     chance, sequence = random.Random(5), 0
     for _ in range(8):
         data = []
@@ -52,16 +61,25 @@ def train(base, model_name):
                     "target_tokens": {"data": tokens[1:], "dtype": "int64", "shape": [23]},
                     "weights": {"data": [1.0] * 23, "dtype": "float32", "shape": [23]}}})
         sequence += 1
-        forward = call("forward_backward", {"model_id": made["model_id"], "seq_id": sequence,
+        forward = call("forward_backward", {"model_id": model_id, "seq_id": sequence,
             "forward_backward_input": {"data": data, "loss_fn": "cross_entropy"}})
         result(base, forward["request_id"])
         sequence += 1
-        step = call("optim_step", {"model_id": made["model_id"], "seq_id": sequence, "adam_params": {
+        step = call("optim_step", {"model_id": model_id, "seq_id": sequence, "adam_params": {
             "learning_rate": 5e-3, "beta1": 0.9, "beta2": 0.98, "eps": 1e-8, "weight_decay": 0.0}})
         result(base, step["request_id"])
-    saved = call("save_weights_for_sampler", {"model_id": made["model_id"], "path": "x1", "type": "save_weights_for_sampler"})
+    saved = call("save_weights_for_sampler", {"model_id": model_id, "path": "x1", "type": "save_weights_for_sampler"})
     result(base, saved["request_id"])
-    return made["model_id"]
+    return model_id
+
+
+def begin(base, kept, name, directory):
+    """A model that begins from another trainer's adapter, put where this trainer keeps its states."""
+    shutil.copytree(directory, kept / name / "weights" / "begun")
+    model_id = create(base, 2)
+    result(base, post(f"{base}/api/v1/load_weights", {
+        "model_id": model_id, "path": f"tinker://{name}/weights/begun", "optimizer": False})["request_id"])
+    return model_id
 
 
 def sampled(engine, model, prompts):
@@ -118,34 +136,40 @@ chance = random.Random(9)
 prompts = [[1] + [chance.randrange(6, 72) for _ in range(20)] for _ in range(20)]
 more = [[1] + [chance.randrange(6, 72) for _ in range(chance.randrange(4, 60))] for _ in range(100)]
 failed = 0
-trainers = [
-    ("ours", "http://127.0.0.1:18604"),
-    ("torch", "http://127.0.0.1:18605"),
-    ("skyrl", "http://127.0.0.1:18602"),
-]
-for name, base in trainers:
-    started = time.time()
-    model_id = train(base, MODEL)
-    directory = fetch(base, model_id, PLACE / f"adapter-{name}")
+trainers = {
+    "our trainer": "http://127.0.0.1:18604",
+    "PyTorch": "http://127.0.0.1:18605",
+    "SkyRL": "http://127.0.0.1:18602",
+}
+readers = {"our trainer": PLACE / "ours", "PyTorch": PLACE / "torch"}
+for name, base in trainers.items():
+    started, served = time.time(), f"from-{name.replace(' ', '-')}"
+    model_id = train(base)
+    directory = fetch(base, model_id, PLACE / f"adapter-{served}")
     tokens = {}
     for engine in (OURS, VLLM):
-        post(f"{engine}/v1/load_lora_adapter", {"lora_name": f"from-{name}", "lora_path": str(directory)}, raw=True)
-        tokens[engine] = greedy(engine, f"from-{name}", prompts)
+        post(f"{engine}/v1/load_lora_adapter", {"lora_name": served, "lora_path": str(directory)}, raw=True)
+        tokens[engine] = greedy(engine, served, prompts)
     plain = greedy(OURS, MODEL, prompts)
     same = sum(a == b for a, b in zip(tokens[OURS], tokens[VLLM]))
     changed = sum(a != b for a, b in zip(tokens[OURS], plain))
-    texts = list(sampled(OURS, f"from-{name}", more))
-    engine = [logprobs for _, _, logprobs in texts]
-    vllm = [by_vllm(f"from-{name}", prompt, written) for prompt, written, _ in texts]
-    trainer = list(by_trainer(base, model_id, texts))
-    gaps = {"our engine and vLLM": furthest(engine, vllm), "our engine and the trainer": furthest(engine, trainer),
-            "vLLM and the trainer": furthest(vllm, trainer)}
+    texts = list(sampled(OURS, served, more))
+    scores = {
+        "our engine": [logprobs for _, _, logprobs in texts],
+        "vLLM": [by_vllm(served, prompt, written) for prompt, written, _ in texts],
+        name: list(by_trainer(base, model_id, texts)),
+    }
+    for other, kept in readers.items():
+        if other != name:
+            scores[other] = list(by_trainer(trainers[other], begin(trainers[other], kept, served, directory), texts))
+    gaps = {pair: furthest(scores[pair[0]], scores[pair[1]]) for pair in combinations(scores, 2)}
     ok = same == len(prompts) and changed > 0 and max(gaps.values()) < TOLERANCE
     failed += not ok
     print(f"{'ok' if ok else 'FAILED'}: adapter of {name}: {same} of {len(prompts)} greedy answers equal in both "
           f"engines, {changed} differ from the base ({time.time() - started:.0f} s)")
-    tokens = sum(len(written) for _, written, _ in texts)
-    for pair, gap in gaps.items():
-        print(f"    log-probabilities of {tokens} tokens, {pair}: {gap:.1e} apart at most")
+    written = sum(len(tokens) for _, tokens, _ in texts)
+    print(f"    log-probabilities of {written} tokens in {len(scores)} places:")
+    for (one, other), gap in gaps.items():
+        print(f"    {gap:.1e} apart at most: {one} and {other}")
 print(f"{len(trainers) - failed} passed, {failed} failed")
 sys.exit(failed)

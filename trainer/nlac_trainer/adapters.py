@@ -137,8 +137,11 @@ class Adapters:
         publish(into, write)
 
     def load_state(self, name: str, source: Path, optimizer: bool) -> None:
-        """Takes over a saved state, with or without the optimizer's moments; gradients are dropped."""
+        """Takes over a saved state, with or without the optimizer's moments, or PEFT files, which have none;
+        gradients are dropped."""
         adapter = self.get(name)
+        if (source / "adapter_config.json").exists():
+            return load_peft(adapter, source, optimizer)
         about = json.loads((source / "state.json").read_text())
         if (about["rank"], about["role"]) != (adapter.rank, adapter.role):
             raise Refused(
@@ -180,6 +183,24 @@ class Adapters:
             )
 
         publish(into, write)
+
+
+def load_peft(adapter: Adapter, source: Path, optimizer: bool) -> None:
+    """Begins from an adapter that was made elsewhere."""
+    if optimizer:
+        raise Refused('PEFT files hold no optimizer: load them with "optimizer": false')
+    config = LoraConfig.from_pretrained(str(source))
+    plain = LoraConfig(r=adapter.rank, lora_alpha=ALPHA)
+    for setting in ("r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern"):
+        found, wanted = getattr(config, setting), getattr(plain, setting)
+        if found != wanted:
+            raise Refused(f"the adapter has {setting} {found!r}, the model {wanted!r}")
+    tensors = load_file(source / "adapter_model.safetensors")
+    if tensors.keys() != adapter.parameters.keys():
+        raise Refused("the adapter has other tensors than the model")
+    for path, parameter in adapter.parameters.items():
+        with torch.no_grad():
+            parameter.copy_(tensors[path])
 
 
 def publish(into: Path, write: Callable[[Path], None]) -> None:

@@ -238,7 +238,7 @@ def build(service: Service, key: str | None = None) -> FastAPI:
 
     @api.post("/weights_info")
     async def weights_info(body: wire.WeightsQuery) -> dict[str, Any]:
-        rank = Checkpoints.about(saved(body.tinker_path))["rank"]
+        rank = Checkpoints.rank(saved(body.tinker_path))
         return {"base_model": service.base_model, "is_lora": True, "lora_rank": rank}
 
     def run_of(model_id: str) -> dict[str, Any]:

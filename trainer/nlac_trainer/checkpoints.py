@@ -48,9 +48,11 @@ class Checkpoints:
         return found
 
     @staticmethod
-    def about(path: Path) -> dict[str, int | str]:
-        """Rank, role, alpha and steps of a saved state."""
-        return json.loads((path / "state.json").read_text())
+    def rank(path: Path) -> int:
+        """Rank of a saved state, or of PEFT files in its place."""
+        if (path / "state.json").exists():
+            return json.loads((path / "state.json").read_text())["rank"]
+        return json.loads((path / "adapter_config.json").read_text())["r"]
 
     @staticmethod
     def pack(path: Path) -> bytes:

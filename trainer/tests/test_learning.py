@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import shutil
 import tarfile
 import tempfile
 import unittest
@@ -73,6 +74,28 @@ class Learning(unittest.TestCase):
                 norm = math.sqrt(sum(float((p.grad**2).sum()) for p in learnt))
                 self.assertAlmostEqual(trainer.step(model)["grad_norm"] / norm, 1.0, places=4)
                 trainer.stop()
+
+    def test_an_adapter_of_another_trainer_is_a_beginning(self) -> None:
+        files = Files()
+        trainer = files.trainer()
+        model = trainer.create()
+        for _ in range(3):
+            trainer.backward(model, data(1))
+            trainer.step(model, 0.05)
+        shutil.copytree(exported(trainer, model, "three"), files.path / "checkpoints" / "theirs" / "weights" / "three")
+        uri = "tinker://theirs/weights/three"
+        self.assertEqual(trainer.ok("weights_info", {"tinker_path": uri})["lora_rank"], 4)
+        load = {"path": uri, "optimizer": False}
+        begun = trainer.create(seed=9)
+        trainer.done("load_weights", load | {"model_id": begun})
+        self.assertEqual(trainer.forward(begun, data(2)), trainer.forward(model, data(2)))
+        trainer.backward(begun, data(1))
+        self.assertEqual(trainer.step(begun)["steps"], 1)
+        other = {"model_id": trainer.create(seed=9)}
+        self.assertIn("optimizer", trainer.failed("load_weights", load | other | {"optimizer": True}))
+        other = {"model_id": trainer.create(rank=8)}
+        self.assertIn("r 4", trainer.failed("load_weights", load | other))
+        trainer.stop()
 
     def test_the_loss_is_a_sum_and_padding_changes_nothing(self) -> None:
         files = Files()

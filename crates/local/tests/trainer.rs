@@ -253,6 +253,27 @@ fn the_engine_gives_the_trainers_own_logprobs() {
         let served = served[i].as_f64().unwrap();
         assert!((served - trained).abs() < 1e-4, "token {i}: {served} and {trained}");
     }
+    // An adapter that lies among a model's states is where another begins, with an optimizer of its own.
+    let uri = format!("tinker://{model}/weights/begun");
+    let states = folder.parent().and_then(|saved| saved.parent()).unwrap().join("weights");
+    std::fs::create_dir_all(&states).unwrap();
+    std::fs::rename(&unpacked, states.join("begun")).unwrap();
+    let info = server.submit("weights_info", json!({ "tinker_path": uri })).json();
+    assert_eq!(info["lora_rank"], 8);
+    let load = |rank, optimizer| {
+        let model = server.create_model(rank, 5);
+        let body = json!({ "model_id": model, "path": uri, "optimizer": optimizer });
+        let loaded = server.retrieve(&server.submit("load_weights", body));
+        (model, loaded.status)
+    };
+    assert_eq!(load(8, true).1, 400);
+    assert_eq!(load(4, false).1, 400);
+    let (begun, status) = load(8, false);
+    assert_eq!(status, 200);
+    assert_eq!(forward(&server, &begun, &input), forward(&server, &model, &input));
+    forward_backward(&server, &begun, 1, &input);
+    assert_eq!(optim_step(&server, &begun, 2, 0.02)["metrics"]["steps"], 1);
+
     let base = sample(BASE);
     assert_ne!(base["choices"][0]["logprobs"], sampled["choices"][0]["logprobs"]);
 }

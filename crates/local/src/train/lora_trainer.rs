@@ -154,12 +154,15 @@ impl LoraTrainer {
         })
     }
 
-    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments. Gradients
-    /// that were accumulated before are dropped.
+    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments, or PEFT files,
+    /// which have none. Gradients that were accumulated before are dropped.
     ///
     /// # Errors
     /// Missing files, or a state of another shape; then nothing has changed.
     pub fn load_state(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
+        if directory.join("adapter_config.json").exists() {
+            return self.load_peft(directory, optimizer);
+        }
         let missing = |_| AdapterError::Missing(directory.display().to_string());
         let text = std::fs::read(directory.join("state.json")).map_err(missing)?;
         let bytes = std::fs::read(directory.join("state.safetensors")).map_err(missing)?;
@@ -192,6 +195,24 @@ impl LoraTrainer {
             self.adam = adam;
         }
         self.merged = self.lora.merge(&self.base);
+        Ok(())
+    }
+    /// Begins from an adapter that was made elsewhere.
+    fn load_peft(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
+        let lora = Lora::load_peft(directory, &self.config)?;
+        let (found, rank) = (lora.rank(), self.lora.rank());
+        let untrainable = lora.layers.iter().flatten().any(|pair| pair.a.iter().all(|v| *v == 0.0));
+        let refused = [
+            (optimizer, "PEFT files hold no optimizer: load them with \"optimizer\": false".into()),
+            (found != rank, format!("the adapter has rank {found}, the model {rank}")),
+            (untrainable, "the adapter leaves out a linear map that is trained here".into()),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(applies, _)| *applies) {
+            return Err(AdapterError::Unsupported(what));
+        }
+        self.merged = lora.merge(&self.base);
+        self.lora = lora;
+        self.clear_gradients();
         Ok(())
     }
 }

@@ -54,6 +54,8 @@ pub enum State {
 
 #[derive(Deserialize)]
 struct StateFile {
+    /// PEFT's name of it is short.
+    #[serde(alias = "r")]
     rank: usize,
 }
 
@@ -107,7 +109,8 @@ impl Checkpoints {
 
     /// Rank of a saved training state.
     pub fn rank(&self, path: &Path) -> Option<usize> {
-        let text = std::fs::read(path.join("state.json")).ok()?;
+        let read = |name| std::fs::read(path.join(name)).ok();
+        let text = read("state.json").or_else(|| read("adapter_config.json"))?;
         serde_json::from_slice::<StateFile>(&text).ok().map(|state| state.rank)
     }
 
