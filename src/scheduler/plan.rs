@@ -166,6 +166,8 @@ async fn next_phase(
     let version = match next {
         Phase::Annotate => annotating(conn, job, iteration).await?,
         Phase::Learn => learning(conn, job, before, iteration).await?,
+        // Its target follows the one before, which is made when that is published.
+        Phase::Publish => before.is_none_or(|b| b.phase > Phase::Publish).then_some(index),
         _ => Some(index),
     };
     let Some(version) = version else { return Ok(false) };
@@ -207,9 +209,9 @@ async fn learning(
     iteration: &Iteration,
 ) -> Result<Option<i32>, StoreError> {
     let Some(before) = before else { return Ok(Some(iteration.base)) };
-    let published = before.phase > Phase::Publish;
+    let learnt = before.phase > Phase::Learn;
     let decided = before.phase == Phase::Done || !guards_act(&job.spec);
-    if !(published && decided) {
+    if !(learnt && decided) {
         return Ok(None);
     }
     let base = before.roll_back_to.unwrap_or(before.index);

@@ -68,6 +68,22 @@ pub struct Adam {
     pub grad_clip_norm: f32,
 }
 
+/// A step that a trainer was asked for.
+#[derive(Debug)]
+pub struct AskedStep {
+    gradient: Asked,
+    update: Asked,
+    /// Tokens of each datum, and how many of them are its completion's.
+    lengths: Vec<(usize, usize)>,
+}
+
+/// An operation that a trainer was asked for.
+#[derive(Debug)]
+struct Asked {
+    request_id: String,
+    span: tracing::Span,
+}
+
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepReport {
@@ -157,9 +173,19 @@ pub trait Trainer: Send + Sync {
 /// One adapter under training. Dropping it without [`Run::close`] leaves it to the trainer's session
 /// timeout.
 #[async_trait]
-pub trait Run: Send {
-    /// Gradients of the data's summed loss, then one step.
-    async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError>;
+pub trait Run: Send + Sync {
+    /// Asks for the gradients of the data's summed loss, then one step. The next one may be asked for before
+    /// this one's report, so that the trainer need not wait.
+    async fn ask(&mut self, data: &[Datum], adam: &Adam) -> Result<AskedStep, TrainerError>;
+
+    /// What a step came to.
+    async fn report(&self, step: AskedStep) -> Result<StepReport, TrainerError>;
+
+    /// One step, and what it came to.
+    async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError> {
+        let asked = self.ask(data, adam).await?;
+        self.report(asked).await
+    }
 
     /// Saves everything needed to go on; returns where.
     async fn save_state(&mut self, name: &str) -> Result<String, TrainerError>;

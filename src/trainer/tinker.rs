@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
 use super::{
-    Adam, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
+    Adam, Asked, AskedStep, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
     wire::{
         Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Saved,
         Session, Submitted, WireDatum,
@@ -101,16 +101,31 @@ impl Tinker {
         })
     }
 
+    async fn ask(
+        &self,
+        operation: &'static str,
+        body: &impl Serialize,
+    ) -> Result<Asked, TrainerError> {
+        let span = self.span(operation);
+        let submitted = Self::within(&span, self.submit(operation, body)).await?;
+        Ok(Asked { request_id: submitted.request_id, span })
+    }
+
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        asked: Asked,
+    ) -> Result<T, TrainerError> {
+        Self::within(&asked.span, self.result(operation, &asked.request_id)).await
+    }
+
     async fn call<T: DeserializeOwned>(
         &self,
         operation: &'static str,
         body: &impl Serialize,
     ) -> Result<T, TrainerError> {
-        Self::within(&self.span(operation), async {
-            let submitted = self.submit(operation, body).await?;
-            self.result(operation, &submitted.request_id).await
-        })
-        .await
+        let asked = self.ask(operation, body).await?;
+        self.answer(operation, asked).await
     }
 
     /// An operation's span: from its submission to its result.
@@ -124,6 +139,10 @@ impl Tinker {
     ) -> Result<T, TrainerError> {
         spans::within(span, TrainerError::kind, doing).await
     }
+}
+
+fn lengths(data: &[Datum]) -> Vec<(usize, usize)> {
+    data.iter().map(|d| (d.prompt.len() + d.completion.len(), d.completion.len())).collect()
 }
 
 fn detail(body: &str) -> String {
@@ -229,14 +248,14 @@ impl TinkerRun {
         let seq_id = self.next_sequence();
         let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
         let forward = self.tinker.call("forward", &body).await?;
-        self.checked("forward", data, forward)
+        self.checked("forward", &lengths(data), forward)
     }
 
     /// The log-probabilities of a result, one per position of each datum and finite.
     fn checked(
         &self,
         operation: &'static str,
-        data: &[Datum],
+        lengths: &[(usize, usize)],
         result: ForwardResult,
     ) -> Result<Vec<Vec<f32>>, TrainerError> {
         let failed = |reason: &str| TrainerError::Failed {
@@ -244,13 +263,13 @@ impl TinkerRun {
             operation,
             reason: reason.into(),
         };
-        if result.loss_fn_outputs.len() != data.len() {
+        if result.loss_fn_outputs.len() != lengths.len() {
             return Err(failed("it returns another number of outputs than of data"));
         }
         let logprobs = result.loss_fn_outputs.into_iter().map(|output| output.logprobs.data);
         let all: Vec<Vec<f32>> = logprobs.collect();
-        for (logprobs, datum) in all.iter().zip(data) {
-            if logprobs.len() + 1 != datum.prompt.len() + datum.completion.len() {
+        for (logprobs, (tokens, _)) in all.iter().zip(lengths) {
+            if logprobs.len() + 1 != *tokens {
                 return Err(failed("log-probabilities are missing"));
             }
             if logprobs.iter().any(|l| !l.is_finite()) {
@@ -263,7 +282,7 @@ impl TinkerRun {
 
 #[async_trait]
 impl Run for TinkerRun {
-    async fn step(&mut self, data: &[Datum], adam: &Adam) -> Result<StepReport, TrainerError> {
+    async fn ask(&mut self, data: &[Datum], adam: &Adam) -> Result<AskedStep, TrainerError> {
         let input = match self.tinker.reduction {
             Reduction::TokenSum => Input {
                 data: data.iter().map(WireDatum::weighed).collect(),
@@ -283,26 +302,24 @@ impl Run for TinkerRun {
         let seq_id = self.next_sequence();
         let forward =
             ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
-        let [gradient, update] = ["forward_backward", "optim_step"].map(|o| self.tinker.span(o));
-        let submitting = self.tinker.submit("forward_backward", &forward);
-        let forward = Tinker::within(&gradient, submitting).await?;
+        let gradient = self.tinker.ask("forward_backward", &forward).await?;
         let seq_id = self.next_sequence();
         let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
-        let optim = Tinker::within(&update, self.tinker.submit("optim_step", &optim)).await?;
+        let update = self.tinker.ask("optim_step", &optim).await?;
+        Ok(AskedStep { gradient, update, lengths: lengths(data) })
+    }
 
-        let waiting = self.tinker.result("forward_backward", &forward.request_id);
-        let forward: ForwardResult = Tinker::within(&gradient, waiting).await?;
+    async fn report(&self, step: AskedStep) -> Result<StepReport, TrainerError> {
+        let forward = self.tinker.answer("forward_backward", step.gradient).await?;
         let losses = self
-            .checked("forward_backward", data, forward)?
+            .checked("forward_backward", &step.lengths, forward)?
             .iter()
-            .zip(data)
-            .map(|(logprobs, datum)| {
-                let learnt = datum.completion.len();
-                -logprobs[logprobs.len() - learnt..].iter().sum::<f32>() / learnt.max(1) as f32
+            .zip(&step.lengths)
+            .map(|(logprobs, (_, learnt))| {
+                -logprobs[logprobs.len() - learnt..].iter().sum::<f32>() / (*learnt).max(1) as f32
             })
             .collect();
-        let waiting = self.tinker.result("optim_step", &optim.request_id);
-        let optim: OptimResult = Tinker::within(&update, waiting).await?;
+        let optim: OptimResult = self.tinker.answer("optim_step", step.update).await?;
         let grad_norm = optim.metrics.and_then(|metrics| {
             let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;
             Some(value.as_f64()? as f32)

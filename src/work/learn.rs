@@ -21,7 +21,7 @@ use crate::{
     },
     store::{StoreError, checkpoints, replay, training, work_items},
     telemetry::spans,
-    trainer::{Run, adapter},
+    trainer::{AskedStep, Run, adapter},
 };
 
 impl Worker {
@@ -48,7 +48,8 @@ impl Worker {
         self.save(lease, &scene, run, &examples, learnt, steps_before).await
     }
 
-    /// Takes every step, each recorded before it is sent.
+    /// Takes every step, each recorded before it is sent, and sent before the one before it has answered: while
+    /// that is recorded the trainer has something to do.
     async fn steps(
         &self,
         lease: &Lease,
@@ -61,11 +62,12 @@ impl Worker {
         let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
         let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
         let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
+        let mut before: Option<Underway<'_>> = None;
         for (number, batch) in (steps_before + 1..).zip(batches) {
             let members: Vec<_> = batch.iter().map(|&i| &examples[i]).collect();
             let data = minibatch::data(&members);
             let tokens: usize = data.iter().map(|d| d.prompt.len() + d.completion.len()).sum();
-            let mut step = TrainStep {
+            let step = TrainStep {
                 job_id: scene.job.id,
                 iteration_id: scene.iteration.id,
                 step: number,
@@ -80,16 +82,14 @@ impl Worker {
             };
             self.record(lease, &step).await?;
             let span = spans::train_step(number, members.len(), tokens);
-            let stepping = run.step(&data, &adam).instrument(span.clone());
-            let report = stepping.await.map_err(|e| e.fault())?;
-            step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
-            step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
-            step.grad_norm = report.grad_norm;
-            spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
-            for (example, loss) in members.iter().zip(&report.losses) {
-                learnt.first_losses.entry(example.id).or_insert(*loss);
+            let asking = run.ask(&data, &adam).instrument(span.clone());
+            let asked = asking.await.map_err(|e| e.fault())?;
+            if let Some(before) = before.replace(Underway { step, members, asked, span }) {
+                learnt.take(before, run).await?;
             }
-            learnt.steps.push(step);
+        }
+        if let Some(last) = before {
+            learnt.take(last, run).await?;
         }
         Ok(learnt)
     }
@@ -182,11 +182,36 @@ impl Worker {
     }
 }
 
+/// A step that the trainer was asked for.
+struct Underway<'a> {
+    step: TrainStep,
+    members: Vec<&'a TrainingExample>,
+    asked: AskedStep,
+    span: tracing::Span,
+}
+
 /// What the steps came to.
 struct Learnt {
     steps: Vec<TrainStep>,
     /// Loss per token of each example when it was first learnt.
     first_losses: HashMap<ExampleId, f32>,
+}
+
+impl Learnt {
+    async fn take(&mut self, underway: Underway<'_>, run: &dyn Run) -> Result<(), Fault> {
+        let Underway { mut step, members, asked, span } = underway;
+        let reporting = run.report(asked).instrument(span.clone());
+        let report = reporting.await.map_err(|e| e.fault())?;
+        step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
+        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
+        step.grad_norm = report.grad_norm;
+        spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
+        for (example, loss) in members.iter().zip(&report.losses) {
+            self.first_losses.entry(example.id).or_insert(*loss);
+        }
+        self.steps.push(step);
+        Ok(())
+    }
 }
 
 /// Mean cross entropy per token over the examples of one objective.

@@ -1,7 +1,10 @@
 //! What engines and trainers do to a run, and what must come of it: the same weights as without the
 //! fault, or a failure that says why. Nothing stale is accepted, no gradient is lost or counted twice.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use nlac::{
     domain::{
@@ -94,6 +97,25 @@ async fn a_trainer_that_dies_between_request_and_answer_changes_nothing_that_is_
         let retried = kinds(&service, &job).await.iter().filter(|k| *k == "\"retried\"").count();
         assert_eq!(retried, faults, "the log tells of each: {spoilt:?}");
     }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trainer_is_asked_for_a_step_while_it_takes_the_one_before() {
+    let (service, place) = (Service::start().await, Place::new());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noting = asked.clone();
+    let pass: Box<Decide> = Box::new(move |path, _| {
+        noting.lock().unwrap().push(path.rsplit('/').next().unwrap_or_default().to_owned());
+        Fate::Pass
+    });
+    let trainer = Faulty::trainer(&place, pass).await;
+    register(&service, "trainers", &trainer.url).await;
+    let job = ended(&service, "local", "faulty").await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let asked = asked.lock().unwrap().clone();
+    let ahead = ["forward_backward", "optim_step", "forward_backward", "optim_step"];
+    assert!(asked.windows(4).any(|four| four == ahead), "{asked:?}");
     service.stop().await;
 }
 

@@ -50,6 +50,17 @@ async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
     assert!(lags.iter().all(|(_, lag)| (0..=2).contains(lag)), "{lags:?}");
     assert!(lags.iter().any(|(phase, lag)| phase == "collect" && *lag > 0), "{lags:?}");
     assert!(lags.iter().all(|(phase, lag)| phase != "learn" || *lag == 0), "steps are serial");
+    // Learning does not wait for the adapter before to be published, its target does.
+    let astray: i64 = sqlx::query_scalar(
+        "select count(*) from checkpoints c where c.job_id = $1 and c.role = 'target' and c.version > 0
+         and not exists (select 1 from checkpoints t where t.job_id = c.job_id and t.role = 'target'
+                         and t.version = c.version - 1 and t.id = any(c.parents))",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(astray, 0);
     // Some iteration was collecting or annotating while the one before it had not ended.
     let overlapping: i64 = sqlx::query_scalar(
         "select count(*) from iterations a join iterations b on b.job_id = a.job_id
