@@ -102,19 +102,65 @@ pub async fn search(
 ) -> Result<Vec<TransitionId>, StoreError> {
     // What is common is found soonest among the newest rows, what is rare through the index of what makes it so.
     // Which it is the planner cannot know of several conditions together, and guessing wrong it reads everything.
-    let newest = find(conn, search, limit, Some(NEWEST)).await?;
+    let newest = find(conn, search, limit, Reach::Newest).await?;
     if newest.len() as i64 == limit {
         return Ok(newest);
     }
-    find(conn, search, limit, None).await
+    let pairs = match search.words {
+        Some(words) => neighbours(&parsed(conn, words).await?),
+        None => Vec::new(),
+    };
+    find(conn, search, limit, Reach::All { pairs: &pairs }).await
 }
 
-/// Finds transitions among the newest rows, or among all by whatever index leaves the fewest.
+/// A query as the database reads it.
+async fn parsed(conn: &mut PgConnection, words: &str) -> Result<String, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- read::transitions::parsed
+         select websearch_to_tsquery('simple', $1)::text",
+    )
+    .bind(words)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Words that follow one another in everything that a query finds, as the index of pairs holds them.
+fn neighbours(query: &str) -> Vec<String> {
+    // Of what may or may not be there, nothing follows.
+    if query.contains(['|', '!', '(']) {
+        return Vec::new();
+    }
+    let plain = |word: &str| {
+        let word = word.strip_prefix('\'')?.strip_suffix('\'')?;
+        (!word.contains(['\'', '\\', ' '])).then(|| word.to_owned())
+    };
+    let mut pairs = Vec::new();
+    for phrase in query.split(" & ") {
+        let words: Vec<_> = phrase.split(" <-> ").map(plain).collect();
+        for pair in words.windows(2) {
+            if let [Some(one), Some(next)] = pair {
+                pairs.push(format!("{one} {next}"));
+            }
+        }
+    }
+    pairs
+}
+
+/// What is looked through.
+#[derive(Clone, Copy)]
+enum Reach<'a> {
+    /// The newest rows.
+    Newest,
+    /// All rows, by whatever index leaves the fewest; these pairs of words are in all that is found.
+    All { pairs: &'a [String] },
+}
+
+/// Finds transitions as far as it reaches.
 async fn find(
     conn: &mut PgConnection,
     search: &Search<'_>,
     limit: i64,
-    newest: Option<i64>,
+    reach: Reach<'_>,
 ) -> Result<Vec<TransitionId>, StoreError> {
     let mut query = QueryBuilder::new(
         "-- read::transitions::search
@@ -127,11 +173,17 @@ async fn find(
     if let Some(after) = search.after {
         query.push(" and transition_id < ").push_bind(after);
     }
-    if let Some(newest) = newest {
-        query
-            .push(" order by transition_id desc limit ")
-            .push_bind(newest)
-            .push(") newest where true");
+    match reach {
+        Reach::Newest => {
+            query
+                .push(" order by transition_id desc limit ")
+                .push_bind(NEWEST)
+                .push(") newest where true");
+        }
+        Reach::All { pairs: [] } => {}
+        Reach::All { pairs } => {
+            query.push(" and word_pairs(words) @> ").push_bind(pairs);
+        }
     }
     if let Some(words) = search.words {
         query.push(" and words @@ websearch_to_tsquery('simple', ").push_bind(words).push(")");
@@ -154,7 +206,7 @@ async fn find(
     if let Some(to) = search.to_iteration {
         query.push(" and iteration <= ").push_bind(to);
     }
-    if newest.is_none() {
+    if matches!(reach, Reach::All { .. }) {
         // Planned for all that there is, not for the first few in order.
         query.push(" offset 0) every");
     }
