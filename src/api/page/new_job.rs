@@ -18,7 +18,7 @@ use crate::{
         estimate::{Estimate, Figure, Outlook},
         ids::JobId,
     },
-    store::read::jobs::{self as read_jobs, JobFilter},
+    store::read::jobs as read_jobs,
 };
 
 /// The examples that ship.
@@ -80,7 +80,7 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let from = origin.from.unwrap_or_else(|| EXAMPLES[0].0.into());
     let mut conn = state.store.acquire().await?;
-    let jobs = read_jobs::page(&mut conn, &JobFilter::default(), EARLIER).await?;
+    let jobs = read_jobs::titles(&mut conn, from.parse().ok(), EARLIER).await?;
     drop(conn);
     let spec = match EXAMPLES.iter().find(|(name, _)| *name == from) {
         Some((_, text)) => (*text).to_owned(),
@@ -97,7 +97,7 @@ pub(super) async fn page(
     };
     let examples = EXAMPLES.iter().map(|(name, _)| ((*name).to_owned(), format!("example {name}")));
     let earlier = jobs.into_iter().map(|job| {
-        let title = format!("{} of {}", job.spec.name, format::minute(job.created_at));
+        let title = format!("{} of {}", job.name, format::minute(job.created_at));
         (job.id.to_string(), title)
     });
     let origins = examples.chain(earlier).map(|(value, title)| {

@@ -25,7 +25,7 @@ use crate::{
     },
     store::read::{
         episodes,
-        jobs::{self as read_jobs, CheckpointView, JobFilter, JobView},
+        jobs::{self as read_jobs, CheckpointView, JobTitle},
         transitions,
     },
 };
@@ -230,21 +230,16 @@ pub(super) async fn answer(
     })
 }
 
-/// Jobs to choose from: the newest, and the one that is chosen.
-async fn jobs(state: &AppState, chosen: Option<JobId>) -> Result<Vec<JobView>, Problem> {
+/// Jobs to choose from.
+async fn jobs(state: &AppState, chosen: Option<JobId>) -> Result<Vec<JobTitle>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut jobs = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
-    if let Some(chosen) = chosen.filter(|chosen| jobs.iter().all(|job| job.id != *chosen)) {
-        let one = JobFilter { one: Some(chosen), ..JobFilter::default() };
-        jobs.extend(read_jobs::page(&mut conn, &one, 1).await?);
-    }
-    Ok(jobs)
+    Ok(read_jobs::titles(&mut conn, chosen, 100).await?)
 }
 
-fn choices(jobs: &[JobView], chosen: Option<JobId>) -> Vec<Choice> {
-    let choice = |job: &JobView| {
+fn choices(jobs: &[JobTitle], chosen: Option<JobId>) -> Vec<Choice> {
+    let choice = |job: &JobTitle| {
         let id = job.id.to_string();
-        let label = format!("{} {} · {}", job.spec.name, &id[id.len() - 6..], job.status);
+        let label = format!("{} {} · {}", job.name, &id[id.len() - 6..], job.status);
         (id, label, Some(job.id) == chosen)
     };
     jobs.iter().map(choice).collect()

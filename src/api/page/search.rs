@@ -13,7 +13,7 @@ use crate::{
         transitions::{TransitionQuery, found},
     },
     domain::ids::{JobId, TransitionId},
-    store::read::jobs::{self as read_jobs, JobFilter},
+    store::read::jobs as read_jobs,
 };
 
 /// Cards at a time.
@@ -66,7 +66,7 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let results = results_of(&state, &form).await?;
     let mut conn = state.store.acquire().await?;
-    let jobs = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
+    let jobs = read_jobs::titles(&mut conn, read(&form.job, "job")?, 100).await?;
     drop(conn);
     let choices = |all: &[(&'static str, &'static str)], chosen: &str| {
         all.iter().map(|&(value, label)| (value, label, value == chosen)).collect()
@@ -100,7 +100,7 @@ pub(super) async fn page(
             .map(|job| {
                 let id = job.id.to_string();
                 let chosen = id == form.job;
-                (id.clone(), format!("{} {}", job.spec.name, &id[id.len() - 6..]), chosen)
+                (id.clone(), format!("{} {}", job.name, &id[id.len() - 6..]), chosen)
             })
             .collect(),
         q: form.q,

@@ -150,6 +150,40 @@ pub async fn page(
     .await?)
 }
 
+/// A job in a list to choose from.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct JobTitle {
+    /// Its id.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// When it was accepted.
+    pub created_at: OffsetDateTime,
+}
+
+/// Jobs to choose from: the newest, and the one that is chosen.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn titles(
+    conn: &mut PgConnection,
+    chosen: Option<JobId>,
+    newest: i64,
+) -> Result<Vec<JobTitle>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::jobs::titles
+         (select id, name, status, created_at from jobs order by id desc limit $2)
+         union (select id, name, status, created_at from jobs where id = $1)
+         order by id desc",
+    )
+    .bind(chosen)
+    .bind(newest)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Everybody who submitted a job, by name.
 ///
 /// # Errors
