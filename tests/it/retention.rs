@@ -79,3 +79,53 @@ async fn what_is_old_and_nobodys_is_removed() {
     assert_eq!(number(&service, DELIVERIES).await, deliveries - 1);
     service.stop().await;
 }
+
+/// References that are looked up by reading the whole table when what they name is deleted.
+const UNINDEXED: &str = "select coalesce(string_agg(c.conrelid::regclass || ': ' || c.conname, ', '), '')
+    from pg_constraint c where c.contype = 'f' and not exists (
+        select from pg_index i where i.indrelid = c.conrelid and i.indpred is null and i.indkey[0] = c.conkey[1])";
+/// Tables that have rows of jobs, each with a query that counts them.
+const OF_JOBS: &str = "select table_name, format('select count(*) from %I', table_name)
+    from information_schema.columns
+    where table_schema = 'public' and column_name in ('job_id', 'iteration_id', 'transition_id', 'item_id')
+    union select 'jobs', 'select count(*) from jobs'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
+    let service = Service::start().await;
+    let mut jobs = Vec::new();
+    for seed in [1, 2] {
+        let mut spec = small_job();
+        spec["seed"] = seed.into();
+        let (_, job) = service.post("/v1/jobs", &spec).await;
+        jobs.push(service.finished(job["id"].as_str().unwrap()).await);
+    }
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let unindexed: String = sqlx::query_scalar(UNINDEXED).fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(unindexed, "", "an index for each, or its job takes hours to delete");
+
+    let tables: Vec<(String, String)> =
+        sqlx::query_as(OF_JOBS).fetch_all(&mut *conn).await.unwrap();
+    let mut before = Vec::new();
+    for (_, count) in &tables {
+        let count = sqlx::AssertSqlSafe(count.clone());
+        before.push(sqlx::query_scalar::<_, i64>(count).fetch_one(&mut *conn).await.unwrap());
+    }
+    for (gone, job) in jobs.iter().enumerate() {
+        let id: uuid::Uuid = job["id"].as_str().unwrap().parse().unwrap();
+        let deleted = sqlx::query("delete from jobs where id = $1").bind(id).execute(&mut *conn);
+        assert_eq!(deleted.await.unwrap().rows_affected(), 1);
+        for ((table, count), before) in tables.iter().zip(&before) {
+            let count = sqlx::AssertSqlSafe(count.clone());
+            let left: i64 = sqlx::query_scalar(count).fetch_one(&mut *conn).await.unwrap();
+            if gone == 0 {
+                assert!(left < *before || *before == 0, "{table}: {left} of {before}");
+                assert!(left > 0 || *before == 0, "{table}: what is the other job's stays");
+            } else {
+                assert_eq!(left, 0, "{table}");
+            }
+        }
+    }
+    drop(conn);
+    service.stop().await;
+}
