@@ -1,7 +1,8 @@
 //! What it costs to be looked at: first bytes of every page with a full database and many viewers, and what
 //! one viewer takes from a running job.
 //!
-//! `cargo bench --bench viewers -- [--transitions 1000000] [--viewers 20] [--seconds 60] [--repeats 4] [--data-dir DIR]`
+//! `cargo bench --bench viewers -- [--transitions 1000000] [--viewers 20] [--seconds 60] [--repeats 4] [--watchers 10] \
+//!  [--data-dir DIR]`
 //!
 //! Filling takes a quarter of an hour and some gigabytes; a data directory that is named is filled once and used
 //! again. The viewers ask from this process, on the same machine as the service, its Postgres and, where one runs,
@@ -38,15 +39,22 @@ struct Args {
     /// Where the database lies; kept if it is named, and filled only once.
     #[arg(long)]
     data_dir: Option<PathBuf>,
-    /// How often a job is run alone and with a viewer; 0 leaves this out.
+    /// How often a job is run alone and with viewers; 0 leaves this out.
     #[arg(long, default_value_t = 4)]
     repeats: usize,
+    /// How many viewers it has then; what is said is what each of them costs.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    watchers: u16,
     /// What cargo says to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-type Times = Arc<Mutex<Vec<(&'static str, Duration)>>>;
+/// Requests that are named one by one.
+const SLOWEST: usize = 16;
+
+/// What was asked for, when, and when its first byte came.
+type Times = Arc<Mutex<Vec<(&'static str, Instant, Duration)>>>;
 
 #[tokio::main]
 async fn main() {
@@ -65,8 +73,8 @@ async fn main() {
 
     let pages = Arc::new(pages::all(&app).await);
     if args.seconds > 0 {
-        let times = Times::default();
-        let until = Instant::now() + Duration::from_secs(args.seconds);
+        let (times, begun) = (Times::default(), Instant::now());
+        let until = begun + Duration::from_secs(args.seconds);
         let viewers = (0..args.viewers).map(|_| {
             let (pages, url, times) = (pages.clone(), url.clone(), times.clone());
             tokio::spawn(async move { look(&url, &pages, &times, until).await })
@@ -74,10 +82,10 @@ async fn main() {
         for viewer in viewers.collect::<Vec<_>>() {
             viewer.await.unwrap();
         }
-        report(&times.lock().unwrap(), args.viewers);
+        report(&times.lock().unwrap(), args.viewers, begun);
     }
     if args.repeats > 0 {
-        job::cost_of_a_viewer(&url, args.repeats, &pages).await;
+        job::cost_of_a_viewer(&url, args.repeats, args.watchers.into(), &pages).await;
     }
     app.stop().await;
 }
@@ -92,8 +100,9 @@ async fn look(url: &str, pages: &[Page], times: &Times, until: Instant) {
     let http = client();
     while Instant::now() < until {
         let page = any(pages);
+        let asked = Instant::now();
         let first_byte = ask(&http, url, page).await;
-        times.lock().unwrap().push((page.kind, first_byte));
+        times.lock().unwrap().push((page.kind, asked, first_byte));
         let pause = rand::rng().random_range(0.5..1.5);
         tokio::time::sleep(Duration::from_secs_f64(pause)).await;
     }
@@ -128,8 +137,9 @@ async fn ask(http: &reqwest::Client, url: &str, page: &Page) -> Duration {
     first_byte
 }
 
-fn report(times: &[(&'static str, Duration)], viewers: usize) {
-    let mut names: Vec<_> = times.iter().map(|(name, _)| *name).collect();
+fn report(times: &[(&'static str, Instant, Duration)], viewers: usize, begun: Instant) {
+    let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+    let mut names: Vec<_> = times.iter().map(|(name, ..)| *name).collect();
     names.sort_unstable();
     names.dedup();
     println!(
@@ -137,10 +147,17 @@ fn report(times: &[(&'static str, Duration)], viewers: usize) {
         "page", "asked", "median", "p99"
     );
     for name in names.into_iter().chain(["all"]) {
-        let chosen = times.iter().filter(|(of, _)| name == "all" || *of == name);
-        let mut chosen: Vec<f64> = chosen.map(|(_, time)| time.as_secs_f64() * 1e3).collect();
+        let chosen = times.iter().filter(|(of, ..)| name == "all" || *of == name);
+        let mut chosen: Vec<f64> = chosen.map(|(.., time)| ms(time)).collect();
         chosen.sort_by(f64::total_cmp);
         let at = |share: f64| chosen[((chosen.len() - 1) as f64 * share).round() as usize];
         println!("{name:32} {:>6} {:>8.1} {:>8.1}", chosen.len(), at(0.5), at(0.99));
+    }
+    let mut slowest: Vec<_> = times.iter().collect();
+    slowest.sort_by_key(|(.., time)| std::cmp::Reverse(*time));
+    println!("the slowest");
+    for (name, asked, time) in slowest.into_iter().take(SLOWEST) {
+        let at = asked.duration_since(begun).as_secs_f64();
+        println!("{name:32} {:>6} {:>8.1}   after {at:.1} s", "", ms(time));
     }
 }
