@@ -4,7 +4,7 @@
 //! `cargo bench --bench viewers -- [--transitions 1000000] [--viewers 20] [--seconds 60] [--repeats 4] [--watchers 10] \
 //!  [--data-dir DIR]`
 //!
-//! Filling takes a quarter of an hour and some gigabytes; a data directory that is named is filled once and used
+//! Filling takes five to fifteen minutes and five gigabytes; a data directory that is named is filled once and used
 //! again. The viewers ask from this process, on the same machine as the service, its Postgres and, where one runs,
 //! the job with its engine and trainer.
 
