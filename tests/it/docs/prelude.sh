@@ -71,7 +71,7 @@ python() {
   if [ $# = 0 ]; then filled -c "$(cat)"; else filled "$@"; fi
   if [ -z "$PYTHON" ]; then
     echo "skipped: no Python client" >&2
-  elif [ "$*" != "${*#-m nlac.track}" ] && ! "$PYTHON" -c 'import mlflow, tensorboard' 2> /dev/null; then
+  elif [ "$*" != "${*#-m nlac.track}" ] && ! "$PYTHON" -c 'import mlflow, tensorboard, wandb' 2> /dev/null; then
     echo "skipped: no trackers" >&2
   else
     "$PYTHON" "${words[@]}"

@@ -1,4 +1,4 @@
-"""`python -m nlac.track JOB --to mlflow|tensorboard`, or `nlac-track`."""
+"""`python -m nlac.track JOB --to wandb|mlflow|tensorboard`, or `nlac-track`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..job import Job
 from ..rest.models import CheckpointView
 from .following import Tracker, follow
 
-TRACKERS = ("mlflow", "tensorboard")
+TRACKERS = ("wandb", "mlflow", "tensorboard")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--project",
         metavar="NAME",
-        help="MLflow's experiment (default: what MLFLOW_EXPERIMENT_NAME says, else nlac)",
+        help="W&B's project or MLflow's experiment (default: theirs by WANDB_PROJECT or "
+        "MLFLOW_EXPERIMENT_NAME, else nlac)",
     )
     parser.add_argument(
         "--logdir",
@@ -84,6 +85,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tracker(kind: str, job: Job, url: str, args: argparse.Namespace) -> Tracker:
     try:
+        if kind == "wandb":
+            from .to_wandb import WeightsAndBiases
+
+            return WeightsAndBiases(job, url, args.project)
         if kind == "mlflow":
             from .to_mlflow import MLflow
 
