@@ -26,7 +26,7 @@ use crate::{
         spec::JobSpec,
     },
     store::{
-        events, jobs,
+        events, iterations, jobs,
         read::{
             jobs::{self as read_jobs, IterationView, JobFilter, JobView},
             metrics::series,
@@ -247,7 +247,7 @@ async fn change(
         jobs::move_status(&mut tx, id, from, to, None).await?;
         if to == JobStatus::Cancelled {
             work_items::cancel_of_job(&mut tx, id).await?;
-            overview::job_over(&job, to);
+            overview::job_over(&job, to, &iterations::under_way(&mut tx, id).await?);
         }
         events::append(&mut tx, id, kind, message, json!({})).await?;
     }

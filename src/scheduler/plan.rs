@@ -48,7 +48,7 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
         if tally.failed > 0 {
             let reason = tally.first_error.unwrap_or_default();
             let error = format!("{} in iteration {}: {reason}", iteration.phase, iteration.index);
-            fail(conn, job, &error).await?;
+            fail(conn, job, &all, &error).await?;
             return Ok(false);
         }
         let before = place.checked_sub(1).map(|i| &all[i]);
@@ -63,7 +63,7 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
             jobs::move_status(conn, job.id, &from, JobStatus::Succeeded, None).await?;
             let message = format!("the job is done after iteration {}", newest.index);
             events::append(conn, job.id, EventKind::Succeeded, &message, json!({})).await?;
-            overview::job_over(job, JobStatus::Succeeded);
+            overview::job_over(job, JobStatus::Succeeded, &[]);
         }
         return Ok(false);
     }
@@ -77,11 +77,16 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
     Ok(true)
 }
 
-async fn fail(conn: &mut PgConnection, job: &Job, error: &str) -> Result<(), StoreError> {
+async fn fail(
+    conn: &mut PgConnection,
+    job: &Job,
+    iterations: &[Iteration],
+    error: &str,
+) -> Result<(), StoreError> {
     work_items::cancel_of_job(conn, job.id).await?;
     let from = [JobStatus::Running];
     jobs::move_status(conn, job.id, &from, JobStatus::Failed, Some(error)).await?;
-    overview::job_over(job, JobStatus::Failed);
+    overview::job_over(job, JobStatus::Failed, iterations);
     events::append(conn, job.id, EventKind::Failed, error, json!({})).await
 }
 

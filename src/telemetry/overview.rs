@@ -53,9 +53,13 @@ pub(super) fn record_by(tracer: SdkTracer) {
     let _ = TRACER.set(tracer);
 }
 
-/// A job is over.
-pub fn job_over(job: &Job, status: JobStatus) {
+/// A job is over. Iterations that were under way end with it.
+pub fn job_over(job: &Job, status: JobStatus, iterations: &[Iteration]) {
     let Some(tracer) = tracer_of(job.id) else { return };
+    let failed = status == JobStatus::Failed;
+    for iteration in iterations.iter().filter(|iteration| iteration.phase != Phase::Done) {
+        tell_iteration(tracer, iteration, iteration.started_at.into(), failed);
+    }
     let attributes = vec![
         KeyValue::new("nlac.job.id", job.id.to_string()),
         KeyValue::new("nlac.job.name", job.spec.name.clone()),
@@ -63,20 +67,13 @@ pub fn job_over(job: &Job, status: JobStatus) {
     ];
     let started = job.started_at.unwrap_or(job.created_at).into();
     let span = (trace_id(job.id), span_id(job.id.0));
-    let failed = status == JobStatus::Failed;
     tell(tracer, "job", Some(span), &Context::new(), started, attributes, failed);
 }
 
 /// An iteration is over, after so many seconds.
 pub fn iteration_over(iteration: &Iteration, seconds: f64) {
     let Some(tracer) = tracer_of(iteration.job_id) else { return };
-    let job = Context::new().with_remote_span_context(of_job(iteration.job_id));
-    let span = (trace_id(iteration.job_id), span_id(iteration.id.0));
-    let attributes = vec![
-        KeyValue::new("nlac.iteration", i64::from(iteration.index)),
-        KeyValue::new("nlac.iteration.id", iteration.id.to_string()),
-    ];
-    tell(tracer, "iteration", Some(span), &job, ago(seconds), attributes, false);
+    tell_iteration(tracer, iteration, ago(seconds), false);
 }
 
 /// An iteration's phase is over, after so many seconds.
@@ -113,6 +110,17 @@ fn is_sampled(job: JobId) -> bool {
 
 fn tracer_of(job: JobId) -> Option<&'static SdkTracer> {
     TRACER.get().filter(|_| is_sampled(job))
+}
+
+fn tell_iteration(tracer: &SdkTracer, iteration: &Iteration, started: SystemTime, failed: bool) {
+    let job = Context::new().with_remote_span_context(of_job(iteration.job_id));
+    let span = (trace_id(iteration.job_id), span_id(iteration.id.0));
+    let attributes = vec![
+        KeyValue::new("nlac.iteration", i64::from(iteration.index)),
+        KeyValue::new("nlac.iteration.id", iteration.id.to_string()),
+        KeyValue::new("nlac.phase", iteration.phase.as_str()),
+    ];
+    tell(tracer, "iteration", Some(span), &job, started, attributes, failed);
 }
 
 fn tell(

@@ -256,6 +256,71 @@ fn nothing_is_told_that_was_said(received: &Received) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_ends_otherwise_is_told_with_what_was_under_way() {
+    let (place, collector) = (Place::new(), collector().await);
+    let trainer = Faulty::trainer(
+        &place,
+        Box::new(|path, number| match (path, number) {
+            ("/api/v1/forward_backward", 1) => Fate::Refuse(422),
+            _ => Fate::Pass,
+        }),
+    )
+    .await;
+    let program = serve(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)]);
+    program.ready("/readyz").await;
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
+    program.ask(Method::PUT, "/v1/trainers/faulty", &body).await;
+    let mut spec = small_job();
+    spec["model"]["trainer"] = "faulty".into();
+    let failed = program.ask(Method::POST, "/v1/jobs", &spec).await;
+    let failed = failed["id"].as_str().unwrap();
+    let job = program.until(failed, |job| job["finished_at"].is_string()).await;
+    assert_eq!(job["status"], "failed", "{job}");
+    let error = job["error"].as_str().unwrap();
+    assert!(error.starts_with("learn in iteration 1: trainer faulty"), "{error}");
+    spec["model"]["trainer"] = "local".into();
+    let cancelled = program.ask(Method::POST, "/v1/jobs", &spec).await;
+    let cancelled = cancelled["id"].as_str().unwrap();
+    program.until(cancelled, |job| job["iteration"] == 1).await;
+    program.ask(Method::POST, &format!("/v1/jobs/{cancelled}/cancel"), &Value::Null).await;
+    stop(program);
+
+    let received = Received::by(&collector);
+    let is_error = |span: &Span| {
+        let status = span.status.clone().unwrap_or_default();
+        assert_eq!(status.message, "", "why is not told");
+        status.code == StatusCode::Error as i32
+    };
+    for (id, status) in [(failed, "failed"), (cancelled, "cancelled")] {
+        let named = |name| {
+            let all = received.named(name).into_iter();
+            all.filter(|span| hex(&span.trace_id) == id.replace('-', "")).collect::<Vec<_>>()
+        };
+        let [job] = named("job")[..] else { panic!("one job") };
+        assert_eq!(attributes(&job.attributes)["nlac.job.status"], status);
+        assert_eq!(is_error(job), status == "failed");
+        let [first, second] = named("iteration")[..] else { panic!("both iterations") };
+        assert_eq!((received.parent(first), received.parent(second)), (Some(job), Some(job)));
+        let ended = [first, second].map(|i| attributes(&i.attributes)["nlac.phase"].clone());
+        assert_eq!(ended[0], "evaluate");
+        assert!(status == "cancelled" || ended[1] == "learn", "{ended:?}");
+        assert_eq!([is_error(first), is_error(second)], [false, status == "failed"]);
+    }
+    let learning = received.named("learn");
+    let [unit] =
+        learning.iter().filter(|s| !s.links.is_empty() && is_error(s)).collect::<Vec<_>>()[..]
+    else {
+        panic!("one unit failed")
+    };
+    assert_eq!(attributes(&unit.attributes)["nlac.unit.outcome"], "failed");
+    let refused = received.named("forward_backward");
+    let refused: Vec<_> = refused.into_iter().filter(|span| is_error(span)).collect();
+    assert_eq!(refused.len(), 1, "it is not asked again");
+    assert_eq!(attributes(&refused[0].attributes)["error.type"], "422");
+    assert_eq!(received.parent(refused[0]).and_then(|step| received.parent(step)), Some(*unit));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_down_costs_one_warning_and_no_job() {
     let place = Place::new();
     let down = format!("http://127.0.0.1:{}", crate::support::free_port());
