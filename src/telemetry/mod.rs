@@ -8,6 +8,19 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, prelude::*};
 
+/// What a trainer is asked, in the order of a run.
+pub const TRAINER_OPERATIONS: [&str; 9] = [
+    "create_session",
+    "create_model",
+    "load_weights",
+    "forward",
+    "forward_backward",
+    "optim_step",
+    "save_weights",
+    "save_weights_for_sampler",
+    "unload_model",
+];
+
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Spans on their way out of this process.

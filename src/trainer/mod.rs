@@ -5,6 +5,7 @@
 //! then repeats its phase from the last saved state.
 
 pub mod adapter;
+mod operation;
 mod tinker;
 mod wire;
 
@@ -81,7 +82,7 @@ pub struct AskedStep {
 #[derive(Debug)]
 struct Asked {
     request_id: String,
-    span: tracing::Span,
+    operation: operation::Operation,
 }
 
 /// What a step came to.

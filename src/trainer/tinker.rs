@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Span;
 
 use super::{
     Adam, Asked, AskedStep, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
+    operation::{self, LastResult, Operation},
     wire::{
         Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Saved,
         Session, Submitted, WireDatum,
@@ -19,7 +19,6 @@ use super::{
 use crate::{
     domain::peer::TrainerRecord,
     net::{Client, NetError, Secret},
-    telemetry::spans,
 };
 
 /// Deadline of a submission; the work itself is polled for.
@@ -38,6 +37,7 @@ pub struct Tinker {
     base_model: Arc<str>,
     reduction: Reduction,
     http: Client,
+    last_result: LastResult,
 }
 
 impl Tinker {
@@ -50,11 +50,13 @@ impl Tinker {
         let http = Client::with_secret(url, key.map(Secret::api_key))
             .map_err(|source| TrainerError::Net { trainer: name.clone(), source })?;
         let reduction = Reduction::of_kind(*kind);
+        operation::announce(name);
         Ok(Self {
             name: name.as_str().into(),
             base_model: base_model.as_str().into(),
             reduction,
             http,
+            last_result: LastResult::default(),
         })
     }
 
@@ -106,9 +108,9 @@ impl Tinker {
         operation: &'static str,
         body: &impl Serialize,
     ) -> Result<Asked, TrainerError> {
-        let span = self.span(operation);
-        let submitted = Self::within(&span, self.submit(operation, body)).await?;
-        Ok(Asked { request_id: submitted.request_id, span })
+        let asked = self.begin(operation);
+        let submitted = asked.part(self.submit(operation, body)).await?;
+        Ok(Asked { request_id: submitted.request_id, operation: asked })
     }
 
     async fn answer<T: DeserializeOwned>(
@@ -116,7 +118,7 @@ impl Tinker {
         operation: &'static str,
         asked: Asked,
     ) -> Result<T, TrainerError> {
-        Self::within(&asked.span, self.result(operation, &asked.request_id)).await
+        asked.operation.end(self.result(operation, &asked.request_id)).await
     }
 
     async fn call<T: DeserializeOwned>(
@@ -128,16 +130,8 @@ impl Tinker {
         self.answer(operation, asked).await
     }
 
-    /// An operation's span: from its submission to its result.
-    fn span(&self, operation: &'static str) -> Span {
-        spans::operation(operation, &self.name, self.http.base())
-    }
-
-    async fn within<T>(
-        span: &Span,
-        doing: impl Future<Output = Result<T, TrainerError>>,
-    ) -> Result<T, TrainerError> {
-        spans::within(span, TrainerError::kind, doing).await
+    fn begin(&self, operation: &'static str) -> Operation {
+        Operation::begin(operation, &self.name, self.http.base(), &self.last_result)
     }
 }
 
@@ -171,11 +165,9 @@ impl Trainer for Tinker {
             "tags": [], "user_metadata": {}, "type": "create_session",
             "sdk_version": concat!("nlac-", env!("CARGO_PKG_VERSION")),
         });
-        let session: Session = self
-            .http
-            .post("/api/v1/create_session", &body, SUBMIT)
-            .await
-            .map_err(|e| self.net(e))?;
+        let creating = self.http.post("/api/v1/create_session", &body, SUBMIT);
+        let creating = async { creating.await.map_err(|e| self.net(e)) };
+        let session: Session = self.begin("create_session").end(creating).await?;
         let beating = self.clone();
         let session_id = session.session_id.clone();
         let heartbeat = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -197,7 +189,7 @@ impl Trainer for Tinker {
             Ok((submitted, made))
         };
         let (submitted, made): (_, serde_json::Value) =
-            Self::within(&self.span("create_model"), creating).await?;
+            self.begin("create_model").end(creating).await?;
         let model_id = submitted
             .model_id
             .or_else(|| Some(made.get("model_id")?.as_str()?.to_owned()))
@@ -336,10 +328,14 @@ impl Run for TinkerRun {
     async fn export_adapter(&mut self, name: &str, into: &Path) -> Result<(), TrainerError> {
         let body =
             json!({ "model_id": self.model_id, "path": name, "type": "save_weights_for_sampler" });
-        let _: serde_json::Value = self.tinker.call("save_weights_for_sampler", &body).await?;
         let path = format!("/api/v1/training_runs/{}/checkpoints/{name}/archive", self.model_id);
-        let archive =
-            self.tinker.http.get_bytes(&path, OPERATION).await.map_err(|e| self.tinker.net(e))?;
+        let saving = self.tinker.ask("save_weights_for_sampler", &body).await?;
+        let exporting = async {
+            let _: serde_json::Value =
+                self.tinker.result("save_weights_for_sampler", &saving.request_id).await?;
+            self.tinker.http.get_bytes(&path, OPERATION).await.map_err(|e| self.tinker.net(e))
+        };
+        let archive = saving.operation.end(exporting).await?;
         Ok(adapter::unpack(&archive, into)?)
     }
 

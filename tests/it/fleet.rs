@@ -117,6 +117,59 @@ async fn a_late_answer_is_asked_of_another_replica_too() {
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trainers_operations_are_timed_and_its_failures_counted() {
+    let (service, place) = (Service::start().await, Place::new());
+    let trainer = Faulty::trainer(
+        &place,
+        Box::new(|path, number| match (path, number) {
+            ("/api/v1/optim_step", 2) => Fate::Refuse(503),
+            _ => Fate::Pass,
+        }),
+    )
+    .await;
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
+    assert_eq!(put(&service, "/v1/trainers/timed", &body).await.0, 200);
+    let card = async || {
+        let page = service.http.get(format!("{}/fleet/live", service.url)).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        page.split("<article>").find(|card| card.contains("<h3>timed ")).unwrap().to_owned()
+    };
+    assert!(!card().await.contains("Operation"), "nothing was asked of it yet");
+    let mut spec = small_job();
+    spec["model"]["trainer"] = "timed".into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(trainer.spoilt().len(), 1);
+
+    let card = card().await;
+    let cell = |operation: &str, column: &str| {
+        let rows: Vec<_> = card.split("<tr>").filter(|row| row.contains(operation)).collect();
+        let [row] = rows[..] else { panic!("one row of {operation}: {card}") };
+        let from = row.split_once(&format!("data-label=\"{column}\">")).unwrap().1;
+        let cell = from.split_once("</td>").unwrap().0;
+        // What stands between tags.
+        cell.split('<').map(|part| part.rsplit('>').next().unwrap()).collect::<String>()
+    };
+    let number = |operation: &str, column: &str| cell(operation, column).parse::<i64>().unwrap();
+    let gradients = number("<code>forward_backward</code>", "Results");
+    assert!(gradients > 2, "{card}");
+    assert_eq!(number("<code>optim_step</code>", "Results"), gradients, "a step is both");
+    assert_eq!(number("<code>optim_step</code>", "Failures"), 1);
+    assert_eq!(number("<code>forward_backward</code>", "Failures"), 0);
+    assert!(!card.contains("<code>forward</code>"), "nobody asked for that");
+    for column in ["Mean", "Last minute"] {
+        let (median, unit) = cell("<code>forward_backward</code>", column)
+            .split_once(' ')
+            .map(|(median, rest)| (median.parse::<f64>().unwrap(), rest.to_owned()))
+            .unwrap();
+        let takes = if unit.starts_with("ms") { median / 1000.0 } else { median };
+        assert!(takes > 0.001 && takes < 60.0, "{column}: {median} {unit}");
+    }
+    service.stop().await;
+}
+
 async fn put(service: &Service, path: &str, body: &Value) -> (u16, Value) {
     let request = service.http.put(format!("{}{path}", service.url)).json(body);
     let answer = request.send().await.unwrap();

@@ -8,7 +8,7 @@ use crate::{
     api::{AppState, problem::Problem},
     domain::peer::{EngineKind, TrainerKind},
     store::peers::{self, EngineView, TrainerView},
-    telemetry,
+    telemetry::{self, TRAINER_OPERATIONS},
 };
 
 #[derive(Template)]
@@ -59,7 +59,18 @@ struct Trainer {
     model: String,
     state: &'static str,
     trouble: Option<String>,
+    operations: Vec<Operation>,
     checked: String,
+}
+
+/// What a trainer was asked since the service began.
+struct Operation {
+    name: &'static str,
+    answers: String,
+    mean: String,
+    /// Median, and what 95 of 100 results take at most.
+    latency: Option<(String, String)>,
+    failures: String,
 }
 
 /// The page.
@@ -79,7 +90,7 @@ async fn live_of(state: &AppState) -> Result<Live, Problem> {
     let measured = (state.metrics)();
     Ok(Live {
         engines: engines.into_iter().map(|view| engine(view, &measured)).collect(),
-        trainers: trainers.into_iter().map(trainer).collect(),
+        trainers: trainers.into_iter().map(|view| trainer(view, &measured)).collect(),
     })
 }
 
@@ -88,18 +99,13 @@ fn engine(view: EngineView, measured: &str) -> Engine {
     let replicas = record.urls.iter().map(|url| {
         let replica = ("replica", url.as_str());
         let value = |name: &str| telemetry::value(measured, name, &[replica]).unwrap_or(0.0);
-        let takes = |quantile| {
-            let of = [replica, ("quantile", quantile)];
-            telemetry::value(measured, "nlac_replica_request_seconds", &of).unwrap_or(0.0)
-        };
         let answers = value("nlac_replica_request_seconds_count");
         Replica {
             draining: record.draining.contains(url),
             outstanding: format::count(value("nlac_replica_outstanding_tokens")),
             busy: format::span(value("nlac_replica_busy_milliseconds_total") / 1000.0),
             rests: format::count(value("nlac_replica_rests_total")),
-            // Of the last minutes; before and after them nothing is known.
-            latency: (takes("0.95") > 0.0).then(|| (seconds(takes("0.5")), seconds(takes("0.95")))),
+            latency: latency(measured, "nlac_replica_request_seconds", &[replica]),
             answers: format::count(answers),
             failures: format::count(value("nlac_replica_failures_total")),
             body: serde_json::json!({ "url": url }).to_string(),
@@ -107,7 +113,8 @@ fn engine(view: EngineView, measured: &str) -> Engine {
         }
     });
     let replicas = replicas.collect();
-    let found = capabilities.map(|found| found.0);
+    // What was found earlier of a fleet that does not answer now would look like news.
+    let found = capabilities.map(|found| found.0).filter(|_| trouble.is_none());
     let mut facts = Vec::new();
     if let Some(found) = &found {
         let longest = found.max_model_len.map_or_else(|| "–".into(), |n| format!("{n} tokens"));
@@ -133,17 +140,45 @@ fn engine(view: EngineView, measured: &str) -> Engine {
     }
 }
 
-fn trainer(view: TrainerView) -> Trainer {
+fn trainer(view: TrainerView, measured: &str) -> Trainer {
     let TrainerView { record, trouble, checked_at, .. } = view;
+    let operations = TRAINER_OPERATIONS.into_iter();
+    let operations = operations.filter_map(|name| operation(&record.name, name, measured));
     Trainer {
         state: if trouble.is_some() { "no answer" } else { "answers" },
         trouble,
+        operations: operations.collect(),
         checked: checked(checked_at),
         name: record.name,
         kind: record.kind,
         url: record.url,
         model: record.model,
     }
+}
+
+/// How an operation fared, if it was asked for.
+fn operation(trainer: &str, name: &'static str, measured: &str) -> Option<Operation> {
+    let of = [("trainer", trainer), ("operation", name)];
+    let value = |metric: &str| telemetry::value(measured, metric, &of).unwrap_or(0.0);
+    let answers = value("nlac_trainer_operation_seconds_count");
+    let failures = value("nlac_trainer_failures_total");
+    let mean = value("nlac_trainer_operation_seconds_sum") / answers;
+    (answers + failures > 0.0).then(|| Operation {
+        name,
+        answers: format::count(answers),
+        mean: if answers > 0.0 { seconds(mean) } else { "–".into() },
+        latency: latency(measured, "nlac_trainer_operation_seconds", &of),
+        failures: format::count(failures),
+    })
+}
+
+/// Median and 95th percentile of the last minute; before and after it nothing is known.
+fn latency(measured: &str, name: &str, of: &[(&str, &str)]) -> Option<(String, String)> {
+    let takes = |quantile| {
+        let of = [of, &[("quantile", quantile)]].concat();
+        telemetry::value(measured, name, &of).unwrap_or(0.0)
+    };
+    (takes("0.95") > 0.0).then(|| (seconds(takes("0.5")), seconds(takes("0.95"))))
 }
 
 /// A short time as people read it.

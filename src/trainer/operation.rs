@@ -1,0 +1,75 @@
+//! One operation of a trainer as it is told of: its span, how long it took, whether it failed.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use metrics::{Counter, Histogram};
+use tracing::Span;
+
+use super::TrainerError;
+use crate::telemetry::{TRAINER_OPERATIONS, spans};
+
+/// When a run had its last result. Trainers work in the order of arrival: what is asked for meanwhile waits.
+pub(super) type LastResult = Arc<Mutex<Option<Instant>>>;
+
+/// An operation under way.
+#[derive(Debug)]
+pub(super) struct Operation {
+    span: Span,
+    begun: Instant,
+    last_result: LastResult,
+    seconds: Histogram,
+    failures: Counter,
+}
+
+impl Operation {
+    pub fn begin(name: &'static str, trainer: &str, url: &str, last: &LastResult) -> Self {
+        Self {
+            span: spans::operation(name, trainer, url),
+            begun: Instant::now(),
+            last_result: last.clone(),
+            seconds: metrics::histogram!("nlac_trainer_operation_seconds",
+                "trainer" => trainer.to_owned(), "operation" => name),
+            failures: failures(trainer, name),
+        }
+    }
+
+    /// A part of it, which may fail.
+    pub async fn part<T>(
+        &self,
+        doing: impl Future<Output = Result<T, TrainerError>>,
+    ) -> Result<T, TrainerError> {
+        let outcome = spans::within(&self.span, TrainerError::kind, doing).await;
+        if outcome.is_err() {
+            self.failures.increment(1);
+        }
+        outcome
+    }
+
+    /// Its last part.
+    pub async fn end<T>(
+        self,
+        doing: impl Future<Output = Result<T, TrainerError>>,
+    ) -> Result<T, TrainerError> {
+        let result = self.part(doing).await?;
+        let now = Instant::now();
+        let mut last = self.last_result.lock().unwrap_or_else(PoisonError::into_inner);
+        let worked_since = last.replace(now).map_or(self.begun, |last| last.max(self.begun));
+        self.seconds.record(now - worked_since);
+        Ok(result)
+    }
+}
+
+/// Tells of failures from the start: an alert on a series that is not there is silent.
+pub(super) fn announce(trainer: &str) {
+    for name in TRAINER_OPERATIONS {
+        failures(trainer, name).increment(0);
+    }
+}
+
+fn failures(trainer: &str, name: &'static str) -> Counter {
+    metrics::counter!("nlac_trainer_failures_total",
+        "trainer" => trainer.to_owned(), "operation" => name)
+}
