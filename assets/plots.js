@@ -1,6 +1,11 @@
 // Draws a job's time series with uPlot: `name@temperature=label` of each line, separated by bars.
 const plots = [];
 
+// Steps of the axis below: iterations, steps and tokens come whole.
+const WHOLE = Array.from({ length: 13 }, (_, i) => [1, 2, 5].map((digit) => digit * 10 ** i)).flat();
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const short = (value) => compact.format(value).replace(/[KMB]/, (unit) => ` ${{ K: "k", M: "M", B: "G" }[unit]}`);
+
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -38,9 +43,11 @@ export function draw(figure, axis, lines) {
   const old = plots.findIndex((plot) => plot.place === place);
   if (old >= 0) plots.splice(old, 1);
   place.textContent = "";
+  place.className = "";
   const measured = lines.filter((line) => line.points.length > 0);
   if (measured.length === 0) {
     place.textContent = "not measured yet";
+    place.className = "soft";
     return;
   }
   const share = figure.dataset.range === "share";
@@ -52,8 +59,12 @@ export function draw(figure, axis, lines) {
   const banded = edges(measured);
   const drawn = new uPlot({
     width: place.clientWidth || 320, height: 190, legend: { live: true },
-    scales: { x: { time: false }, y: share ? { range: [0, 1] } : {} },
-    axes: [{ ...axes(), size: 30 }, { ...axes(share ? percent : undefined), size: 48 }],
+    // Of what does not change uPlot would show 0 to 100.
+    scales: {
+      x: { time: false, range: (_, low, high) => [low, high > low ? high : low + 1] },
+      y: { range: share ? [0, 1] : (_, low, high) => (high > low ? uPlot.rangeNum(low, high, 0.1, true) : [Math.min(0, low), Math.max(0, 1.1 * high) || 1]) },
+    },
+    axes: [{ ...axes((_, all) => all.map(short)), incrs: WHOLE, space: 32, size: 30 }, { ...axes(share ? percent : undefined), size: 48 }],
     series: [{ label: axis }, ...measured.map((line, i) => ({
       label: line.label, stroke: color(`--line${i % 6}`), width: 2, spanGaps: true,
       points: { size: 5, fill: color(`--line${i % 6}`) },

@@ -159,7 +159,7 @@ async fn a_trainers_operations_are_timed_and_its_failures_counted() {
     assert_eq!(number("<code>optim_step</code>", "Failures"), 1);
     assert_eq!(number("<code>forward_backward</code>", "Failures"), 0);
     assert!(!card.contains("<code>forward</code>"), "nobody asked for that");
-    for column in ["Mean", "Last minute"] {
+    for column in ["Mean", "Median · p95"] {
         let (median, unit) = cell("<code>forward_backward</code>", column)
             .split_once(' ')
             .map(|(median, rest)| (median.parse::<f64>().unwrap(), rest.to_owned()))

@@ -31,10 +31,13 @@ pub(super) struct Span {
 /// Iterations from left to right, their phases on top of each other.
 pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
     const HEIGHT: f64 = 120.0;
-    const BAR: f64 = 16.0;
+    const GAP: f64 = 4.0;
     let total = |spans: &Vec<Span>| spans.iter().map(|s| s.busy + s.idle).sum::<f64>();
     let highest = iterations.iter().map(|(_, spans)| total(spans)).fold(1e-9, f64::max);
-    let width = (iterations.len() as f64 * (BAR + 4.0)).max(40.0) + 40.0;
+    // As wide as a page, unless there are few.
+    let bar = (960.0 / iterations.len().max(1) as f64).clamp(20.0, 32.0) - GAP;
+    let every = if iterations.len() > 12 { 4 } else { 1 };
+    let width = iterations.len().max(2) as f64 * (bar + GAP) + 40.0;
     let mut svg = format!(
         "<svg class=timeline preserveAspectRatio=\"xMinYMid\" viewBox=\"0 0 {width} {}\" role=img aria-label=\"seconds of each iteration by \
          phase\">",
@@ -43,7 +46,7 @@ pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
     // Writing to a string cannot fail.
     let _ = write!(svg, "<text class=tick x=0 y=10>{highest:.0} s</text>");
     for (n, (index, spans)) in iterations.iter().enumerate() {
-        let x = 36.0 + n as f64 * (BAR + 4.0);
+        let x = 36.0 + n as f64 * (bar + GAP);
         let mut y = HEIGHT;
         for Span { phase, busy, idle } in spans {
             for (seconds, class) in [(busy, "busy"), (idle, "idle")] {
@@ -54,13 +57,13 @@ pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
                 y -= height;
                 let _ = write!(
                     svg,
-                    "<rect class=\"{phase} {class}\" x={x:.1} y={y:.1} width={BAR} height={height:.1}>\
+                    "<rect class=\"{phase} {class}\" x={x:.1} y={y:.1} width={bar:.1} height={height:.1}>\
                      <title>iteration {index}, {phase}: {seconds:.1} s {class}</title></rect>"
                 );
             }
         }
-        if n % 4 == 0 {
-            let (x, y) = (x + BAR / 2.0, HEIGHT + 14.0);
+        if n % every == 0 {
+            let (x, y) = (x + bar / 2.0, HEIGHT + 14.0);
             let _ =
                 write!(svg, "<text class=tick x={x:.1} y={y} text-anchor=middle>{index}</text>");
         }

@@ -14,6 +14,15 @@ pub(super) fn second(at: OffsetDateTime) -> String {
     format!("{}:{:02}", minute(at), at.second())
 }
 
+/// A span of time that is an estimate, to the minute.
+pub(super) fn about(seconds: f64) -> String {
+    match (seconds / 60.0).ceil() {
+        ..=1.0 => "a minute".into(),
+        minutes if minutes < 60.0 => format!("{minutes:.0} min"),
+        _ => span(seconds),
+    }
+}
+
 /// A share as a percentage.
 pub(super) fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))

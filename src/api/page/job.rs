@@ -147,7 +147,7 @@ pub(super) async fn page(
     drop(conn);
     // Those that the critic has read come first: they are what one looks for.
     let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
-    let transitions = read.into_iter().chain(unread).take(12).map(Card::of).collect();
+    let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
     let head = Head::new(id, &job.spec.name, "");
     let plots = plots(&job.spec);
     render(&Page { here: "", head, last_event, live, more, plots, transitions })
@@ -207,7 +207,7 @@ async fn live_of(
         before: format::percent(job.success_before),
         now: format::percent(job.success),
         interval: interval(&totals),
-        left: job.seconds_left(time::OffsetDateTime::now_utc()).map(format::span),
+        left: job.seconds_left(time::OffsetDateTime::now_utc()).map(format::about),
         spent: spent(&job, &totals),
     };
     let more = More {
@@ -227,7 +227,7 @@ fn interval(totals: &HashMap<String, Total>) -> Option<String> {
     let newest = |name| totals.get(name).map(|total| total.newest);
     let (success, episodes) = (newest(names::EVAL_SUCCESS)?, newest(names::EVAL_EPISODES)?);
     let (low, high) = quantity::wilson(success, episodes)?;
-    Some(format!("{:.1} – {:.1} % of {episodes:.0}", 100.0 * low, 100.0 * high))
+    Some(format!("{:.1} – {:.1} %, {episodes:.0} episodes", 100.0 * low, 100.0 * high))
 }
 
 fn plots(spec: &JobSpec) -> Vec<Plot> {
@@ -244,8 +244,8 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
     };
     let plot = |title, range, series| Plot { title, series, range };
     vec![
-        plot("Success on held-out episodes", "share", at_each(names::EVAL_SUCCESS)),
-        plot("Return on held-out episodes", "free", at_each(names::EVAL_RETURN)),
+        plot("Held-out success by temperature", "share", at_each(names::EVAL_SUCCESS)),
+        plot("Held-out return by temperature", "free", at_each(names::EVAL_RETURN)),
         plot(
             "Loss, nats per token",
             "free",

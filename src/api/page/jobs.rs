@@ -116,7 +116,7 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
 
 fn row(job: JobView, cost: &Cost) -> Row {
     let now = time::OffsetDateTime::now_utc();
-    let left = job.seconds_left(now).map(format::span);
+    let left = job.seconds_left(now).map(format::about);
     let ended = job.finished_at.unwrap_or(now);
     let time = job.started_at.map(|start| format::span((ended - start).as_seconds_f64()));
     Row {

@@ -47,8 +47,9 @@ pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
         ("/", read, get(jobs::page)),
         ("/jobs/rows", read, get(jobs::rows)),
         ("/jobs/new", submit, get(new_job::page)),
-        ("/jobs/new/check", submit, post(new_job::check)),
-        ("/jobs/new/edit", submit, post(new_job::edit)),
+        // These two change nothing, and are no entries of the audit log.
+        ("/jobs/new/check", read, post(new_job::check)),
+        ("/jobs/new/edit", read, post(new_job::edit)),
         ("/jobs/{id}", read, get(job::page)),
         ("/jobs/{id}/live", read, get(job::live)),
         ("/jobs/{id}/episodes", read, get(episode::list)),

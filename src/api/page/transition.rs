@@ -8,6 +8,9 @@ use crate::{
     store::read::transitions::TransitionView,
 };
 
+/// Messages before the action that a card shows; the episode has all of them.
+const SHOWN: usize = 4;
+
 /// One card.
 #[derive(Template)]
 #[template(path = "transition_card.html")]
@@ -17,6 +20,8 @@ pub(super) struct Card {
     step: i32,
     solved: Option<bool>,
     episode: String,
+    /// How many messages were said before those that are shown.
+    earlier: usize,
     state: Vec<(String, String)>,
     action: String,
     observation: String,
@@ -30,13 +35,16 @@ impl Card {
     /// A card of what is stored.
     pub fn of(view: TransitionView) -> Self {
         let refined = view.refinement.as_ref().map(|refined| diff::words(&view.action, refined));
+        let mut state = spoken(view.state.0);
+        let earlier = state.len().saturating_sub(SHOWN);
         Self {
             id: view.id.to_string(),
             iteration: view.iteration,
             step: view.step,
             solved: view.success,
             episode: view.episode_id.to_string(),
-            state: spoken(view.state.0),
+            earlier,
+            state: state.split_off(earlier),
             action: view.action,
             observation: view.observation,
             verdict: view.verdict,
