@@ -83,7 +83,8 @@ pub async fn entries(
     Ok(entries)
 }
 
-/// Notes the last verdicts.
+/// Notes the last verdicts. Like [`set_losses`] it locks by id: iterations that overlap name the same rows, each
+/// in an order of its own, and would wait for each other.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -94,8 +95,11 @@ pub async fn set_refused(
     let (ids, values): (Vec<_>, Vec<_>) = verdicts.iter().copied().unzip();
     sqlx::query(
         "-- replay::set_refused
+         with held as (select transition_id from replay where transition_id = any($1)
+                       order by transition_id for no key update)
          update replay r set refused = v.refused
-         from unnest($1::uuid[], $2::bool[]) as v(id, refused) where r.transition_id = v.id",
+         from held, unnest($1::uuid[], $2::bool[]) as v(id, refused)
+         where r.transition_id = v.id and held.transition_id = v.id",
     )
     .bind(ids)
     .bind(values)
@@ -133,8 +137,11 @@ pub async fn set_losses(
     let (ids, values): (Vec<_>, Vec<_>) = losses.iter().copied().unzip();
     sqlx::query(
         "-- replay::set_losses
+         with held as (select transition_id from replay where transition_id = any($1)
+                       order by transition_id for no key update)
          update replay r set loss = v.loss, uses = r.uses + 1
-         from unnest($1::uuid[], $2::real[]) as v(id, loss) where r.transition_id = v.id",
+         from held, unnest($1::uuid[], $2::real[]) as v(id, loss)
+         where r.transition_id = v.id and held.transition_id = v.id",
     )
     .bind(ids)
     .bind(values)

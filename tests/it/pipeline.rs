@@ -1,5 +1,6 @@
 //! What overlaps, what must not, and what budgets and guards do to a run.
 
+use nlac::{domain::ids::JobId, store::replay};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,6 +25,30 @@ async fn metric(service: &Service, id: &str, name: &str) -> Vec<(i64, f64)> {
         .filter(|m| m["name"] == name)
         .map(|m| (m["iteration"].as_i64().unwrap(), m["value"].as_f64().unwrap()))
         .collect()
+}
+
+/// As an iteration that annotates and one that learns do it.
+async fn rows_named_in_two_orders_are_no_deadlock(service: &Service, job: JobId) {
+    let store = &service.app.store;
+    let mut conn = store.acquire().await.unwrap();
+    let entries = replay::entries(&mut conn, job, 1000, 0, 100).await.unwrap();
+    drop(conn);
+    assert!(entries.len() > 50, "{}", entries.len());
+    let refused: Vec<_> = entries.iter().map(|e| (e.transition_id, e.refused)).collect();
+    let losses: Vec<_> = entries.iter().rev().map(|e| (e.transition_id, 1.0)).collect();
+    for _ in 0..50 {
+        let one = async {
+            let mut tx = store.begin().await.unwrap();
+            replay::set_refused(&mut tx, &refused).await.unwrap();
+            tx.rollback().await.unwrap();
+        };
+        let other = async {
+            let mut tx = store.begin().await.unwrap();
+            replay::set_losses(&mut tx, &losses).await.unwrap();
+            tx.rollback().await.unwrap();
+        };
+        tokio::join!(one, other);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,6 +128,7 @@ async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
     .unwrap();
     assert_eq!(steps, (1..=i32::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
     drop(conn);
+    rows_named_in_two_orders_are_no_deadlock(&service, JobId(id)).await;
     let id = id.to_string();
     for phase in ["collect", "annotate", "learn"] {
         let busy = metric(&service, &id, &format!("busy.{phase}")).await;
