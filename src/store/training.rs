@@ -109,34 +109,28 @@ pub async fn set_losses(
     Ok(())
 }
 
-/// Records a step before it is sent, or what it came to. A step of an attempt that was lost is
-/// overwritten by the attempt that repeats it.
+/// Records steps before they are sent, or what they came to. Those of an attempt that was lost are
+/// overwritten by the attempt that repeats them.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn record_step(conn: &mut PgConnection, step: &TrainStep) -> Result<(), StoreError> {
-    sqlx::query(
-        "-- training::record_step
-         insert into train_steps (job_id, iteration_id, step, state, attempt, examples, tokens,
-             critic_loss, policy_loss, grad_norm, learning_rate)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         on conflict (job_id, step) do update set state = excluded.state, attempt = excluded.attempt,
-             examples = excluded.examples, tokens = excluded.tokens, critic_loss = excluded.critic_loss,
-             policy_loss = excluded.policy_loss, grad_norm = excluded.grad_norm,
-             learning_rate = excluded.learning_rate, at = now()",
-    )
-    .bind(step.job_id)
-    .bind(step.iteration_id)
-    .bind(step.step)
-    .bind(step.state)
-    .bind(step.attempt)
-    .bind(&step.examples)
-    .bind(step.tokens)
-    .bind(step.critic_loss)
-    .bind(step.policy_loss)
-    .bind(step.grad_norm)
-    .bind(step.learning_rate)
-    .execute(conn)
-    .await?;
+pub async fn record_steps(conn: &mut PgConnection, steps: &[TrainStep]) -> Result<(), StoreError> {
+    for rows in steps.chunks(ROWS) {
+        sqlx::query(
+            "-- training::record_steps
+             insert into train_steps (job_id, iteration_id, step, state, attempt, examples, tokens,
+                 critic_loss, policy_loss, grad_norm, learning_rate)
+             select job_id, iteration_id, step, state, attempt, examples, tokens,
+                 critic_loss, policy_loss, grad_norm, learning_rate
+             from json_populate_recordset(null::train_steps, $1::json)
+             on conflict (job_id, step) do update set state = excluded.state, attempt = excluded.attempt,
+                 examples = excluded.examples, tokens = excluded.tokens, critic_loss = excluded.critic_loss,
+                 policy_loss = excluded.policy_loss, grad_norm = excluded.grad_norm,
+                 learning_rate = excluded.learning_rate, at = now()",
+        )
+        .bind(json(rows)?)
+        .execute(&mut *conn)
+        .await?;
+    }
     Ok(())
 }

@@ -107,7 +107,7 @@ pub fn asked(url: &str) {
 
 /// One optimizer step.
 #[must_use]
-pub fn train_step(number: i32, examples: usize, tokens: usize) -> Span {
+pub fn train_step(number: i32, examples: usize, tokens: i32) -> Span {
     info_span!(
         target: TARGET, "train_step",
         nlac.step = number, nlac.step.examples = examples, nlac.step.tokens = tokens,

@@ -48,8 +48,8 @@ impl Worker {
         self.save(lease, &scene, run, &examples, learnt, steps_before).await
     }
 
-    /// Takes every step, each recorded before it is sent, and sent before the one before it has answered: while
-    /// that is recorded the trainer has something to do.
+    /// Takes every step, recorded before any is sent. Each is sent before the one before it has answered, so that
+    /// the trainer always has something to do.
     async fn steps(
         &self,
         lease: &Lease,
@@ -61,12 +61,10 @@ impl Worker {
         let spec = &scene.job.spec;
         let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
         let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
-        let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
-        let mut before: Option<Underway<'_>> = None;
-        for (number, batch) in (steps_before + 1..).zip(batches) {
+        let steps = (steps_before + 1..).zip(batches).map(|(number, batch)| {
             let members: Vec<_> = batch.iter().map(|&i| &examples[i]).collect();
-            let data = minibatch::data(&members);
-            let tokens: usize = data.iter().map(|d| d.prompt.len() + d.completion.len()).sum();
+            let tokens: usize =
+                members.iter().map(|e| e.prompt_tokens.len() + e.completion_tokens.len()).sum();
             let step = TrainStep {
                 job_id: scene.job.id,
                 iteration_id: scene.iteration.id,
@@ -80,8 +78,17 @@ impl Worker {
                 grad_norm: None,
                 learning_rate: adam.learning_rate,
             };
-            self.record(lease, &step).await?;
-            let span = spans::train_step(number, members.len(), tokens);
+            Ok((step, members))
+        });
+        let (steps, batches): (Vec<_>, Vec<_>) =
+            steps.collect::<Result<Vec<_>, Fault>>()?.into_iter().unzip();
+        self.record(lease, &steps).await?;
+
+        let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
+        let mut before: Option<Underway<'_>> = None;
+        for (step, members) in steps.into_iter().zip(batches) {
+            let data = minibatch::data(&members);
+            let span = spans::train_step(step.step, members.len(), step.tokens);
             let asking = run.ask(&data, &adam).instrument(span.clone());
             let asked = asking.await.map_err(|e| e.fault())?;
             if let Some(before) = before.replace(Underway { step, members, asked, span }) {
@@ -94,10 +101,10 @@ impl Worker {
         Ok(learnt)
     }
 
-    async fn record(&self, lease: &Lease, step: &TrainStep) -> Result<(), Fault> {
+    async fn record(&self, lease: &Lease, steps: &[TrainStep]) -> Result<(), Fault> {
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
-        training::record_step(&mut tx, step).await?;
+        training::record_steps(&mut tx, steps).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
@@ -151,10 +158,7 @@ impl Worker {
 
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
-        for mut step in learnt.steps {
-            step.state = StepState::Applied;
-            training::record_step(&mut tx, &step).await?;
-        }
+        training::record_steps(&mut tx, &learnt.steps).await?;
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, &critic).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
@@ -205,6 +209,7 @@ impl Learnt {
         step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
         step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
         step.grad_norm = report.grad_norm;
+        step.state = StepState::Applied;
         spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
         for (example, loss) in members.iter().zip(&report.losses) {
             self.first_losses.entry(example.id).or_insert(*loss);
