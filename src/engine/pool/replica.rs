@@ -102,9 +102,11 @@ impl Replica {
         drop(asked);
         let replica = self.clone();
         tokio::spawn(async move {
+            let before = replica.slots.held();
             let queue = replica.dialect.queue().await.ok();
             let (tokens, requests) = replica.load.now();
-            let ours = replica.slots.held() as u64;
+            // What ended or began while it told is not others'.
+            let ours = before.max(replica.slots.held()) as u64;
             let theirs = queue.map_or(0, |q| (q.running + q.waiting).saturating_sub(ours));
             let mean = tokens.checked_div(requests).unwrap_or(UNKNOWN_TOKENS);
             replica.others.store(theirs * mean, Relaxed);
