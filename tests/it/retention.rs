@@ -93,13 +93,7 @@ const OF_JOBS: &str = "select table_name, format('select count(*) from %I', tabl
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
     let service = Service::start().await;
-    let mut jobs = Vec::new();
-    for seed in [1, 2] {
-        let mut spec = small_job();
-        spec["seed"] = seed.into();
-        let (_, job) = service.post("/v1/jobs", &spec).await;
-        jobs.push(service.finished(job["id"].as_str().unwrap()).await);
-    }
+    let jobs = service.two_jobs().await;
     let mut conn = service.app.store.acquire().await.unwrap();
     let unindexed: String = sqlx::query_scalar(UNINDEXED).fetch_one(&mut *conn).await.unwrap();
     assert_eq!(unindexed, "", "an index for each, or its job takes hours to delete");

@@ -27,13 +27,7 @@ fn ids(found: &[Value]) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_find_what_is_stored_and_nothing_else() {
     let service = Service::start().await;
-    let mut jobs = Vec::new();
-    for seed in [1, 2] {
-        let mut spec = small_job();
-        spec["seed"] = seed.into();
-        let (_, job) = service.post("/v1/jobs", &spec).await;
-        jobs.push(service.finished(job["id"].as_str().unwrap()).await);
-    }
+    let jobs = service.two_jobs().await;
     let everything = all(&service, "").await;
     let newest_first = ids(&everything);
     assert!(newest_first.len() > 60 && newest_first.is_sorted_by(|a, b| a > b));

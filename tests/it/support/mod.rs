@@ -71,6 +71,20 @@ impl Service {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
+    /// Two small jobs that are over, of seeds 1 and 2.
+    pub async fn two_jobs(&self) -> [Value; 2] {
+        let mut jobs = [1, 2].map(|seed| {
+            let mut spec = small_job();
+            spec["seed"] = seed.into();
+            spec
+        });
+        for job in &mut jobs {
+            let (_, made) = self.post("/v1/jobs", job).await;
+            *job = self.finished(made["id"].as_str().unwrap()).await;
+        }
+        jobs
+    }
+
     /// Waits until a job is over, or fails the test.
     pub async fn finished(&self, id: &str) -> Value {
         for _ in 0..1200 {
