@@ -62,6 +62,14 @@ pub struct Sampling {
     pub seed: Option<i64>,
 }
 
+impl Sampling {
+    /// Of the samples of one prompt, the one with this number: engines add it to the seed.
+    #[must_use]
+    pub fn of_sample(self, number: u32) -> Self {
+        Self { seed: self.seed.map(|seed| seed + i64::from(number)), ..self }
+    }
+}
+
 /// One text that a model wrote, with everything needed to say what made it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Generation {

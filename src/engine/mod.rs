@@ -214,8 +214,14 @@ pub trait Engine: Send + Sync {
     /// Whether requests may carry a seed, so that the same request writes the same text.
     fn takes_seeds(&self) -> bool;
 
-    /// Generates a text. An adapter that this process has not seen on the engine is loaded first.
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError>;
+    /// Generates so many texts of one prompt, the i-th by the request's seed plus i. An adapter that this
+    /// process has not seen on the engine is loaded first.
+    async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError>;
+
+    /// Generates one text.
+    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+        only(self.name(), self.samples(request, 1).await?)
+    }
 
     /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError>;
@@ -232,6 +238,15 @@ pub trait Engine: Send + Sync {
     /// Asks every replica that has the adapter for the same text by it and by the base model. Where both say
     /// the same with the same log-probabilities, the base model answers in the adapter's name: an error.
     async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<(), EngineError>;
+}
+
+/// The text of a request for one.
+fn only(engine: &str, texts: Vec<Completion>) -> Result<Completion, EngineError> {
+    let [text] = <[_; 1]>::try_from(texts).map_err(|all| EngineError::Wrong {
+        engine: engine.to_owned(),
+        what: format!("asked for one text, got {}", all.len()),
+    })?;
+    Ok(text)
 }
 
 /// A model that is never trained: it is asked in conversations, and whoever needs its tokens makes them of

@@ -1,5 +1,6 @@
 //! Who speaks: a prompt, played by one set of weights, becomes a text with its provenance.
 
+use futures_util::future::try_join_all;
 use tracing::{Span, field::display};
 
 use crate::{
@@ -80,8 +81,18 @@ impl Cast<'_> {
     /// Has a line spoken.
     ///
     /// # Errors
-    /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
+    /// See [`Cast::samples`].
     pub async fn speak(&self, line: Line<'_>) -> Result<Generation, Fault> {
+        let [said] = <[_; 1]>::try_from(self.samples(line, 1).await?)
+            .map_err(|all| Fault::Fail(format!("asked for one text, got {}", all.len())))?;
+        Ok(said)
+    }
+
+    /// Has a line spoken so many times, the i-th by the line's sampling seed plus i.
+    ///
+    /// # Errors
+    /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
+    pub async fn samples(&self, line: Line<'_>, count: u32) -> Result<Vec<Generation>, Fault> {
         let absent = || Fault::Fail(format!("there is no {} adapter to speak by", line.weights));
         let published = match line.weights {
             Weights::Online => Some(self.online.as_ref().ok_or_else(absent)?),
@@ -98,12 +109,12 @@ impl Cast<'_> {
             seed: takes_seeds.then(|| line.seed.sampling_seed()),
         };
         let adapter = published.map(|p| &*p.adapter.name);
-        let span = spans::generation(line.role, line.weights, adapter, &sampling);
+        let span = spans::generation(line.role, line.weights, adapter, &sampling, count);
         if let Some(published) = published {
             span.record("nlac.checkpoint.id", display(published.checkpoint_id));
         }
-        let completion = match line.weights {
-            Weights::Frozen => self.ask_frozen(line.messages, sampling, &span).await?,
+        let said = match line.weights {
+            Weights::Frozen => self.ask_frozen(line.messages, sampling, count, &span).await?,
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
@@ -113,54 +124,63 @@ impl Cast<'_> {
                     session: line.seed.siblings(),
                     job: self.job,
                 };
-                heard(&span, self.engine.generate(request)).await?
+                heard(&span, self.engine.samples(request, count)).await?
             }
         };
-        let (engine, model) = (&completion.engine, &completion.model);
-        if adapter.is_none() {
-            span.record("gen_ai.request.model", model);
+        if let Some(first) = said.first() {
+            let (engine, model) = (&first.engine, &first.model);
+            if adapter.is_none() {
+                span.record("gen_ai.request.model", model);
+            }
+            let written = said.iter().map(|text| text.token_ids.len()).sum();
+            let ends = said.iter().map(|text| text.finish_reason);
+            spans::generated(&span, engine, model, (first.prompt_tokens, written), ends);
         }
-        let tokens = (completion.prompt_tokens, completion.token_ids.len());
-        spans::generated(&span, engine, model, tokens, completion.finish_reason);
-        Ok(Generation {
-            id: GenerationId::new(),
-            role: line.role,
-            weights: line.weights,
-            checkpoint_id: published.map(|p| p.checkpoint_id),
-            model: completion.model,
-            engine: completion.engine,
-            prompt_hash: line.template.hash().to_owned(),
-            sampling,
-            prompt_tokens: i32::try_from(completion.prompt_tokens).map_err(Fault::fail)?,
-            token_ids: completion.token_ids.iter().map(|&t| t.cast_signed()).collect(),
-            logprobs: completion.logprobs,
-            text: completion.text.trim().to_owned(),
-            finish_reason: completion.finish_reason,
-        })
+        let texts = (0..).zip(said).map(|(number, text)| {
+            Ok(Generation {
+                id: GenerationId::new(),
+                role: line.role,
+                weights: line.weights,
+                checkpoint_id: published.map(|p| p.checkpoint_id),
+                model: text.model,
+                engine: text.engine,
+                prompt_hash: line.template.hash().to_owned(),
+                sampling: sampling.of_sample(number),
+                prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
+                token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),
+                logprobs: text.logprobs,
+                text: text.text.trim().to_owned(),
+                finish_reason: text.finish_reason,
+            })
+        });
+        texts.collect()
     }
-
-    /// The frozen model's text, in the tokens that the job's own model would write it in: it is what the
-    /// job's model may learn to say.
+    /// The frozen model's texts, in the tokens that the job's own model would write them in: they are what
+    /// the job's model may learn to say.
     async fn ask_frozen(
         &self,
         messages: &[Message],
         sampling: Sampling,
+        count: u32,
         span: &Span,
-    ) -> Result<Completion, Fault> {
+    ) -> Result<Vec<Completion>, Fault> {
         let frozen = self.frozen.ok_or_else(|| {
             Fault::Fail("a part has frozen weights, but the spec names no model.frozen".into())
         })?;
-        let mut completion = heard(span, frozen.answer(messages, sampling)).await?;
-        let text = completion.text.trim();
-        completion.token_ids = self.encoder.completion(messages, text).map_err(Fault::fail)?;
-        Ok(completion)
+        let each = (0..count).map(|i| frozen.answer(messages, sampling.of_sample(i)));
+        let mut said = heard(span, try_join_all(each)).await?;
+        for text in &mut said {
+            let tokens = self.encoder.completion(messages, text.text.trim());
+            text.token_ids = tokens.map_err(Fault::fail)?;
+        }
+        Ok(said)
     }
 }
 
-/// An answer, asked for in a span.
+/// Texts, asked for in a span.
 async fn heard(
     span: &Span,
-    asking: impl Future<Output = Result<Completion, EngineError>>,
-) -> Result<Completion, Fault> {
+    asking: impl Future<Output = Result<Vec<Completion>, EngineError>>,
+) -> Result<Vec<Completion>, Fault> {
     spans::within(span, EngineError::kind, asking).await.map_err(|e| e.fault())
 }

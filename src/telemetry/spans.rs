@@ -69,9 +69,15 @@ pub fn unit_ended(span: &Span, outcome: &str) {
     }
 }
 
-/// A text that a model is asked for. Named by its role: adapters have a name of their own in every version.
+/// Texts of one prompt that a model is asked for. Named by its role: adapters have a name of their own in every version.
 #[must_use]
-pub fn generation(role: Role, weights: Weights, model: Option<&str>, sampling: &Sampling) -> Span {
+pub fn generation(
+    role: Role,
+    weights: Weights,
+    model: Option<&str>,
+    sampling: &Sampling,
+    texts: u32,
+) -> Span {
     let operation = if weights == Weights::Frozen { "chat" } else { "text_completion" };
     info_span!(
         target: TARGET, "generation",
@@ -79,6 +85,7 @@ pub fn generation(role: Role, weights: Weights, model: Option<&str>, sampling: &
         gen_ai.operation.name = operation, gen_ai.request.model = model,
         gen_ai.request.temperature = f64::from((sampling.temperature * 1e4).round()) / 1e4,
         gen_ai.request.max_tokens = sampling.max_tokens, gen_ai.request.seed = sampling.seed,
+        gen_ai.request.choice.count = (texts > 1).then_some(texts),
         gen_ai.provider.name = Empty, gen_ai.response.model = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
         nlac.role = role.as_str(), nlac.weights = weights.as_str(), nlac.checkpoint.id = Empty,
@@ -88,7 +95,13 @@ pub fn generation(role: Role, weights: Weights, model: Option<&str>, sampling: &
 }
 
 /// What came of it: the engine by its registered name, the model by the name that it echoed, tokens in and out.
-pub fn generated(span: &Span, engine: &str, model: &str, tokens: (u32, usize), end: FinishReason) {
+pub fn generated(
+    span: &Span,
+    engine: &str,
+    model: &str,
+    tokens: (u32, usize),
+    ends: impl Iterator<Item = FinishReason>,
+) {
     if span.is_disabled() {
         return;
     }
@@ -96,7 +109,7 @@ pub fn generated(span: &Span, engine: &str, model: &str, tokens: (u32, usize), e
     span.record("gen_ai.response.model", model);
     span.record("gen_ai.usage.input_tokens", tokens.0);
     span.record("gen_ai.usage.output_tokens", tokens.1);
-    let reasons = Array::String(vec![StringValue::from(end.as_str())]);
+    let reasons = Array::String(ends.map(|end| StringValue::from(end.as_str())).collect());
     span.set_attribute("gen_ai.response.finish_reasons", Value::Array(reasons));
 }
 

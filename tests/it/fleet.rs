@@ -3,9 +3,14 @@
 
 use std::{
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
 use nlac::{
     domain::{
         generation::Sampling,
@@ -17,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Place, Service,
-    endpoint::Endpoint,
+    endpoint::{Asked, Endpoint},
     faulty::{Fate, Faulty},
     free_port, model_dir, small_job,
 };
@@ -28,9 +33,13 @@ fn request(session: u64) -> Request {
     Request { adapter: None, prompt, sampling, logprobs: false, session, job: None }
 }
 
-/// An engine that is asked for texts, and writes one token.
+/// An engine that is asked for texts, and writes one token: the seed.
 async fn endpoint(running: u32, waiting: u32) -> Endpoint {
-    Endpoint::start(Box::new(move |asked| match asked.path.as_str() {
+    Endpoint::start(Box::new(move |asked| told(asked, running, waiting))).await
+}
+
+fn told(asked: &Asked, running: u32, waiting: u32) -> (u16, Value) {
+    match asked.path.as_str() {
         "/metrics" => {
             let page = format!(
                 "# TYPE vllm:num_requests_running gauge\n\
@@ -40,16 +49,20 @@ async fn endpoint(running: u32, waiting: u32) -> Endpoint {
             );
             (200, page.into())
         }
-        "/v1/completions" => (
-            200,
-            json!({ "model": "m", "choices": [{
-                "text": "x", "finish_reason": "length", "token_ids": [3],
-                "prompt_token_ids": asked.body["prompt"],
-            }] }),
-        ),
+        "/v1/completions" => {
+            let (seed, texts) = (&asked.body["seed"], asked.body["n"].as_i64().unwrap_or(1));
+            // In no order.
+            let choices = (0..texts).rev().map(|i| {
+                json!({
+                    "index": i, "text": "x", "finish_reason": "length",
+                    "token_ids": [seed.as_i64().unwrap() + i],
+                    "prompt_token_ids": asked.body["prompt"],
+                })
+            });
+            (200, json!({ "model": "m", "choices": choices.collect::<Vec<_>>() }))
+        }
         other => panic!("asked for {other}"),
-    }))
-    .await
+    }
 }
 
 fn pool_of(urls: &[&String], change: impl FnOnce(&mut EngineRecord)) -> Pool {
@@ -77,6 +90,76 @@ async fn a_replica_that_others_keep_busy_is_spared() {
     }
     assert_eq!(shares(), [before[0], before[1] + 40]);
     assert!(busy.asked("/metrics").len() <= 2, "asked now and then, not always");
+}
+
+/// The page of a replica is told while its requests run, and comes when they have ended.
+#[tokio::test]
+async fn a_late_page_takes_our_own_requests_for_nobody_elses() {
+    let (ended, wait) = tokio::sync::watch::channel(false);
+    let running = Arc::new(AtomicU32::new(0));
+    let late = Endpoint::late(Box::new(move |asked| {
+        let (running, mut wait) = (running.clone(), wait.clone());
+        let asked = asked.clone();
+        Box::pin(async move {
+            if asked.path == "/metrics" {
+                // Told while ours run.
+                let deadline = Instant::now() + Duration::from_secs(10);
+                while running.load(Relaxed) < 15 && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let answer = told(&asked, running.load(Relaxed), 0);
+                wait.wait_for(|ended| *ended).await.unwrap();
+                return answer;
+            }
+            running.fetch_add(1, Relaxed);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            running.fetch_sub(1, Relaxed);
+            told(&asked, 0, 0)
+        })
+    }))
+    .await;
+    let other = endpoint(0, 0).await;
+    let pool = pool_of(&[&late.url, &other.url], |_| {});
+    let counts = || [&late, &other].map(|replica| replica.asked("/v1/completions").len());
+    let ask = async |from: u64| {
+        let before = counts();
+        join_all((from..from + 40).map(|session| pool.generate(request(session)))).await;
+        [counts()[0] - before[0], counts()[1] - before[1]]
+    };
+    assert!(ask(0).await.iter().all(|share| (18..=22).contains(share)));
+    ended.send(true).unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(late.asked("/metrics").len(), 1);
+    let shares = ask(100).await;
+    assert!(shares.iter().all(|share| (18..=22).contains(share)), "{shares:?}");
+}
+
+#[tokio::test]
+async fn texts_of_one_prompt_are_one_request_and_each_has_a_seed_of_its_own() {
+    let engine = endpoint(0, 0).await;
+    let pool = pool_of(&[&engine.url], |_| {});
+    let texts = pool.samples(request(0), 3).await.unwrap();
+    let drawn: Vec<_> = texts.iter().map(|text| text.token_ids[0]).collect();
+    assert_eq!(drawn, [1, 2, 3], "the i-th by the seed plus i, in that order");
+    let asked = engine.asked("/v1/completions");
+    assert_eq!((asked.len(), &asked[0].body["n"]), (1, &json!(3)));
+    pool.generate(request(0)).await.unwrap();
+    assert_eq!(engine.asked("/v1/completions")[1].body.get("n"), None);
+}
+
+#[tokio::test]
+async fn a_text_too_few_is_no_data() {
+    let engine = Endpoint::start(Box::new(|asked| {
+        let (status, mut answer) = told(asked, 0, 0);
+        answer["choices"].as_array_mut().unwrap().pop();
+        (status, answer)
+    }))
+    .await;
+    let error = pool_of(&[&engine.url], |_| {}).samples(request(0), 3).await.unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Wrong { what, .. } if what.contains("3 choices")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -110,7 +193,7 @@ async fn a_late_answer_is_asked_of_another_replica_too() {
         engine.base_model = "help-desk-base".into();
     });
     let started = Instant::now();
-    for answer in futures_util::future::join_all((0..20).map(|i| pool.generate(request(i)))).await {
+    for answer in join_all((0..20).map(|i| pool.generate(request(i)))).await {
         answer.unwrap();
     }
     assert!(!hangs.spoilt().is_empty(), "it was asked first");

@@ -1,8 +1,6 @@
 //! The language evaluator E: reads k predicted futures of an action and says whether it is optimal,
 //! why, and what instead.
 
-use futures_util::future::try_join_all;
-
 use super::{Annotations, Setting, hindsight, successor};
 use crate::{
     algo::Replayed,
@@ -99,16 +97,14 @@ async fn predicted(
     action: &str,
     seed: &SeedPath,
 ) -> Result<hindsight::Told, Fault> {
-    let futures = try_join_all((0..setting.spec.futures).map(|ordinal| {
-        successor::predict(
-            setting,
-            replayed.state(),
-            action,
-            setting.spec.weights.successor,
-            setting.spec.sampling.successor,
-            seed.label("future").index(u64::from(ordinal)),
-        )
-    }))
+    let futures = successor::predict(
+        setting,
+        (replayed.state(), action),
+        setting.spec.weights.successor,
+        setting.spec.sampling.successor,
+        seed.label("future").index(0),
+        setting.spec.futures,
+    )
     .await?;
     Ok(hindsight::Told { generations: Vec::new(), futures, env_steps: 0 })
 }

@@ -36,16 +36,14 @@ pub async fn foresee(
 ) -> Result<Vec<Foreseen>, Fault> {
     try_join_all(steps.iter().map(|(step, success)| async move {
         let seed = setting.seed_of(step, "health");
-        let predicted = try_join_all((0..futures).map(|i| {
-            successor::predict(
-                setting,
-                step.state(),
-                &step.transition.action,
-                setting.spec.weights.successor,
-                setting.spec.sampling.successor,
-                seed.index(u64::from(i)),
-            )
-        }))
+        let predicted = successor::predict(
+            setting,
+            (step.state(), &step.transition.action),
+            setting.spec.weights.successor,
+            setting.spec.sampling.successor,
+            seed.index(0),
+            futures,
+        )
         .await?;
         let judged = critique::judge(setting, step, &step.transition.action, 0).await?;
         let ends: Vec<Option<bool>> = predicted

@@ -26,19 +26,20 @@ pub(super) fn prompt(
         .map_err(Fault::fail)
 }
 
-/// d ~ M(· | state, action).
+/// d1..dk ~ M(· | state, action), by one set of weights.
 pub(super) async fn predict(
     setting: &Setting<'_>,
-    state: &[Message],
-    action: &str,
+    (state, action): (&[Message], &str),
     weights: Weights,
     sampling: SamplingSpec,
     seed: SeedPath,
-) -> Result<Generation, Fault> {
+    futures: u32,
+) -> Result<Vec<Generation>, Fault> {
     let messages = prompt(setting, state, action)?;
     let template = setting.cast.prompts.successor();
     let role = Role::Successor;
-    setting.cast.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
+    let line = Line { role, template, messages: &messages, weights, sampling, seed };
+    setting.cast.samples(line, futures).await
 }
 
 /// The row of a prediction.

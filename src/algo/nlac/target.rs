@@ -45,25 +45,28 @@ pub(super) async fn bellman_target(
             (setting.spec.weights.next_action, setting.spec.sampling.next_action);
         let seed = setting.seed_of(replayed, "next_action");
         let action = setting.cast.act(replayed.next_state(), weights, sampling, seed).await?;
-        let future = successor::predict(
+        let futures = successor::predict(
             setting,
-            replayed.next_state(),
-            &action.text,
+            (replayed.next_state(), &action.text),
             setting.spec.weights.next_prediction,
             setting.spec.sampling.next_prediction,
             setting.seed_of(replayed, "next_prediction"),
+            1,
         )
         .await?;
-        prediction = Some(successor::prediction(
-            replayed.transition.id,
-            PredictionUse::Bootstrap,
-            0,
-            0,
-            &action.text,
-            &future,
-        ));
+        prediction = futures.first().map(|future| {
+            successor::prediction(
+                replayed.transition.id,
+                PredictionUse::Bootstrap,
+                0,
+                0,
+                &action.text,
+                future,
+            )
+        });
         next_action = Some(action.id);
-        generations.extend([action, future]);
+        generations.push(action);
+        generations.extend(futures);
     }
     let transition = &replayed.transition;
     let happened = Happened {

@@ -56,8 +56,9 @@ pub(super) struct Queue {
 /// One replica's protocol.
 #[async_trait]
 pub(super) trait Dialect: Send + Sync {
-    /// Generates a text by the base model or a loaded adapter; [`EngineError::Forgotten`] if it is not loaded.
-    async fn generate(&self, request: &Request) -> Result<Completion, EngineError>;
+    /// Generates so many texts by the base model or a loaded adapter, the i-th by the seed plus i;
+    /// [`EngineError::Forgotten`] if it is not loaded.
+    async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError>;
 
     /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError>;

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 
 use super::{
     Dialect, Queue, Wire,
@@ -15,7 +16,11 @@ use super::{
     },
 };
 use crate::{
-    domain::{generation::FinishReason, message::Message, peer::EngineCapabilities},
+    domain::{
+        generation::{FinishReason, Sampling},
+        message::Message,
+        peer::EngineCapabilities,
+    },
     engine::{Adapter, Completion, EngineError, Request, Tokenized},
     net::{NetError, retry},
 };
@@ -88,29 +93,19 @@ impl Sglang {
         })
     }
 
-    async fn server_info(&self) -> Result<ServerInfo, EngineError> {
-        let Self(wire) = self;
-        let old = wire.http.get("/get_server_info", wire.limits.control).await;
-        match old {
-            Err(error) if error.status() == Some(404) => {
-                wire.http.get("/server_info", wire.limits.control).await
-            }
-            outcome => outcome,
-        }
-        .map_err(|e| wire.net(e))
-    }
-}
-
-#[async_trait]
-impl Dialect for Sglang {
-    async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
+    /// One text, so sampled.
+    async fn sample(
+        &self,
+        request: &Request,
+        sampling: Sampling,
+    ) -> Result<Completion, EngineError> {
         let Self(wire) = self;
         let body = GenerateBody {
             input_ids: &request.prompt,
             sampling_params: SamplingParams {
-                max_new_tokens: request.sampling.max_tokens,
-                temperature: request.sampling.temperature,
-                sampling_seed: request.sampling.seed,
+                max_new_tokens: sampling.max_tokens,
+                temperature: sampling.temperature,
+                sampling_seed: sampling.seed,
             },
             return_logprob: true,
             logprob_start_len: -1,
@@ -126,6 +121,27 @@ impl Dialect for Sglang {
             }
             (Err(error), _) => Err(wire.net(error)),
         }
+    }
+
+    async fn server_info(&self) -> Result<ServerInfo, EngineError> {
+        let Self(wire) = self;
+        let old = wire.http.get("/get_server_info", wire.limits.control).await;
+        match old {
+            Err(error) if error.status() == Some(404) => {
+                wire.http.get("/server_info", wire.limits.control).await
+            }
+            outcome => outcome,
+        }
+        .map_err(|e| wire.net(e))
+    }
+}
+
+#[async_trait]
+impl Dialect for Sglang {
+    /// A request each: the texts of one share its seed.
+    async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
+        let each = (0..count).map(|i| self.sample(request, request.sampling.of_sample(i)));
+        try_join_all(each).await
     }
 
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {

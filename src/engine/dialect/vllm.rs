@@ -6,7 +6,9 @@ use async_trait::async_trait;
 
 use super::{
     Dialect, Queue, Wire,
-    wire::{CompletionAnswer, CompletionBody, LoadBody, TokenizeBody, TokenizedAnswer, Version},
+    wire::{
+        Choice, CompletionAnswer, CompletionBody, LoadBody, TokenizeBody, TokenizedAnswer, Version,
+    },
 };
 use crate::{
     domain::{generation::FinishReason, message::Message, peer::EngineCapabilities},
@@ -18,12 +20,13 @@ use crate::{
 pub(super) struct Vllm(pub(super) Wire);
 
 impl Vllm {
-    /// Turns an answer into data, or refuses it.
+    /// Turns an answer into data, or refuses it whole.
     fn checked(
         &self,
         request: &Request,
-        answer: CompletionAnswer,
-    ) -> Result<Completion, EngineError> {
+        count: u32,
+        mut answer: CompletionAnswer,
+    ) -> Result<Vec<Completion>, EngineError> {
         let Self(wire) = self;
         let model = wire.model(request);
         if answer.model != model {
@@ -32,8 +35,21 @@ impl Vllm {
                 answer.model
             )));
         }
-        let [choice] = <[_; 1]>::try_from(answer.choices)
-            .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
+        answer.choices.sort_by_key(|choice| choice.index);
+        if !answer.choices.iter().map(|choice| choice.index).eq(0..count as usize) {
+            let got = answer.choices.len();
+            return Err(wire.wrong(format!("asked for {count} choices, got {got} or others")));
+        }
+        answer.choices.into_iter().map(|choice| self.read(request, &answer.model, choice)).collect()
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        model: &str,
+        choice: Choice,
+    ) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
         let prompt = choice
             .prompt_token_ids
             .ok_or_else(|| wire.wrong("it returns no token ids; nlac needs `return_token_ids`"))?;
@@ -59,7 +75,7 @@ impl Vllm {
         };
         Ok(Completion {
             engine: wire.engine.clone(),
-            model: answer.model,
+            model: model.to_owned(),
             prompt_tokens: u32::try_from(prompt.len()).unwrap_or(u32::MAX),
             token_ids,
             logprobs,
@@ -71,7 +87,7 @@ impl Vllm {
 
 #[async_trait]
 impl Dialect for Vllm {
-    async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
+    async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let Self(wire) = self;
         let body = CompletionBody {
             model: wire.model(request),
@@ -79,6 +95,7 @@ impl Dialect for Vllm {
             max_tokens: request.sampling.max_tokens,
             temperature: request.sampling.temperature,
             seed: request.sampling.seed,
+            n: (count > 1).then_some(count),
             return_token_ids: true,
             logprobs: request.logprobs.then_some(0),
             cache_salt: request.adapter.as_ref().map(|a| a.name.as_str()),
@@ -87,7 +104,7 @@ impl Dialect for Vllm {
             wire.http.post("/v1/completions", &body, wire.limits.generation).await,
             &request.adapter,
         ) {
-            (Ok(answer), _) => self.checked(request, answer),
+            (Ok(answer), _) => self.checked(request, count, answer),
             // It has restarted, and knows the base model alone.
             (Err(error), Some(adapter)) if error.status() == Some(404) => {
                 Err(wire.forgotten(adapter))

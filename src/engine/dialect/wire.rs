@@ -15,6 +15,9 @@ pub(super) struct CompletionBody<'a> {
     pub temperature: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
+    /// Texts wanted where more than one is; the i-th is sampled by the seed plus i.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<u32>,
     pub return_token_ids: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<u32>,
@@ -31,6 +34,8 @@ pub(super) struct CompletionAnswer {
 
 #[derive(Deserialize)]
 pub(super) struct Choice {
+    #[serde(default)]
+    pub index: usize,
     pub text: String,
     pub finish_reason: Option<String>,
     pub token_ids: Option<Vec<u32>>,

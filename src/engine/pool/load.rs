@@ -17,10 +17,10 @@ pub(super) struct Load {
 
 #[derive(Default)]
 struct Now {
-    /// Tokens of the requests under way, prompts and what they may write.
+    /// Tokens of the texts under way, prompts and what they may write.
     tokens: u64,
-    /// Requests under way.
-    requests: u64,
+    /// Texts under way.
+    texts: u64,
     /// Up to when busy time has been counted; none while idle.
     counted: Option<Instant>,
     /// Less than a millisecond that is not yet told.
@@ -38,23 +38,23 @@ impl Load {
         }
     }
 
-    /// Tokens and requests under way.
+    /// Tokens and texts under way.
     pub(super) fn now(&self) -> (u64, u64) {
         let now = self.lock();
-        (now.tokens, now.requests)
+        (now.tokens, now.texts)
     }
 
-    pub(super) fn add(&self, tokens: u64) {
+    pub(super) fn add(&self, tokens: u64, texts: u64) {
         self.change(|now| {
             now.tokens += tokens;
-            now.requests += 1;
+            now.texts += texts;
         });
     }
 
-    pub(super) fn remove(&self, tokens: u64) {
+    pub(super) fn remove(&self, tokens: u64, texts: u64) {
         self.change(|now| {
             now.tokens -= tokens;
-            now.requests -= 1;
+            now.texts -= texts;
         });
     }
 
@@ -68,7 +68,7 @@ impl Load {
             now.rest -= Duration::from_millis(whole);
         }
         change(&mut now);
-        now.counted = (now.requests > 0).then_some(at);
+        now.counted = (now.texts > 0).then_some(at);
         self.outstanding.set(now.tokens as f64);
     }
 

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select, try_join_all};
 
 use self::replica::{Replica, Share};
-use super::{Adapter, Completion, Engine, EngineError, Limits, Request, Tokenized, dialect};
+use super::{Adapter, Completion, Engine, EngineError, Limits, Request, Tokenized, dialect, only};
 use crate::{
     domain::{
         generation::Sampling,
@@ -101,8 +101,14 @@ impl Pool {
 
     /// A replica for a request, with its tokens added to it. Those `tried` come last, and so do those that
     /// rest: where all rest, asking one is better than failing at once.
-    fn choose(&self, request: &Request, tried: &[usize]) -> Result<(usize, Share), EngineError> {
-        let tokens = request.prompt.len() as u64 + u64::from(request.sampling.max_tokens);
+    fn choose(
+        &self,
+        request: &Request,
+        texts: u32,
+        tried: &[usize],
+    ) -> Result<(usize, Share), EngineError> {
+        let texts = u64::from(texts);
+        let tokens = request.prompt.len() as u64 + texts * u64::from(request.sampling.max_tokens);
         let now = Instant::now();
         let (indices, candidates): (Vec<_>, Vec<_>) = (0..)
             .zip(&self.replicas)
@@ -124,7 +130,7 @@ impl Pool {
         }
         let index: usize = indices[routing::choose(&candidates, request.session, tokens)];
         self.replicas[index].breaker().sent(now);
-        Ok((index, self.replicas[index].take(tokens)))
+        Ok((index, self.replicas[index].take(tokens, texts)))
     }
 
     /// Asks one replica.
@@ -132,38 +138,40 @@ impl Pool {
         &self,
         (index, share): (usize, Share),
         request: &Request,
-    ) -> Result<Completion, EngineError> {
+        texts: u32,
+    ) -> Result<Vec<Completion>, EngineError> {
         spans::asked(&self.replicas[index].url);
-        let outcome = self.replicas[index].generate(request).await;
+        let outcome = self.replicas[index].samples(request, texts).await;
         self.replicas[index].note(&outcome);
         drop(share);
         outcome
     }
 
     /// Asks a replica that was not `tried`, and another one where the answer is late and the engine hedges:
-    /// the first text counts. Notes whom it asked.
+    /// the first answer counts. Notes whom it asked.
     async fn ask(
         &self,
         request: &Request,
+        texts: u32,
         tried: &mut Vec<usize>,
-    ) -> Result<Completion, EngineError> {
-        let chosen = self.choose(request, tried)?;
+    ) -> Result<Vec<Completion>, EngineError> {
+        let chosen = self.choose(request, texts, tried)?;
         tried.push(chosen.0);
-        let mut first = pin!(self.send(chosen, request));
+        let mut first = pin!(self.send(chosen, request, texts));
         let Some(hedge) = self.hedge else { return first.await };
         if let Ok(outcome) = tokio::time::timeout(hedge, &mut first).await {
             return outcome;
         }
-        let other = self.choose(request, tried)?;
+        let other = self.choose(request, texts, tried)?;
         if tried.contains(&other.0) {
             drop(other);
             return first.await;
         }
         tried.push(other.0);
         self.hedged.increment(1);
-        let second = pin!(self.send(other, request));
+        let second = pin!(self.send(other, request, texts));
         match select(first, second).await {
-            Either::Left((Ok(text), _)) | Either::Right((Ok(text), _)) => Ok(text),
+            Either::Left((Ok(texts), _)) | Either::Right((Ok(texts), _)) => Ok(texts),
             Either::Left((Err(_), second)) => second.await,
             Either::Right((Err(_), first)) => first.await,
         }
@@ -191,9 +199,10 @@ impl Pool {
         };
         let wrong = |what: String| EngineError::Wrong { engine: self.name.clone(), what };
         let (url, name) = (&replica.url, &adapter.name);
-        let alone = replica.generate(&greedy(None)).await?;
+        let ask = async |request| only(&self.name, replica.samples(request, 1).await?);
         let requests = [greedy(None), greedy(Some(adapter))];
-        let crowd = (0..2 * PROBE_CROWD).map(|i| replica.generate(&requests[i % 2]));
+        let alone = ask(&requests[0]).await?;
+        let crowd = (0..2 * PROBE_CROWD).map(|i| ask(&requests[i % 2]));
         let answers = try_join_all(crowd).await?;
         let adapted = &answers[1];
         if (&alone.token_ids, &alone.logprobs) == (&adapted.token_ids, &adapted.logprobs) {
@@ -240,14 +249,18 @@ impl Engine for Pool {
         self.seeds
     }
 
-    async fn generate(&self, mut request: Request) -> Result<Completion, EngineError> {
+    async fn samples(
+        &self,
+        mut request: Request,
+        count: u32,
+    ) -> Result<Vec<Completion>, EngineError> {
         request.adapter = request.adapter.map(|adapter| self.seen_there(&adapter));
         // Generation has no effect but its answer, so it may be asked for again, and elsewhere.
         let most = ATTEMPTS.max(self.replicas.len() as u32);
         let (mut tried, mut hopeless) = (Vec::new(), true);
         loop {
-            let error = match self.ask(&request, &mut tried).await {
-                Ok(completion) => return Ok(completion),
+            let error = match self.ask(&request, count, &mut tried).await {
+                Ok(texts) => return Ok(texts),
                 Err(error) if error.is_of_request() || tried.is_empty() => return Err(error),
                 Err(error) => error,
             };

@@ -39,18 +39,19 @@ pub(super) struct Replica {
     /// Tokens that others have it write and read, by its own account.
     others: AtomicU64,
     /// When it was last asked for that account.
-    asked: Mutex<Option<Instant>>,
+    asked: Arc<tokio::sync::Mutex<Option<Instant>>>,
 }
 
 /// A request's share of a replica, given back when it is over in whatever way.
 pub(super) struct Share {
     replica: Arc<Replica>,
     tokens: u64,
+    texts: u64,
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.replica.load.remove(self.tokens);
+        self.replica.load.remove(self.tokens, self.texts);
         self.replica.breaker().released();
     }
 }
@@ -69,7 +70,7 @@ impl Replica {
             failures: metrics::counter!("nlac_replica_failures_total", "replica" => url.to_owned()),
             seconds: metrics::histogram!("nlac_replica_request_seconds", "replica" => url.to_owned()),
             others: AtomicU64::new(0),
-            asked: Mutex::default(),
+            asked: Arc::default(),
         })
     }
 
@@ -86,60 +87,66 @@ impl Replica {
         self.load.now().0 + self.others.load(Relaxed)
     }
 
-    pub fn take(self: &Arc<Self>, tokens: u64) -> Share {
-        self.load.add(tokens);
-        Share { replica: self.clone(), tokens }
+    pub fn take(self: &Arc<Self>, tokens: u64, texts: u64) -> Share {
+        self.load.add(tokens, texts);
+        Share { replica: self.clone(), tokens, texts }
     }
 
     /// Asks it how much others have it do, in the background and now and then. Its own page lags and knows
     /// no tokens, so it only corrects what this process counts for itself.
     pub fn ask_for_queue(self: &Arc<Self>) {
-        let mut asked = lock(&self.asked);
+        let Ok(mut asked) = self.asked.clone().try_lock_owned() else { return };
         if asked.is_some_and(|at| at.elapsed() < QUEUE_AGE) {
             return;
         }
         *asked = Some(Instant::now());
-        drop(asked);
         let replica = self.clone();
         tokio::spawn(async move {
-            let before = replica.slots.held();
+            replica.slots.watch();
             let queue = replica.dialect.queue().await.ok();
-            let (tokens, requests) = replica.load.now();
-            // What ended or began while it told is not others'.
-            let ours = before.max(replica.slots.held()) as u64;
+            // The page is of some moment since it was asked for: what we had then is not others'.
+            let ours = replica.slots.most() as u64;
             let theirs = queue.map_or(0, |q| (q.running + q.waiting).saturating_sub(ours));
-            let mean = tokens.checked_div(requests).unwrap_or(UNKNOWN_TOKENS);
+            let (tokens, texts) = replica.load.now();
+            let mean = tokens.checked_div(texts).unwrap_or(UNKNOWN_TOKENS);
             replica.others.store(theirs * mean, Relaxed);
+            drop(asked);
         });
     }
 
-    /// Generates a text. An adapter that this process has not seen on the replica is loaded first.
-    pub async fn generate(&self, request: &Request) -> Result<Completion, EngineError> {
-        let _slot = self.slots.take(request.job).await;
+    /// Generates texts. An adapter that this process has not seen on the replica is loaded first.
+    pub async fn samples(
+        &self,
+        request: &Request,
+        count: u32,
+    ) -> Result<Vec<Completion>, EngineError> {
+        let _slots = self.slots.take(request.job, count as usize).await;
         if let Some(adapter) = &request.adapter {
             self.ensure(adapter).await?;
         }
-        let completion = match (self.timed(request).await, &request.adapter) {
+        let texts = match (self.timed(request, count).await, &request.adapter) {
             (Err(EngineError::Forgotten { .. }), Some(adapter)) => {
                 self.forget(&adapter.name);
                 self.ensure(adapter).await?;
-                self.timed(request).await?
+                self.timed(request, count).await?
             }
             (outcome, _) => outcome?,
         };
-        let engine = completion.engine.clone();
-        metrics::counter!("nlac_prompt_tokens_total", "engine" => engine.clone())
-            .increment(u64::from(completion.prompt_tokens));
-        metrics::counter!("nlac_generated_tokens_total", "engine" => engine)
-            .increment(completion.token_ids.len() as u64);
-        Ok(completion)
+        for text in &texts {
+            let engine = text.engine.clone();
+            metrics::counter!("nlac_prompt_tokens_total", "engine" => engine.clone())
+                .increment(u64::from(text.prompt_tokens));
+            metrics::counter!("nlac_generated_tokens_total", "engine" => engine)
+                .increment(text.token_ids.len() as u64);
+        }
+        Ok(texts)
     }
 
-    async fn timed(&self, request: &Request) -> Result<Completion, EngineError> {
+    async fn timed(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let begun = Instant::now();
-        let completion = self.dialect.generate(request).await?;
+        let texts = self.dialect.samples(request, count).await?;
         self.seconds.record(begun.elapsed());
-        Ok(completion)
+        Ok(texts)
     }
 
     /// Loads an adapter unless this process has seen it there.

@@ -13,111 +13,138 @@ use crate::domain::ids::JobId;
 /// Who holds and who waits; requests of no job are one job.
 type Owner = Option<JobId>;
 
-/// The slots of a replica.
-pub(super) struct Slots(Mutex<State>);
+/// The slots of a replica, one for each text that it writes at a time.
+pub(super) struct Slots {
+    capacity: usize,
+    state: Mutex<State>,
+}
 
 struct State {
     free: usize,
     held: HashMap<Owner, usize>,
-    waiting: HashMap<Owner, VecDeque<(u64, oneshot::Sender<Slot>)>>,
+    waiting: HashMap<Owner, VecDeque<Waiting>>,
     /// Of requests that had to wait, so that between equals the one that waits longest is next.
     arrivals: u64,
+    /// Most slots that were held since somebody began to watch.
+    most: usize,
 }
 
-/// One slot, given back when it is dropped.
-pub(super) struct Slot {
-    /// None once it was handed on.
+struct Waiting {
+    arrival: u64,
+    count: usize,
+    turn: oneshot::Sender<Held>,
+}
+
+/// Slots of one request, given back when it is dropped.
+pub(super) struct Held {
+    /// None once they were handed on.
     slots: Option<Arc<Slots>>,
     owner: Owner,
+    count: usize,
 }
 
 impl Slots {
     pub fn new(capacity: usize) -> Arc<Self> {
-        let state =
-            State { free: capacity, held: HashMap::new(), waiting: HashMap::new(), arrivals: 0 };
-        Arc::new(Self(Mutex::new(state)))
+        let state = State {
+            free: capacity,
+            held: HashMap::new(),
+            waiting: HashMap::new(),
+            arrivals: 0,
+            most: 0,
+        };
+        Arc::new(Self { capacity, state: Mutex::new(state) })
     }
 
-    /// Slots that are held.
-    pub fn held(&self) -> usize {
-        self.lock().held.values().sum()
+    /// From now on [`Slots::most`] counts.
+    pub fn watch(&self) {
+        let mut state = self.lock();
+        state.most = self.capacity - state.free;
     }
 
-    /// Waits for a slot.
-    pub async fn take(self: &Arc<Self>, owner: Owner) -> Slot {
+    /// Most slots that were held at a time since [`Slots::watch`].
+    pub fn most(&self) -> usize {
+        self.lock().most
+    }
+
+    /// Waits until so many slots are free, or all of them where there are fewer.
+    pub async fn take(self: &Arc<Self>, owner: Owner, count: usize) -> Held {
+        let count = count.min(self.capacity);
         loop {
-            let turn = {
+            let waits = {
                 let mut state = self.lock();
-                if state.free > 0 {
-                    state.free -= 1;
-                    *state.held.entry(owner).or_default() += 1;
-                    return Slot { slots: Some(self.clone()), owner };
+                // Who asks for little does not pass one who waits for much.
+                if state.waiting.is_empty() && state.free >= count {
+                    state.hold(self.capacity, owner, count);
+                    return Held { slots: Some(self.clone()), owner, count };
                 }
-                let (sender, turn) = oneshot::channel();
+                let (turn, waits) = oneshot::channel();
                 let arrival = state.arrivals;
                 state.arrivals += 1;
-                state.waiting.entry(owner).or_default().push_back((arrival, sender));
-                turn
+                state.waiting.entry(owner).or_default().push_back(Waiting { arrival, count, turn });
+                waits
             };
-            // A sender is dropped only by a slot that was handed to nobody: then one is free.
-            if let Ok(slot) = turn.await {
-                return slot;
+            // A sender is dropped only by slots that were handed to nobody: then they are free.
+            if let Ok(held) = waits.await {
+                return held;
             }
         }
     }
 
-    /// Hands a slot on, past requests that were given up.
-    fn give_back(self: Arc<Self>, mut owner: Owner) {
-        loop {
-            let next = {
-                let mut state = self.lock();
-                if let Some(held) = state.held.get_mut(&owner) {
-                    *held -= 1;
-                    if *held == 0 {
-                        state.held.remove(&owner);
-                    }
-                }
-                let Some(next) = state.next() else {
-                    state.free += 1;
-                    return;
-                };
-                *state.held.entry(next.0).or_default() += 1;
-                next
-            };
-            owner = next.0;
-            match next.1.send(Slot { slots: Some(self.clone()), owner }) {
-                Ok(()) => return,
-                Err(mut refused) => refused.slots = None,
+    /// Hands slots on, past requests that were given up.
+    fn give_back(self: Arc<Self>, owner: Owner, count: usize) {
+        let mut state = self.lock();
+        state.release(owner, count);
+        while let Some((owner, Waiting { count, turn, .. })) = state.next() {
+            state.hold(self.capacity, owner, count);
+            let held = Held { slots: Some(self.clone()), owner, count };
+            if let Err(mut refused) = turn.send(held) {
+                refused.slots = None;
+                state.release(owner, count);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Takes the first request of the job that holds fewest slots.
-    fn next(&mut self) -> Option<(Owner, oneshot::Sender<Slot>)> {
+    fn hold(&mut self, capacity: usize, owner: Owner, count: usize) {
+        self.free -= count;
+        *self.held.entry(owner).or_default() += count;
+        self.most = self.most.max(capacity - self.free);
+    }
+
+    fn release(&mut self, owner: Owner, count: usize) {
+        self.free += count;
+        if let Some(held) = self.held.get_mut(&owner) {
+            *held -= count;
+            if *held == 0 {
+                self.held.remove(&owner);
+            }
+        }
+    }
+
+    /// Takes the first request of the job that holds fewest slots, if there is room for it.
+    fn next(&mut self) -> Option<(Owner, Waiting)> {
         let held = |owner: &Owner| self.held.get(owner).copied().unwrap_or(0);
-        let first =
-            |queue: &VecDeque<(u64, _)>| queue.front().map_or(u64::MAX, |(arrival, _)| *arrival);
+        let first = |queue: &VecDeque<Waiting>| queue.front().map_or(u64::MAX, |w| w.arrival);
         let owner =
             *self.waiting.iter().min_by_key(|(owner, queue)| (held(owner), first(queue)))?.0;
         let queue = self.waiting.get_mut(&owner)?;
-        let next = queue.pop_front();
+        let next = queue.pop_front_if(|waiting| waiting.count <= self.free)?;
         if queue.is_empty() {
             self.waiting.remove(&owner);
         }
-        next.map(|(_, sender)| (owner, sender))
+        Some((owner, next))
     }
 }
 
-impl Drop for Slot {
+impl Drop for Held {
     fn drop(&mut self) {
         if let Some(slots) = self.slots.take() {
-            slots.give_back(self.owner);
+            slots.give_back(self.owner, self.count);
         }
     }
 }
@@ -134,13 +161,13 @@ mod tests {
         let (greedy, modest) = (Some(JobId::new()), Some(JobId::new()));
         let mut held = Vec::new();
         for _ in 0..4 {
-            held.push(slots.take(greedy).await);
+            held.push(slots.take(greedy, 1).await);
         }
         let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
         let wait = |owner| {
             let (slots, order) = (slots.clone(), order.clone());
             tokio::spawn(async move {
-                let slot = slots.take(owner).await;
+                let slot = slots.take(owner, 1).await;
                 assert!(order.send((owner, slot)).is_ok());
             })
         };
@@ -164,17 +191,17 @@ mod tests {
         }
         drop(order);
         while served.recv().await.is_some() {}
-        assert_eq!((slots.held(), slots.lock().free), (0, 4));
+        assert_eq!(slots.lock().free, 4);
     }
 
     #[tokio::test]
     async fn given_up_requests_cost_no_slot() {
         let slots = Slots::new(1);
-        let slot = slots.take(None).await;
+        let slot = slots.take(None, 1).await;
         let impatient: Vec<_> = (0..5_000)
             .map(|_| {
                 let slots = slots.clone();
-                tokio::spawn(async move { slots.take(None).await })
+                tokio::spawn(async move { slots.take(None, 1).await })
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -183,8 +210,35 @@ mod tests {
             assert!(task.await.is_err());
         }
         drop(slot);
-        assert_eq!(slots.held(), 0);
-        drop(slots.take(None).await);
         assert_eq!(slots.lock().free, 1);
+        drop(slots.take(None, 1).await);
+        assert_eq!(slots.lock().free, 1);
+    }
+
+    #[tokio::test]
+    async fn one_who_waits_for_many_is_not_passed_for_ever() {
+        let slots = Slots::new(4);
+        let (modest, greedy) = (Some(JobId::new()), Some(JobId::new()));
+        slots.watch();
+        let (one, other) = (slots.take(modest, 2).await, slots.take(modest, 2).await);
+        let waits = |count| {
+            let slots = slots.clone();
+            tokio::spawn(async move { slots.take(greedy, count).await })
+        };
+        // More than there are: it gets them all, alone.
+        let most = waits(9);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let little = waits(1);
+        drop(one);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!most.is_finished() && !little.is_finished());
+        drop(other);
+        let all = most.await.unwrap();
+        assert_eq!((all.count, slots.most()), (4, 4));
+        drop(all);
+        drop(little.await.unwrap());
+        slots.watch();
+        assert_eq!(slots.most(), 0);
+        assert_eq!(slots.lock().free, 4);
     }
 }

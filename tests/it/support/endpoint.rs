@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 /// A request as it came.
@@ -24,6 +25,9 @@ pub struct Asked {
 /// What is answered: a status and a body.
 pub type Answer = dyn FnMut(&Asked) -> (u16, Value) + Send;
 
+/// An answer that takes its time, while others are asked for.
+pub type LateAnswer = dyn FnMut(&Asked) -> BoxFuture<'static, (u16, Value)> + Send;
+
 /// The endpoint; it ends with the test's runtime.
 pub struct Endpoint {
     pub url: String,
@@ -31,12 +35,16 @@ pub struct Endpoint {
 }
 
 struct Script {
-    answer: Mutex<Box<Answer>>,
+    answer: Mutex<Box<LateAnswer>>,
     asked: Mutex<Vec<Asked>>,
 }
 
 impl Endpoint {
-    pub async fn start(answer: Box<Answer>) -> Self {
+    pub async fn start(mut answer: Box<Answer>) -> Self {
+        Self::late(Box::new(move |asked| Box::pin(std::future::ready(answer(asked))))).await
+    }
+
+    pub async fn late(answer: Box<LateAnswer>) -> Self {
         let script = Arc::new(Script { answer: Mutex::new(answer), asked: Mutex::default() });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -65,8 +73,9 @@ async fn reply(
         headers,
         bytes: body,
     };
-    let (status, body) = (script.answer.lock().unwrap())(&asked);
+    let answer = (script.answer.lock().unwrap())(&asked);
     script.asked.lock().unwrap().push(asked);
+    let (status, body) = answer.await;
     // A page of text is sent as it is.
     let body = body.as_str().map_or_else(|| body.to_string(), ToOwned::to_owned);
     (StatusCode::from_u16(status).unwrap(), [("content-type", "application/json")], body)

@@ -66,22 +66,25 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         true
     }
 
-    async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
+    async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let prompt = self.encoder.decode(&request.prompt).unwrap();
         let adapter = request.adapter.as_ref().map(|a| a.name.as_str());
-        let seed = request.sampling.seed.unwrap();
-        let text = (self.say)(Asked { adapter, prompt: &prompt, seed });
-        let mut token_ids = self.encoder.encode_text(&text).unwrap();
-        token_ids.push(2);
-        Ok(Completion {
-            engine: "stub".into(),
-            model: adapter.unwrap_or("base").into(),
-            prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-            logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
-            token_ids,
-            text,
-            finish_reason: FinishReason::Stop,
-        })
+        let each = (0..count).map(|i| {
+            let seed = request.sampling.of_sample(i).seed.unwrap();
+            let text = (self.say)(Asked { adapter, prompt: &prompt, seed });
+            let mut token_ids = self.encoder.encode_text(&text).unwrap();
+            token_ids.push(2);
+            Completion {
+                engine: "stub".into(),
+                model: adapter.unwrap_or("base").into(),
+                prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
+                logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
+                token_ids,
+                text,
+                finish_reason: FinishReason::Stop,
+            }
+        });
+        Ok(each.collect())
     }
 
     async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
