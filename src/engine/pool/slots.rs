@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_waits_for_many_is_not_passed_for_ever() {
+    async fn one_who_waits_for_many_is_not_passed_for_ever() -> Result<(), tokio::task::JoinError> {
         let slots = Slots::new(4);
         let (modest, greedy) = (Some(JobId::new()), Some(JobId::new()));
         slots.watch();
@@ -233,12 +233,13 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!most.is_finished() && !little.is_finished());
         drop(other);
-        let all = most.await.unwrap();
+        let all = most.await?;
         assert_eq!((all.count, slots.most()), (4, 4));
         drop(all);
-        drop(little.await.unwrap());
+        drop(little.await?);
         slots.watch();
         assert_eq!(slots.most(), 0);
         assert_eq!(slots.lock().free, 4);
+        Ok(())
     }
 }
