@@ -101,6 +101,16 @@ async fn what_is_trained_is_what_is_served() {
     assert!(crowd.iter().any(|c| c.as_ref().unwrap().token_ids != alone.token_ids));
     assert!(matches!(alone.finish_reason, FinishReason::Stop | FinishReason::Length));
 
+    // Of several texts in one request, each is what its own seed writes alone.
+    let many = engine.samples(request(Some(served.clone()), &prompt, 1.0, 5), 4).await.unwrap();
+    let (many, each): (Vec<_>, Vec<_>) = many
+        .iter()
+        .zip(&crowd[5..9])
+        .map(|(one, alone)| (one, alone.as_ref().unwrap()))
+        .map(|(one, alone)| ((&one.token_ids, &one.logprobs), (&alone.token_ids, &alone.logprobs)))
+        .unzip();
+    assert_eq!((many.len(), many), (4, each));
+
     // Loading again is fine; the same name from elsewhere is not; what is unloaded is loaded again.
     engine.load(&served).await.unwrap();
     let copy = place.path().join("copy");
