@@ -38,7 +38,7 @@ pub(super) struct Replica {
     seconds: metrics::Histogram,
     /// Tokens that others have it write and read, by its own account.
     others: AtomicU64,
-    /// When it was last asked for that account.
+    /// When it was last asked for that account; locked while it is.
     asked: Arc<tokio::sync::Mutex<Option<Instant>>>,
 }
 
