@@ -28,15 +28,20 @@ pub fn install(data_dir: &Path) -> std::io::Result<PathBuf> {
     let digest = hasher.finalize();
     let hash: String = digest[..4].iter().map(|b| format!("{b:02x}")).collect();
     let directory = data_dir.join("models").join(format!("{NAME}-{hash}"));
-    if !directory.exists() {
-        nlac_local::train::write_directory(&directory, |partial| {
-            for name in &names {
-                if let Some(file) = Files::get(name) {
-                    std::fs::write(partial.join(name.as_ref()), &file.data)?;
-                }
-            }
-            Ok(())
-        })?;
+    if directory.exists() {
+        return Ok(directory);
     }
-    Ok(directory)
+    let written = nlac_local::train::write_directory(&directory, |partial| {
+        for name in &names {
+            if let Some(file) = Files::get(name) {
+                std::fs::write(partial.join(name.as_ref()), &file.data)?;
+            }
+        }
+        Ok(())
+    });
+    match written {
+        // Another process was first, and what it wrote has the same hash.
+        Err(_) if directory.exists() => Ok(directory),
+        written => written.map(|()| directory),
+    }
 }

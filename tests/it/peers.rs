@@ -215,3 +215,21 @@ async fn what_a_trainer_leaves_out_is_told_at_the_submission() {
     }
     service.stop().await;
 }
+
+/// An engine and a trainer that are started at once on a fresh machine.
+#[test]
+fn the_base_model_is_written_once_however_many_begin_at_once() {
+    let place = Place::new();
+    let begin = std::sync::Barrier::new(8);
+    let install = || {
+        begin.wait();
+        base_model::install(place.path()).unwrap()
+    };
+    let written: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(install)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(written.iter().all(|directory| *directory == written[0]));
+    let models = place.path().join("models");
+    assert_eq!(std::fs::read_dir(models).unwrap().count(), 1, "nothing half-written stays");
+}
