@@ -138,7 +138,7 @@ impl Sglang {
 
 #[async_trait]
 impl Dialect for Sglang {
-    /// A request each: the texts of one share its seed.
+    /// A request each: how it seeds the samples of one is not documented.
     async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let each = (0..count).map(|i| self.sample(request, request.sampling.of_sample(i)));
         try_join_all(each).await

@@ -36,9 +36,9 @@ impl Vllm {
             )));
         }
         answer.choices.sort_by_key(|choice| choice.index);
-        if !answer.choices.iter().map(|choice| choice.index).eq(0..count as usize) {
-            let got = answer.choices.len();
-            return Err(wire.wrong(format!("asked for {count} choices, got {got} or others")));
+        let numbers: Vec<_> = answer.choices.iter().map(|choice| choice.index).collect();
+        if !numbers.iter().copied().eq(0..count as usize) {
+            return Err(wire.wrong(format!("asked for {count} choices, got those of {numbers:?}")));
         }
         answer.choices.into_iter().map(|choice| self.read(request, &answer.model, choice)).collect()
     }

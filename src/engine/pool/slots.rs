@@ -25,8 +25,8 @@ struct State {
     waiting: HashMap<Owner, VecDeque<Waiting>>,
     /// Of requests that had to wait, so that between equals the one that waits longest is next.
     arrivals: u64,
-    /// Most slots that were held since somebody began to watch.
-    most: usize,
+    /// Fewest slots that were free since somebody began to watch.
+    least_free: usize,
 }
 
 struct Waiting {
@@ -50,7 +50,7 @@ impl Slots {
             held: HashMap::new(),
             waiting: HashMap::new(),
             arrivals: 0,
-            most: 0,
+            least_free: capacity,
         };
         Arc::new(Self { capacity, state: Mutex::new(state) })
     }
@@ -58,12 +58,12 @@ impl Slots {
     /// From now on [`Slots::most`] counts.
     pub fn watch(&self) {
         let mut state = self.lock();
-        state.most = self.capacity - state.free;
+        state.least_free = state.free;
     }
 
     /// Most slots that were held at a time since [`Slots::watch`].
     pub fn most(&self) -> usize {
-        self.lock().most
+        self.capacity - self.lock().least_free
     }
 
     /// Waits until so many slots are free, or all of them where there are fewer.
@@ -74,7 +74,7 @@ impl Slots {
                 let mut state = self.lock();
                 // Who asks for little does not pass one who waits for much.
                 if state.waiting.is_empty() && state.free >= count {
-                    state.hold(self.capacity, owner, count);
+                    state.hold(owner, count);
                     return Held { slots: Some(self.clone()), owner, count };
                 }
                 let (turn, waits) = oneshot::channel();
@@ -95,7 +95,7 @@ impl Slots {
         let mut state = self.lock();
         state.release(owner, count);
         while let Some((owner, Waiting { count, turn, .. })) = state.next() {
-            state.hold(self.capacity, owner, count);
+            state.hold(owner, count);
             let held = Held { slots: Some(self.clone()), owner, count };
             if let Err(mut refused) = turn.send(held) {
                 refused.slots = None;
@@ -110,10 +110,10 @@ impl Slots {
 }
 
 impl State {
-    fn hold(&mut self, capacity: usize, owner: Owner, count: usize) {
+    fn hold(&mut self, owner: Owner, count: usize) {
         self.free -= count;
         *self.held.entry(owner).or_default() += count;
-        self.most = self.most.max(capacity - self.free);
+        self.least_free = self.least_free.min(self.free);
     }
 
     fn release(&mut self, owner: Owner, count: usize) {
