@@ -241,6 +241,10 @@ async fn invariant_05_the_evaluator_reads_exactly_k_futures_of_the_present_actio
     }
     assert_eq!(annotations.critiques[1].action, "what is your card ?", "round 2 judges round 1's");
     assert_eq!(annotations.critiques[0].prediction_ids.len(), 3);
+    for action in ["what is your order ?", "what is your card ?"] {
+        let end = format!("{action} predict the future");
+        assert!(asked.iter().any(|(_, p)| p.ends_with(&end)), "nobody foretold {action}");
+    }
 }
 
 /// The online weights may say what they like: targets do not change, and rollouts are theirs.
