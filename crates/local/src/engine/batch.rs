@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::{
     adapters::Served,
@@ -31,9 +31,15 @@ pub struct Job {
     /// How many alternatives to report log-probabilities of; none reports no log-probabilities.
     pub logprobs: Option<usize>,
     pub cache_salt: Option<String>,
+    /// Whether each token is wanted as it is drawn: for a stream, or a text that a stop string may
+    /// end. What is sent wakes the thread that answers, so others get their tokens together.
+    pub piecewise: bool,
     /// Closed when nobody wants the sequence any more.
-    pub reply: UnboundedSender<Token>,
+    pub reply: UnboundedSender<Vec<Token>>,
 }
+
+/// The tokens of one sequence, in the pieces that are sent.
+pub type Pieces = UnboundedReceiver<Vec<Token>>;
 
 /// A drawn token.
 #[derive(Debug, Clone)]
@@ -69,6 +75,8 @@ struct Running {
     job: Job,
     cache: KvCache,
     tokens: Vec<u32>,
+    /// Tokens that are not sent yet.
+    drawn: Vec<Token>,
     /// Deepest node of the prefix tree that holds this sequence's positions, and how many those are;
     /// none when the tree has let go of it.
     node: Option<(Node, usize)>,
@@ -88,6 +96,14 @@ impl Running {
     fn prefilling(&self) -> Option<(Node, Tokens)> {
         let (node, from) = self.node?;
         Some((node, self.job.prompt.get(from..from + BLOCK)?.try_into().ok()?))
+    }
+
+    fn send(&mut self) {
+        let due = self.finished || self.job.piecewise;
+        if due && !self.drawn.is_empty() {
+            // A client that has gone shows as a closed channel at the next step.
+            let _ = self.job.reply.send(std::mem::take(&mut self.drawn));
+        }
     }
 }
 
@@ -188,7 +204,7 @@ impl Batcher<'_> {
         gauges.prefix_queries.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
         gauges.prefix_hits.fetch_add(cache.len() as u64, Ordering::Relaxed);
         let tokens = job.prompt.to_vec();
-        Running { job, node: Some(node), cache, tokens, finished: false }
+        Running { job, node: Some(node), cache, tokens, drawn: Vec::new(), finished: false }
     }
 
     /// One step of the model for every sequence that the token budget allows; decoding goes first.
@@ -237,9 +253,10 @@ impl Batcher<'_> {
                 (written >= running.job.max_tokens).then_some(Finish::Length)
             };
             running.finished = finish.is_some();
-            // A client that has gone shows as a closed channel at the next step.
-            let _ = running.job.reply.send(token(&running.job, &logits, id, finish));
+            running.drawn.push(token(&running.job, &logits, id, finish));
         }
+        // In one go, after the step: who answers runs once for all of them.
+        self.running.iter_mut().for_each(Running::send);
         self.running.retain(|r| !r.finished);
     }
 

@@ -3,6 +3,10 @@
 
 use nlac_chat::{ChatError, ChatTokenizer};
 
+/// Tokens of the prompt's end that a text is decoded with, as many as vLLM takes: what stands before
+/// them does not change how a token reads.
+const CONTEXT: usize = 5;
+
 /// How a request wants its text.
 #[derive(Debug, Clone)]
 pub struct TextOptions {
@@ -15,7 +19,7 @@ pub struct TextOptions {
 pub struct TextWriter<'a> {
     tokenizer: &'a ChatTokenizer,
     options: &'a TextOptions,
-    /// The tokens whose text the next one may still change, from the prompt's end on.
+    /// The tokens whose text the next ones may still change, from the prompt's end on.
     window: Vec<u32>,
     /// The text of the window that is written already.
     prefix: String,
@@ -31,23 +35,33 @@ impl<'a> TextWriter<'a> {
         options: &'a TextOptions,
         prompt: &[u32],
     ) -> Result<Self, ChatError> {
-        let prefix = tokenizer.decode(prompt, options.skip_special)?;
+        let window = prompt[prompt.len().saturating_sub(CONTEXT)..].to_vec();
+        let prefix = tokenizer.decode(&window, options.skip_special)?;
         let longest = options.stop.iter().map(String::len).max().unwrap_or(0);
         let hold = if options.include_stop { 0 } else { longest.saturating_sub(1) };
-        let window = prompt.to_vec();
         let written = String::new();
         Ok(Self { tokenizer, options, window, prefix, written, sent: 0, hold })
     }
 
-    /// Takes a token; returns the stop string that it completed.
-    pub fn push(&mut self, id: u32) -> Result<Option<&'a str>, ChatError> {
+    /// Takes tokens; returns the stop string that they completed.
+    pub fn push(&mut self, ids: &[u32]) -> Result<Option<&'a str>, ChatError> {
         let settled = self.window.len();
-        self.window.push(id);
+        self.window.extend(ids);
         let text = self.tokenizer.decode(&self.window, self.options.skip_special)?;
-        let Some(new) = text.strip_prefix(&self.prefix) else { return Ok(None) };
-        if new.is_empty() || new.ends_with('\u{FFFD}') {
+        let new = text.strip_prefix(&self.prefix);
+        let Some(new) = new.filter(|new| !new.is_empty() && !new.ends_with('\u{FFFD}')) else {
+            if ids.len() > 1 {
+                // They end within a character: what stands before it is found one by one.
+                self.window.truncate(settled);
+                for id in ids {
+                    let stop = self.push(std::slice::from_ref(id))?;
+                    if stop.is_some() {
+                        return Ok(stop);
+                    }
+                }
+            }
             return Ok(None);
-        }
+        };
         let before = self.written.len();
         self.written.push_str(new);
         self.window.drain(..settled);
@@ -82,5 +96,48 @@ impl<'a> TextWriter<'a> {
         let delta = self.written[self.sent..until].to_owned();
         self.sent = until;
         delta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// Letters, and bytes of letters: `a`, the two bytes of `é`, the end of text.
+    fn tokenizer() -> ChatTokenizer {
+        let directory = tempfile::tempdir().unwrap();
+        let tokenizer = serde_json::json!({
+            "version": "1.0",
+            "decoder": { "type": "Sequence", "decoders": [{ "type": "ByteFallback" }, { "type": "Fuse" }] },
+            "model": { "type": "WordLevel", "unk_token": "<unk>",
+                "vocab": { "a": 0, "<0xC3>": 1, "<0xA9>": 2, "<eos>": 3, "<unk>": 4 } },
+        });
+        let config = serde_json::json!({ "eos_token": "<eos>", "chat_template": "" });
+        for (name, file) in [("tokenizer.json", tokenizer), ("tokenizer_config.json", config)] {
+            std::fs::write(directory.path().join(name), file.to_string()).unwrap();
+        }
+        ChatTokenizer::load(directory.path()).unwrap()
+    }
+
+    #[test]
+    fn a_text_is_the_same_in_one_piece_and_in_many() {
+        let tokenizer = tokenizer();
+        let options = TextOptions { stop: Vec::new(), include_stop: false, skip_special: true };
+        let write = |pieces: &[&[u32]]| {
+            let mut text = TextWriter::new(&tokenizer, &options, &[0; 20]).unwrap();
+            for piece in pieces {
+                assert_eq!(text.push(piece).unwrap(), None);
+            }
+            text.into_text()
+        };
+        let cases: [(&[u32], &str); 4] =
+            [(&[0, 1, 2, 0], "aéa"), (&[0, 1, 2, 0, 1], "aéa"), (&[1], ""), (&[], "")];
+        for (ids, wanted) in cases {
+            let singly: Vec<&[u32]> = ids.chunks(1).collect();
+            assert_eq!(write(&[ids]), wanted, "{ids:?}");
+            assert_eq!(write(&singly), wanted, "{ids:?}");
+        }
     }
 }

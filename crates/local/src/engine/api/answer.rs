@@ -106,11 +106,12 @@ pub(super) fn text_logprobs(
         let text = word(shared, plan, token.id);
         logprobs.text_offset.push(offset);
         offset += text.chars().count();
-        let drawn = token.logprob.map(|logprob| (token.id, logprob));
-        let top = drawn.into_iter().chain(token.top.iter().copied());
-        let top = top.map(|(id, logprob)| (word(shared, plan, id), logprob.max(LOWEST)));
-        logprobs.top_logprobs.push(Some(top.collect()));
-        logprobs.token_logprobs.push(token.logprob.map(|logprob| logprob.max(LOWEST)));
+        let logprob = token.logprob.map(|logprob| logprob.max(LOWEST));
+        let drawn = logprob.map(|logprob| (text.clone(), logprob));
+        let top = token.top.iter();
+        let top = top.map(|(id, logprob)| (word(shared, plan, *id), logprob.max(LOWEST)));
+        logprobs.top_logprobs.push(Some(drawn.into_iter().chain(top).collect()));
+        logprobs.token_logprobs.push(logprob);
         logprobs.tokens.push(text);
     }
     logprobs

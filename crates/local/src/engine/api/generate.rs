@@ -9,7 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::future::try_join_all;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
     Shared,
@@ -19,7 +18,7 @@ use super::{
     stream,
 };
 use crate::engine::{
-    batch::{Finish, Token},
+    batch::{Finish, Pieces, Token},
     error::ApiError,
     text::TextWriter,
     wire::{ChatRequest, CompletionRequest, Prompt, Usage},
@@ -113,13 +112,13 @@ async fn collect(
     shared: &Shared,
     plan: &Plan,
     index: usize,
-    mut receiver: UnboundedReceiver<Token>,
+    mut receiver: Pieces,
 ) -> Result<Written, ApiError> {
     let mut tokens = Vec::new();
     let mut text = writer(shared, plan, index)?;
-    while let Some(token) = receiver.recv().await {
-        let ended = push(&mut text, &token)?;
-        tokens.push(token);
+    while let Some(drawn) = receiver.recv().await {
+        let ended = push(&mut text, &drawn)?;
+        tokens.extend(drawn);
         if let Some((finish_reason, stop_reason)) = ended {
             return Ok(Written { tokens, text: text.into_text(), finish_reason, stop_reason });
         }
@@ -136,16 +135,18 @@ pub(super) fn writer<'a>(
         .map_err(|e| ApiError::internal(e.to_string()))
 }
 
-/// Adds a token to the text; returns why the sequence ends, if it does. The token that ends it is not
+/// Adds tokens to the text; returns why the sequence ends, if it does. The token that ends it is not
 /// part of the text.
-pub(super) fn push(text: &mut TextWriter<'_>, token: &Token) -> Result<Option<Ending>, ApiError> {
-    if !matches!(token.finish, Some(Finish::Eos | Finish::StopToken(_))) {
-        let stop = text.push(token.id).map_err(|e| ApiError::internal(e.to_string()))?;
-        if let Some(stop) = stop {
-            return Ok(Some((Some("stop"), Some(stop.into()))));
-        }
+pub(super) fn push(text: &mut TextWriter<'_>, drawn: &[Token]) -> Result<Option<Ending>, ApiError> {
+    let finish = drawn.last().and_then(|token| token.finish);
+    let ends = matches!(finish, Some(Finish::Eos | Finish::StopToken(_)));
+    let read = drawn.len() - usize::from(ends);
+    let ids: Vec<u32> = drawn.iter().take(read).map(|token| token.id).collect();
+    let stop = text.push(&ids).map_err(|e| ApiError::internal(e.to_string()))?;
+    if let Some(stop) = stop {
+        return Ok(Some((Some("stop"), Some(stop.into()))));
     }
-    Ok(token.finish.map(reasons))
+    Ok(finish.map(reasons))
 }
 
 pub(super) fn stopped() -> ApiError {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rand::Rng;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::{Shared, metrics::Ticket, seconds};
 use crate::engine::{
     adapters::Served,
-    batch::{Job, Message, Token},
+    batch::{Job, Message, Pieces},
     error::ApiError,
     sampler::{Sampler, Sampling},
     text::TextOptions,
@@ -65,7 +65,7 @@ impl Plan {
 pub(super) fn submit(
     shared: &Arc<Shared>,
     wanted: Wanted,
-) -> Result<(Plan, Vec<UnboundedReceiver<Token>>), ApiError> {
+) -> Result<(Plan, Vec<Pieces>), ApiError> {
     let Wanted { common, prompts, max_tokens, logprobs, chat, request_id } = wanted;
     let served = shared.adapters.find(common.model.as_deref())?;
     if let Some(field) = common.unsupported() {
@@ -134,9 +134,10 @@ fn start(
     max_tokens: Option<usize>,
     logprobs: Option<usize>,
     sampling: Sampling,
-) -> Vec<UnboundedReceiver<Token>> {
+) -> Vec<Pieces> {
     let n = common.n.unwrap_or(1);
     let seed = common.seed.map_or_else(|| rand::rng().random(), i64::cast_unsigned);
+    let piecewise = common.stream.unwrap_or(false) || common.stop.is_some();
     let stop_tokens: Arc<[u32]> = common.stop_token_ids.clone().unwrap_or_default().into();
     let limit = shared.config.max_position_embeddings;
     let mut receivers = Vec::with_capacity(prompts.len() * n);
@@ -152,6 +153,7 @@ fn start(
                 ignore_eos: common.ignore_eos.unwrap_or(false),
                 logprobs,
                 cache_salt: common.cache_salt.clone(),
+                piecewise,
                 reply,
             })));
             receivers.push(receiver);

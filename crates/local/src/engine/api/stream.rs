@@ -8,7 +8,7 @@ use axum::response::{
 };
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{
     Shared,
@@ -17,7 +17,7 @@ use super::{
     plan::Plan,
 };
 use crate::engine::{
-    batch::Token,
+    batch::{Pieces, Token},
     error::ApiError,
     text::TextWriter,
     wire::{Delta, DeltaChoice, Usage},
@@ -25,11 +25,7 @@ use crate::engine::{
 
 /// Chunks of all sequences as they come. When the client goes, its end of the channel closes, the task
 /// ends, and with it the sequences.
-pub(super) fn respond(
-    shared: Arc<Shared>,
-    plan: Plan,
-    receivers: Vec<UnboundedReceiver<Token>>,
-) -> Response {
+pub(super) fn respond(shared: Arc<Shared>, plan: Plan, receivers: Vec<Pieces>) -> Response {
     let (chunks, stream) = unbounded_channel();
     tokio::spawn(async move {
         let streamer = Streamer { shared: &shared, plan: &plan, chunks };
@@ -70,7 +66,7 @@ impl From<ApiError> for Stopped {
 
 /// One sequence under way.
 struct Choice<'a> {
-    receiver: UnboundedReceiver<Token>,
+    receiver: Pieces,
     text: TextWriter<'a>,
     count: usize,
     /// Where the next token's text begins, for the log-probabilities.
@@ -79,7 +75,7 @@ struct Choice<'a> {
 }
 
 impl Streamer<'_> {
-    async fn run(&self, receivers: Vec<UnboundedReceiver<Token>>) -> Result<(), Stopped> {
+    async fn run(&self, receivers: Vec<Pieces>) -> Result<(), Stopped> {
         let mut choices = Vec::with_capacity(receivers.len());
         for (index, receiver) in receivers.into_iter().enumerate() {
             let text = writer(self.shared, self.plan, index)?;
@@ -99,9 +95,8 @@ impl Streamer<'_> {
             if waiting.is_empty() {
                 break;
             }
-            let ((index, token), ..) = futures_util::future::select_all(waiting).await;
-            let token = token.ok_or_else(stopped)?;
-            self.step(index, &mut choices[index], token)?;
+            let ((index, drawn), ..) = futures_util::future::select_all(waiting).await;
+            self.step(index, &mut choices[index], drawn.ok_or_else(stopped)?)?;
         }
         if self.plan.include_usage {
             let written = choices.iter().map(|choice| choice.count).sum();
@@ -122,17 +117,21 @@ impl Streamer<'_> {
         self.send(chunk)
     }
 
-    fn step(&self, index: usize, choice: &mut Choice<'_>, token: Token) -> Result<(), Stopped> {
-        let ended = push(&mut choice.text, &token)?;
+    fn step(
+        &self,
+        index: usize,
+        choice: &mut Choice<'_>,
+        tokens: Vec<Token>,
+    ) -> Result<(), Stopped> {
+        let ended = push(&mut choice.text, &tokens)?;
         choice.ended = ended.is_some();
         if choice.ended {
             // The rest of it is not wanted: a stop string is known only here.
             choice.receiver.close();
         }
-        choice.count += 1;
+        choice.count += tokens.len();
         let text = choice.text.take(choice.ended);
         let (finish_reason, stop_reason) = ended.unwrap_or_default();
-        let tokens = vec![token];
         if self.plan.chat {
             let token_ids = ids(self.plan, &tokens);
             let logprobs = chat_logprobs(self.shared, self.plan, &tokens);
