@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use nlac::store::search;
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
-use crate::support::{Service, small_job};
+use crate::support::{Service, database, small_job};
 
 async fn all(service: &Service, query: &str) -> Vec<Value> {
     let mut found = Vec::new();
@@ -205,6 +207,54 @@ async fn filters_find_what_is_stored_and_nothing_else() {
         assert_eq!(service.get(&format!("/v1/jobs/{job}/export?{query}")).await.0, 400, "{query}");
     }
     service.stop().await;
+}
+
+/// Whatever the planner takes the tables for, a transition of which nothing has been said is not looked for among what
+/// was said of all the others.
+#[tokio::test]
+async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_of_others() {
+    let (store, _postgres, _place) = database().await;
+    let mut tx = store.begin().await.unwrap();
+    for fill in [
+        "set local session_replication_role = replica",
+        "insert into iterations (id, job_id, index, phase) values (gen_random_uuid(), gen_random_uuid(), 0, 'annotate')",
+        "insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed, temperature, messages, turns,
+             end_reason, reward_status)
+         select gen_random_uuid(), job_id, id, 'import', 0, '', 0, 0, '[]', 0, 'truncated', 'truncated' from iterations",
+        "insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action, observation,
+             reward_status, done, truncated, action_tokens)
+         select gen_random_uuid(), e.job_id, e.iteration_id, e.id, n, 1, 'what is it ?', '', 'truncated', false, false, '{}'
+         from episodes e, generate_series(1, 100) n",
+        // Ids in the order of rows, as those that grow with time.
+        "create temporary table said as
+         select lpad(to_hex(round * 250 + n), 32, '0')::uuid as id, md5(n::text)::uuid as transition_id, round
+         from generate_series(0, 7) round, generate_series(1, 250) n order by id",
+        "insert into generations (id, job_id, iteration_id, role, weights, model, engine, prompt_hash, temperature,
+             max_tokens, prompt_tokens, token_ids, text, finish_reason)
+         select id, id, id, 'critic', 'base', '', '', '', 0, 1, 1, '{}', 'no', 'stop' from said",
+        "insert into critiques select id, id, id, transition_id, round, '', '{}', id, 'no' from said",
+        "insert into refinements select id, id, id, transition_id, round, id, id, true, true from said",
+        "insert into targets select id, id, id, transition_id, null, null, id, 'accepted' from said",
+        "analyze",
+    ] {
+        sqlx::query(fill).execute(&mut *tx).await.unwrap();
+    }
+    let new = sqlx::query_scalar("select id from transitions").fetch_all(&mut *tx).await.unwrap();
+    let read = async |tx: &mut PgConnection| -> i64 {
+        let read = "select sum(seq_tup_read + idx_tup_fetch)::int8 from pg_stat_xact_user_tables
+             where relname in ('critiques', 'refinements', 'targets')";
+        sqlx::query_scalar(read).fetch_one(tx).await.unwrap()
+    };
+    let before = read(&mut tx).await;
+    search::refresh(&mut tx, &new).await.unwrap();
+    // The planner looks at the ends of indexes itself.
+    let others = read(&mut tx).await - before;
+    assert!(others < 10, "{others} rows of others");
+    let found: i64 = sqlx::query_scalar("select count(*) from transition_search")
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap();
+    assert_eq!(found, 100);
 }
 
 /// The rows of a Parquet file as JSON, what is missing as null.
