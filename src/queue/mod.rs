@@ -19,6 +19,9 @@ use crate::{
     telemetry::spans,
 };
 
+/// How long a unit that has lost its lease may take to end by itself.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// Does the work.
 #[async_trait]
 pub trait Handler: Send + Sync {
@@ -143,8 +146,10 @@ impl Runner {
                     Err(Fault::Retry(format!("the worker panicked: {panic}")))
                 }),
                 () = self.keep(&lease, &cancelled) => {
+                    // A unit that has just been completed holds no lease either: its end is on its way.
+                    let ended = tokio::time::timeout(ENDING, &mut running).await;
                     abort.abort();
-                    Err(Fault::Cancelled)
+                    if matches!(ended, Ok(Ok(Ok(())))) { Ok(()) } else { Err(Fault::Cancelled) }
                 }
                 () = stop.cancelled() => {
                     abort.abort();

@@ -90,7 +90,9 @@ async fn a_lost_lease_cannot_write_any_more() {
     postgres.stop().await.unwrap();
 }
 
-/// Completes each unit, but fails, panics or hangs on the first attempts at some.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// Completes each unit, but fails or panics on the first attempts at some, and lingers over others.
 struct Flaky {
     store: Store,
     completed: Mutex<HashMap<WorkItemId, u32>>,
@@ -109,6 +111,10 @@ impl Handler for Flaky {
         work_items::hold(&mut tx, lease).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(Fault::retry)?;
+        if chunk % 4 == 3 {
+            // A heartbeat finds no lease any more before this has returned.
+            tokio::time::sleep(HEARTBEAT + Duration::from_millis(300)).await;
+        }
         *self.completed.lock().unwrap().entry(lease.item_id).or_default() += 1;
         Ok(())
     }
@@ -120,7 +126,7 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     let (_, iteration) = planned(&store, 40).await;
     let handler = Arc::new(Flaky { store: store.clone(), completed: Mutex::default() });
     let shutdown = CancellationToken::new();
-    let settings = Settings { ttl: Duration::from_secs(5), ..Settings::default() };
+    let settings = Settings { ttl: HEARTBEAT * 3, ..Settings::default() };
     let runners: Vec<_> = ["a", "b"]
         .map(|owner| {
             let runner = Runner::new(store.clone(), handler.clone(), owner.into(), settings);
