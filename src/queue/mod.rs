@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long a unit that has lost its lease may take to end by itself.
-const ENDING: Duration = Duration::from_secs(1);
+const ENDING: Duration = Duration::from_secs(5);
 
 /// Does the work.
 #[async_trait]

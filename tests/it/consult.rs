@@ -301,7 +301,7 @@ async fn an_engine_that_is_silent_is_waited_for_as_long_as_asked() {
     assert_eq!(status, 504, "{problem}");
     assert!(problem["remedy"].as_str().unwrap().contains("timeout_s"), "{problem}");
     let crowd = (0..40).map(|_| {
-        let (service, body) = (&service, question(3));
+        let (service, body) = (&service, question(8));
         async move { service.post("/v1/critiques", &body).await.0 }
     });
     let mut statuses = futures_util::future::join_all(crowd).await;
