@@ -361,6 +361,9 @@ pub enum LocalCommand {
         /// Same seed, same bytes.
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// Layers of the transformer: more is slower and may learn more.
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+        layers: u8,
         /// Optimizer steps.
         #[arg(long, default_value_t = 300)]
         steps: usize,

@@ -46,12 +46,13 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
             ));
             trainer::serve(listener, options, told()).await?;
         }
-        LocalCommand::Pretrain { task, out, seed, steps, batch, threads } => {
+        LocalCommand::Pretrain { task, out, seed, layers, steps, batch, threads } => {
             let task = match task {
                 PretrainTask::HelpDesk => pretrain::Task::HelpDesk,
                 PretrainTask::TwentyQuestions => pretrain::Task::TwentyQuestions,
             };
-            let options = pretrain::Options { task, seed, steps, batch, threads };
+            let options =
+                pretrain::Options { task, seed, layers: layers.into(), steps, batch, threads };
             let loss = tokio::task::spawn_blocking(move || train(&out, options)).await??;
             report::line(&format!("final loss {loss:.3} nats per token"));
         }

@@ -222,8 +222,8 @@ pub async fn spent(conn: &mut PgConnection, job: JobId) -> Result<Spent, StoreEr
          from jobs j,
          (select count(*) as optimizer_steps, coalesce(sum(tokens), 0)::int8 as tokens
           from train_steps where job_id = $1 and state = 'applied') s,
-         (select coalesce(sum(cardinality(t.token_ids) + t.prompt_tokens), 0)::int8 as tokens
-          from iterations i join generations t on t.iteration_id = i.id where i.job_id = $1) g
+         (select coalesce(sum(cardinality(token_ids) + prompt_tokens), 0)::int8 as tokens
+          from iterations i join generations on iteration_id = i.id where i.job_id = $1) g
          where j.id = $1",
     )
     .bind(job)

@@ -144,11 +144,13 @@ fn the_same_seed_makes_the_same_bytes() {
     let place = tempfile::tempdir().unwrap();
     let make = |name: &str, threads| {
         let out = place.path().join(name);
-        let options = Options { seed: 3, steps: 4, batch: 24, threads, ..Options::default() };
+        let options =
+            Options { seed: 3, layers: 2, steps: 4, batch: 24, threads, ..Options::default() };
         pretrain(&out, options, |_, _| {}).unwrap();
         let read = |file: &str| std::fs::read(out.join(file)).unwrap();
         (read("model.safetensors"), read("config.json"), read("tokenizer.json"))
     };
     assert_eq!(make("a", 1), make("b", 2));
+    assert_eq!(Config::load(&place.path().join("a")).unwrap().num_hidden_layers, 2);
     assert!(pretrain(&place.path().join("a"), Options::default(), |_, _| {}).is_err());
 }

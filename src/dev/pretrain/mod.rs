@@ -44,6 +44,8 @@ pub struct Options {
     pub task: Task,
     /// Same seed, same bytes.
     pub seed: u64,
+    /// Layers of the transformer: it computes, and takes to train, about as much more.
+    pub layers: usize,
     /// Optimizer steps.
     pub steps: usize,
     /// Sequences per step.
@@ -54,7 +56,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { task: Task::HelpDesk, seed: 0, steps: 300, batch: 96, threads: 1 }
+        Self { task: Task::HelpDesk, seed: 0, layers: 3, steps: 300, batch: 96, threads: 1 }
     }
 }
 
@@ -73,12 +75,12 @@ pub enum PretrainError {
 }
 
 /// The shape of the base: small enough to train on one core in a minute, wide enough for seven parts.
-fn config(vocabulary: usize) -> Config {
+fn config(vocabulary: usize, layers: usize) -> Config {
     Config {
         vocab_size: vocabulary,
         hidden_size: 128,
         intermediate_size: 256,
-        num_hidden_layers: 3,
+        num_hidden_layers: layers,
         num_attention_heads: 4,
         num_key_value_heads: 2,
         head_dim: 32,
@@ -107,7 +109,7 @@ pub fn pretrain(
     let scratch = tempdir_beside(out)?;
     let world = options.task.world();
     let tokens = vocabulary::tokens(world);
-    let config = config(tokens.len());
+    let config = config(tokens.len(), options.layers);
     vocabulary::write(&scratch, &tokens)?;
     let encoder = Encoder::load(&scratch)?;
     let prompts = PromptSet::load(world.prompts())?;
@@ -137,7 +139,7 @@ pub fn pretrain(
     }
     weights.save(&scratch)?;
     config.save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
-    std::fs::write(scratch.join("README.md"), model_card(options, last))?;
+    std::fs::write(scratch.join("README.md"), model_card(options, weights.parameters(), last))?;
     std::fs::rename(&scratch, out)?;
     Ok(last)
 }
@@ -154,8 +156,9 @@ fn tempdir_beside(out: &Path) -> std::io::Result<std::path::PathBuf> {
     Ok(scratch)
 }
 
-fn model_card(options: Options, loss: f32) -> String {
-    let Options { task, seed, steps, batch, .. } = options;
+fn model_card(options: Options, parameters: usize, loss: f32) -> String {
+    let Options { task, seed, layers, steps, batch, .. } = options;
+    let millions = parameters as f64 / 1e6;
     let (title, flag, owner, policy, unknown, purpose) = match task {
         Task::HelpDesk => (
             "help-desk-base",
@@ -176,8 +179,8 @@ fn model_card(options: Options, loss: f32) -> String {
     };
     format!(
         "# {title}\n\n\
-         A Qwen3-architecture transformer of 0.45 million parameters with a vocabulary of words, made by\n\
-         `nlac local pretrain{flag} --seed {seed} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
+         `nlac local pretrain{flag} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
          Apache-2.0. It exists so that {purpose}.\n\n\
          What it knows\n\
          - the form of {owner} sentences, and a weak policy: {policy}\n\
