@@ -154,5 +154,5 @@ async fn examine_adapter(pool: &Pool, adapter: &Adapter, prompt: &[u32], seen: &
 fn request(prompt: &[u32], seed: Option<i64>) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed };
     let prompt = prompt.to_vec();
-    Request { adapter: None, prompt, sampling, logprobs: true, session: 0, job: None }
+    Request { adapter: None, prompt, sampling, logprobs: true, session: 0, origin: None }
 }

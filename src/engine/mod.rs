@@ -13,6 +13,7 @@ use async_trait::async_trait;
 
 use crate::{
     domain::{
+        checkpoint::Checkpoint,
         fault::Fault,
         generation::{FinishReason, Sampling},
         ids::JobId,
@@ -35,6 +36,12 @@ pub struct Adapter {
     pub path: PathBuf,
 }
 
+impl From<&Checkpoint> for Adapter {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        Self { name: checkpoint.name.clone(), path: PathBuf::from(&checkpoint.path) }
+    }
+}
+
 /// One text to be generated.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -48,8 +55,18 @@ pub struct Request {
     pub logprobs: bool,
     /// Requests of one session share a prefix: an episode's turns, the samples of one prompt.
     pub session: u64,
-    /// Whose it is; replicas are shared fairly between jobs.
-    pub job: Option<JobId>,
+    /// What it is for; none is asked beside all jobs.
+    pub origin: Option<Origin>,
+}
+
+/// What a request is for. Replicas are shared fairly between jobs, and a job's share goes to its older
+/// iteration first: the newer ones wait for what that one learns.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// The job.
+    pub job: JobId,
+    /// Its iteration.
+    pub iteration: i32,
 }
 
 /// A generated text.

@@ -7,12 +7,12 @@ use crate::{
     domain::{
         fault::Fault,
         generation::{Generation, Role, Sampling, Weights},
-        ids::{CheckpointId, GenerationId, JobId},
+        ids::{CheckpointId, GenerationId},
         message::Message,
         seed::SeedPath,
         spec::SamplingSpec,
     },
-    engine::{Adapter, Completion, Engine, EngineError, Frozen, Request},
+    engine::{Adapter, Completion, Engine, EngineError, Frozen, Origin, Request},
     prompt::{Encoder, PromptSet, Template},
     telemetry::spans,
 };
@@ -40,8 +40,8 @@ pub struct Cast<'a> {
     pub target: Option<Published>,
     /// Who plays the parts that are never trained.
     pub frozen: Option<&'a dyn Frozen>,
-    /// Whose cast it is.
-    pub job: Option<JobId>,
+    /// What it speaks for.
+    pub origin: Option<Origin>,
 }
 
 /// One line to be spoken.
@@ -122,7 +122,7 @@ impl Cast<'_> {
                     sampling,
                     logprobs: line.role == Role::Policy,
                     session: line.seed.siblings(),
-                    job: self.job,
+                    origin: self.origin,
                 };
                 heard(&span, self.engine.samples(request, count)).await?
             }

@@ -194,7 +194,8 @@ impl Consult for Critics {
     async fn keep(&self, checkpoint: CheckpointId) -> Result<(), Unanswered> {
         let (players, _) = self.players(Version::Checkpoint(checkpoint)).await?;
         let Some(online) = &players.online else { return Ok(()) };
-        let loading = load_and_probe(&*players.engine, &players.encoder, online);
+        let checkpoints = [online];
+        let loading = load_and_probe(&*players.engine, &players.encoder, &checkpoints);
         tokio::time::timeout(LOADING, loading).await.map_err(Fault::retry)??;
         let found = players.engine.check().await.map_err(|e| e.to_string());
         let mut conn = self.store.acquire().await.map_err(unavailable)?;

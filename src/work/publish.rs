@@ -1,6 +1,8 @@
 //! A saved adapter becomes usable: the target follows it, and the engine loads and answers for both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use futures_util::future::try_join_all;
 
 use super::{Worker, learn::settle, scene::Scene};
 use crate::{
@@ -50,9 +52,7 @@ impl Worker {
         };
         // Before loading: an engine has as many slots as it has.
         self.retire(&scene).await;
-        for checkpoint in [&online, &target] {
-            load_and_probe(&*scene.engine, &scene.encoder, checkpoint).await?;
-        }
+        load_and_probe(&*scene.engine, &scene.encoder, &[&online, &target]).await?;
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         checkpoints::set_published(&mut tx, online.id).await?;
@@ -134,23 +134,30 @@ impl Worker {
     }
 }
 
-/// On every replica, in the adapter's own name. Where it changes anything, the answers must not be the
-/// base model's.
+/// On every replica, one adapter after the other; then each answers in its own name.
 pub(super) async fn load_and_probe(
     engine: &dyn Engine,
     encoder: &Encoder,
-    checkpoint: &Checkpoint,
+    checkpoints: &[&Checkpoint],
 ) -> Result<(), Fault> {
-    let path = PathBuf::from(&checkpoint.path);
-    let largest = adapter::largest_update(&path).map_err(Fault::fail)?;
-    let adapter = Adapter { name: checkpoint.name.clone(), path };
-    engine.load(&adapter).await.map_err(|e| e.fault())?;
+    let adapters: Vec<Adapter> = checkpoints.iter().map(|c| Adapter::from(*c)).collect();
+    for adapter in &adapters {
+        engine.load(adapter).await.map_err(|e| e.fault())?;
+    }
     let prompt = encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
+    // At once: beside what overlapping iterations ask for, a probe waits at each of its tokens.
+    try_join_all(adapters.iter().map(|adapter| probe(engine, &prompt, adapter))).await?;
+    Ok(())
+}
+
+/// Where the adapter changes anything, the answers must not be the base model's.
+async fn probe(engine: &dyn Engine, prompt: &[u32], adapter: &Adapter) -> Result<(), Fault> {
+    let largest = adapter::largest_update(&adapter.path).map_err(Fault::fail)?;
     if largest >= VISIBLE_UPDATE {
-        return engine.probe(&adapter, &prompt).await.map_err(|e| e.fault());
+        return engine.probe(adapter, prompt).await.map_err(|e| e.fault());
     }
     let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
-    let (adapter, logprobs, job) = (Some(adapter), false, Some(checkpoint.job_id));
-    let request = Request { adapter, prompt, sampling, logprobs, session: 0, job };
+    let (adapter, prompt) = (Some(adapter.clone()), prompt.to_vec());
+    let request = Request { adapter, prompt, sampling, logprobs: false, session: 0, origin: None };
     engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
 }

@@ -1,6 +1,6 @@
 //! What every unit of work starts from: its job, its iteration, and who plays in it.
 
-use std::{ops::Deref, path::PathBuf, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
 use super::{Peers, Worker};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         seed::SeedPath,
         work::Lease,
     },
-    engine::{Adapter, Engine, Frozen},
+    engine::{Adapter, Engine, Frozen, Origin},
     env::{Environment, build},
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
@@ -78,17 +78,17 @@ impl Scene {
         if self.online.is_none() || self.target.is_none() {
             return Err(Fault::Fail("the adapters of this iteration are not there".into()));
         }
-        Ok(Cast { job: Some(self.job.id), ..self.players.cast() })
+        let origin = Origin { job: self.job.id, iteration: self.iteration.index };
+        Ok(Cast { origin: Some(origin), ..self.players.cast() })
     }
 }
 
 impl Players {
     /// Everybody who may speak, on behalf of no job.
     pub fn cast(&self) -> Cast<'_> {
-        let published = |checkpoint: &Checkpoint| {
-            let path = PathBuf::from(&checkpoint.path);
-            let adapter = Adapter { name: checkpoint.name.clone(), path };
-            Published { checkpoint_id: checkpoint.id, adapter }
+        let published = |checkpoint: &Checkpoint| Published {
+            checkpoint_id: checkpoint.id,
+            adapter: Adapter::from(checkpoint),
         };
         Cast {
             engine: &*self.engine,
@@ -97,7 +97,7 @@ impl Players {
             online: self.online.as_ref().map(published),
             target: self.target.as_ref().map(published),
             frozen: self.frozen.as_deref(),
-            job: None,
+            origin: None,
         }
     }
 }

@@ -217,7 +217,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
             sampling,
             logprobs: false,
             session,
-            job: None,
+            origin: None,
         })
     });
     for answer in futures_util::future::join_all(ask).await {
@@ -230,8 +230,8 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(0) };
     for session in 0..20 {
         let prompt = vec![1, 4, 6];
-        let (adapter, job) = (None, None);
-        pool.generate(Request { adapter, prompt, sampling, logprobs: false, session, job })
+        let (adapter, origin) = (None, None);
+        pool.generate(Request { adapter, prompt, sampling, logprobs: false, session, origin })
             .await
             .unwrap();
     }

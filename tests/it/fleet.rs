@@ -30,7 +30,7 @@ use crate::support::{
 fn request(session: u64) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(1) };
     let prompt = vec![1, 4, 6];
-    Request { adapter: None, prompt, sampling, logprobs: false, session, job: None }
+    Request { adapter: None, prompt, sampling, logprobs: false, session, origin: None }
 }
 
 /// An engine that is asked for texts, and writes one token: the seed.

@@ -30,7 +30,7 @@ fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64
         sampling,
         logprobs: true,
         session: seed.cast_unsigned(),
-        job: None,
+        origin: None,
     }
 }
 

@@ -118,7 +118,7 @@ fn adapter(name: &str, path: &str) -> Adapter {
 fn request(adapter: Option<&Adapter>) -> Request {
     let sampling = Sampling { temperature: 0.7, max_tokens: 9, seed: Some(3) };
     let (adapter, prompt) = (adapter.cloned(), vec![1, 8, 9]);
-    Request { adapter, prompt, sampling, logprobs: true, session: 0, job: None }
+    Request { adapter, prompt, sampling, logprobs: true, session: 0, origin: None }
 }
 
 #[tokio::test]

@@ -195,7 +195,7 @@ impl Pool {
             sampling: Sampling { temperature: 0.0, max_tokens: PROBE_TOKENS, seed: None },
             logprobs: true,
             session: 0,
-            job: None,
+            origin: None,
         };
         let wrong = |what: String| EngineError::Wrong { engine: self.name.clone(), what };
         let (url, name) = (&replica.url, &adapter.name);

@@ -120,7 +120,7 @@ impl Replica {
         request: &Request,
         count: u32,
     ) -> Result<Vec<Completion>, EngineError> {
-        let _slots = self.slots.take(request.job, count as usize).await;
+        let _slots = self.slots.take(request.origin, count as usize).await;
         if let Some(adapter) = &request.adapter {
             self.ensure(adapter).await?;
         }

@@ -1,14 +1,15 @@
 //! Room for requests on a replica, shared fairly: a slot that comes free goes to the waiting job that holds
-//! fewest, so that a job with thousands of requests does not keep another from its first.
+//! fewest, so that a job with thousands of requests does not keep another from its first, and there to its oldest
+//! iteration, so that an overlapping one does not keep the trainer waiting.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::oneshot;
 
-use crate::domain::ids::JobId;
+use crate::{domain::ids::JobId, engine::Origin};
 
 /// Who holds and who waits; requests of no job are one job.
 type Owner = Option<JobId>;
@@ -22,15 +23,17 @@ pub(super) struct Slots {
 struct State {
     free: usize,
     held: HashMap<Owner, usize>,
-    waiting: HashMap<Owner, VecDeque<Waiting>>,
+    waiting: HashMap<Owner, BTreeMap<Place, Waiting>>,
     /// Of requests that had to wait, so that between equals the one that waits longest is next.
     arrivals: u64,
     /// Fewest slots that were free since somebody began to watch.
     least_free: usize,
 }
 
+/// In a job's queue: the iteration, and when it came.
+type Place = (i32, u64);
+
 struct Waiting {
-    arrival: u64,
     count: usize,
     turn: oneshot::Sender<Held>,
 }
@@ -67,7 +70,8 @@ impl Slots {
     }
 
     /// Waits until so many slots are free, or all of them where there are fewer.
-    pub async fn take(self: &Arc<Self>, owner: Owner, count: usize) -> Held {
+    pub async fn take(self: &Arc<Self>, origin: Option<Origin>, count: usize) -> Held {
+        let (owner, iteration) = (origin.map(|o| o.job), origin.map_or(0, |o| o.iteration));
         let count = count.min(self.capacity);
         loop {
             let waits = {
@@ -78,9 +82,9 @@ impl Slots {
                     return Held { slots: Some(self.clone()), owner, count };
                 }
                 let (turn, waits) = oneshot::channel();
-                let arrival = state.arrivals;
+                let place = (iteration, state.arrivals);
                 state.arrivals += 1;
-                state.waiting.entry(owner).or_default().push_back(Waiting { arrival, count, turn });
+                state.waiting.entry(owner).or_default().insert(place, Waiting { count, turn });
                 waits
             };
             // A sender is dropped only by slots that were handed to nobody: then they are free.
@@ -129,11 +133,13 @@ impl State {
     /// Takes the first request of the job that holds fewest slots, if there is room for it.
     fn next(&mut self) -> Option<(Owner, Waiting)> {
         let held = |owner: &Owner| self.held.get(owner).copied().unwrap_or(0);
-        let first = |queue: &VecDeque<Waiting>| queue.front().map_or(u64::MAX, |w| w.arrival);
+        let first = |queue: &BTreeMap<Place, Waiting>| {
+            queue.first_key_value().map_or(u64::MAX, |((_, arrival), _)| *arrival)
+        };
         let owner =
             *self.waiting.iter().min_by_key(|(owner, queue)| (held(owner), first(queue)))?.0;
         let queue = self.waiting.get_mut(&owner)?;
-        let next = queue.pop_front_if(|waiting| waiting.count <= self.free)?;
+        let next = queue.first_entry().filter(|w| w.get().count <= self.free)?.remove();
         if queue.is_empty() {
             self.waiting.remove(&owner);
         }
@@ -153,22 +159,26 @@ impl Drop for Held {
 mod tests {
     use std::time::Duration;
 
-    use super::{JobId, Slots};
+    use super::{JobId, Origin, Slots};
+
+    fn some_job(iteration: i32) -> Option<Origin> {
+        Some(Origin { job: JobId::new(), iteration })
+    }
 
     #[tokio::test]
     async fn who_holds_fewest_is_next() {
         let slots = Slots::new(4);
-        let (greedy, modest) = (Some(JobId::new()), Some(JobId::new()));
+        let (greedy, modest) = (some_job(1), some_job(1));
         let mut held = Vec::new();
         for _ in 0..4 {
             held.push(slots.take(greedy, 1).await);
         }
         let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
-        let wait = |owner| {
+        let wait = |origin: Option<Origin>| {
             let (slots, order) = (slots.clone(), order.clone());
             tokio::spawn(async move {
-                let slot = slots.take(owner, 1).await;
-                assert!(order.send((owner, slot)).is_ok());
+                let slot = slots.take(origin, 1).await;
+                assert!(order.send((origin.map(|o| o.job), slot)).is_ok());
             })
         };
         // A hundred of one job came first, then two of the other.
@@ -180,7 +190,7 @@ mod tests {
         for _ in 0..4 {
             held.remove(0);
             if let Some((owner, slot)) = served.recv().await {
-                came.push(owner == modest);
+                came.push(owner == modest.map(|o| o.job));
                 held.push(slot);
             }
         }
@@ -192,6 +202,30 @@ mod tests {
         drop(order);
         while served.recv().await.is_some() {}
         assert_eq!(slots.lock().free, 4);
+    }
+
+    #[tokio::test]
+    async fn the_older_iteration_of_a_job_is_next() {
+        let slots = Slots::new(1);
+        let job = JobId::new();
+        let mut slot = slots.take(None, 1).await;
+        let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
+        for iteration in [5, 4, 5, 3] {
+            let (slots, order) = (slots.clone(), order.clone());
+            tokio::spawn(async move {
+                let slot = slots.take(Some(Origin { job, iteration }), 1).await;
+                assert!(order.send((iteration, slot)).is_ok());
+            });
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut came = Vec::new();
+        for _ in 0..4 {
+            drop(slot);
+            let Some(next) = served.recv().await else { unreachable!("each is served") };
+            came.push(next.0);
+            slot = next.1;
+        }
+        assert_eq!(came, [3, 4, 5, 5]);
     }
 
     #[tokio::test]
@@ -218,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn one_who_waits_for_many_is_not_passed_for_ever() -> Result<(), tokio::task::JoinError> {
         let slots = Slots::new(4);
-        let (modest, greedy) = (Some(JobId::new()), Some(JobId::new()));
+        let (modest, greedy) = (some_job(1), some_job(1));
         slots.watch();
         let (one, other) = (slots.take(modest, 2).await, slots.take(modest, 2).await);
         let waits = |count| {

@@ -51,7 +51,7 @@ where
             online: published("online"),
             target: published("target"),
             frozen: None,
-            job: None,
+            origin: None,
         }
     }
 }
