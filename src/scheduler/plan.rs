@@ -193,7 +193,9 @@ async fn next_phase(
     Ok(true)
 }
 
-/// The version that annotates: the iteration's own in synchronous mode, else the newest there is.
+/// The version that annotates: the iteration's own in synchronous mode, else the newest there is, once
+/// that lags by a version less than what acts may. The bootstrap pays for a lag at every step back,
+/// and what is annotated before the learning wants it would only lie there.
 async fn annotating(
     conn: &mut PgConnection,
     job: &Job,
@@ -202,8 +204,10 @@ async fn annotating(
     if job.spec.pipeline.max_staleness == 0 {
         return Ok(Some(iteration.base));
     }
+    let newest = iteration.index - 1;
+    let lag = (job.spec.pipeline.max_staleness.cast_signed() - 1).max(1);
     let published = checkpoints::newest_published(conn, job.id).await?;
-    Ok(published.map(|version| version.min(iteration.index - 1)))
+    Ok(published.map(|version| version.min(newest)).filter(|version| newest - version <= lag))
 }
 
 /// The version that is learnt from: steps of one job follow each other, whatever overlaps.

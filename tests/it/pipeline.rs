@@ -74,6 +74,7 @@ async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
     .unwrap();
     assert!(lags.iter().all(|(_, lag)| (0..=2).contains(lag)), "{lags:?}");
     assert!(lags.iter().any(|(phase, lag)| phase == "collect" && *lag > 0), "{lags:?}");
+    assert!(lags.iter().all(|(phase, lag)| phase != "annotate" || *lag <= 1), "{lags:?}");
     assert!(lags.iter().all(|(phase, lag)| phase != "learn" || *lag == 0), "steps are serial");
     // Learning does not wait for the adapter before to be published, its target does.
     let astray: i64 = sqlx::query_scalar(

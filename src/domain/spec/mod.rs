@@ -269,7 +269,8 @@ pub struct EvaluationSpec {
 pub struct PipelineSpec {
     /// Versions by which the adapters that act may lag behind the one that is learnt from. 0 runs one
     /// phase after the other, and the same seed gives the same result; from 1 on the next iterations
-    /// collect and annotate while this one learns.
+    /// collect and annotate while this one learns. From 2 on what annotates lags by one version less:
+    /// its lag is added to each step that an outcome is carried back through an episode.
     #[garde(range(max = 16))]
     #[schema(maximum = 16)]
     pub max_staleness: u32,
