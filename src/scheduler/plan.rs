@@ -194,8 +194,8 @@ async fn next_phase(
 }
 
 /// The version that annotates: the iteration's own in synchronous mode, else the newest there is, once
-/// that lags by a version less than what acts may. The bootstrap pays for a lag at every step back,
-/// and what is annotated before the learning wants it would only lie there.
+/// that lags by a version less than what acts may (but may lag by one). The bootstrap pays for a lag at
+/// every step back, and what is annotated before the learning wants it would only lie there.
 async fn annotating(
     conn: &mut PgConnection,
     job: &Job,
