@@ -174,6 +174,13 @@ async fn invariants_01_and_02_an_ending_bootstraps_nothing_and_the_rest_bootstra
 
     let (annotations, asked) = run(&spec(1, 1), false, false).await;
     assert!(annotations.targets[0].next_prediction_id.is_some());
+    let asked_with = |end: &str| asked.iter().filter(|(_, prompt)| prompt.ends_with(end)).count();
+    assert_eq!(asked_with("form order left 4"), 1, "a' is said in s': {asked:?}");
+    assert_eq!(
+        asked_with("form order left 4 please wait . predict the future"),
+        1,
+        "d' of (s', a')"
+    );
     let backup: Vec<_> = asked.iter().filter(|(_, p)| p.ends_with("combine")).collect();
     assert_eq!(backup.len(), 1);
     assert!(backup[0].1.contains("here it is form order left 4"));
