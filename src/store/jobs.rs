@@ -119,14 +119,20 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, Sto
     Ok(row.map(Into::into))
 }
 
-/// Jobs that may have something to plan.
+/// Jobs that may have something to plan, and paused ones with an iteration that only wants measuring.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn active(conn: &mut PgConnection) -> Result<Vec<JobId>, StoreError> {
     Ok(sqlx::query_scalar(
         "-- jobs::active
-         select id from jobs where status in ('queued', 'running') order by id",
+         select id from jobs where status in ('queued', 'running')
+             or status = 'paused' and exists (
+                 select from iterations i
+                 where i.job_id = jobs.id and i.phase = 'assess' and not exists (
+                     select from work_items w where w.job_id = jobs.id and w.iteration_id = i.id
+                         and w.phase = i.phase and w.state <> 'done'))
+         order by id",
     )
     .fetch_all(conn)
     .await?)

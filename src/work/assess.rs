@@ -244,9 +244,19 @@ impl Worker {
         if asked(GuardAction::Pause) {
             let from = [JobStatus::Running];
             if jobs::move_status(&mut tx, job.id, &from, JobStatus::Paused, None).await? {
-                let message =
-                    "a guard paused the job; look at its events, then resume or cancel it";
-                events::append(&mut tx, job.id, EventKind::Paused, message, json!({})).await?;
+                let by = tripped.iter().filter(|trip| trip.action == GuardAction::Pause);
+                let (guards, readings): (Vec<_>, Vec<_>) = by
+                    .map(|trip| {
+                        let judge::Tripped { guard, reading, threshold, .. } = trip;
+                        (*guard, format!("{guard} at {reading:.2}, above {threshold:.2}"))
+                    })
+                    .unzip();
+                let message = format!(
+                    "paused by a guard in iteration {index}: {}; resume or cancel the job",
+                    readings.join(", ")
+                );
+                let data = json!({ "guards": guards });
+                events::append(&mut tx, job.id, EventKind::Paused, &message, data).await?;
             }
         }
         work_items::complete(&mut tx, lease).await?;

@@ -90,7 +90,23 @@ async fn a_critic_that_collapses_pauses_the_run() {
     assert_eq!(job["iteration"], 2, "the first iteration is the reference");
     assert!(page.contains("guard_tripped") && page.contains("guard collapse: "), "{page}");
     assert!(page.contains("in iteration 2: pause"), "{page}");
-    assert!(page.contains("a guard paused the job"), "{page}");
+    assert!(
+        page.contains("<p class=\"error\">paused by a guard in iteration 2: collapse at "),
+        "{page}"
+    );
+    // What it is judged by is there to be looked at: the job waits, its iteration is closed.
+    let path = format!("/v1/jobs/{}/metrics?name=critic.loss", job["id"].as_str().unwrap());
+    let mut losses = Vec::new();
+    for _ in 0..100 {
+        let metrics = service.get(&path).await.1;
+        losses =
+            metrics["data"].as_array().unwrap().iter().map(|m| m["iteration"].clone()).collect();
+        if losses.last() == Some(&json!(2)) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(losses, [json!(1), json!(2)]);
     service.stop().await;
 }
 

@@ -190,6 +190,10 @@ async fn guards_warn_pause_roll_back_and_stop_and_say_why() {
     let stopped = submit(&service, &set("stop", 1)).await;
     let job = service.finished(&stopped).await;
     assert_eq!((&job["status"], &job["iteration"]), (&json!("succeeded"), &json!(1)));
+    let page = service.http.get(format!("{}/jobs/{stopped}", service.url)).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("guard forgetting: "), "{page}");
+    assert!(page.contains("is above 0.00 in iteration 1: stop"), "{page}");
 
     let paused = submit(&service, &set("pause", 1)).await;
     let mut status = Value::Null;

@@ -92,7 +92,8 @@ struct Live {
     id: String,
     status: JobStatus,
     over: bool,
-    error: Option<String>,
+    /// Why it failed, or which guard paused it.
+    halted: Option<String>,
     promoted: Option<i32>,
     progress: String,
     phase: String,
@@ -190,18 +191,21 @@ async fn live_of(
             .collect(),
     };
     let happened = read_jobs::remarkable_events(&mut conn, id, 20).await?;
+    let paused = happened.iter().find(|event| event.kind == EventKind::Paused);
+    let by_guard =
+        paused.filter(|event| job.status == JobStatus::Paused && event.data["guards"].is_array());
     drop(conn);
     let live = Live {
         id: id.to_string(),
         status: job.status,
         over: job.status.is_final(),
-        error: job.error.clone(),
+        halted: job.error.clone().or_else(|| by_guard.map(|event| event.message.clone())),
         promoted: job.promoted_version,
         progress: job.iteration.map_or_else(
             || "–".into(),
             |iteration| format!("{iteration} of {}", job.spec.budget.iterations),
         ),
-        phase: job.phase.map_or_else(String::new, |phase| phase.to_string()),
+        phase: job.phase.filter(|p| *p != Phase::Done).map_or_else(String::new, |p| p.to_string()),
         done: job.units_done.unwrap_or(0),
         units: job.units.unwrap_or(0).max(1),
         before: format::percent(job.success_before),
