@@ -5,6 +5,7 @@
 //! engine, and the same code runs against vLLM.
 
 pub mod guard;
+mod left_out;
 mod lesson;
 pub mod minibatch;
 pub mod nlac;
@@ -14,6 +15,8 @@ pub mod replay;
 pub mod scalar;
 
 use std::collections::BTreeSet;
+
+pub use left_out::LeftOut;
 
 use crate::{
     domain::{
@@ -47,6 +50,8 @@ pub struct Annotations {
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
     pub env_steps: u64,
+    /// Transitions of which the engine refused something; they lack it, and what follows from it.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Annotations {

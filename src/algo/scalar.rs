@@ -8,6 +8,7 @@ use rand::Rng;
 
 use super::{
     Annotations, Replayed,
+    left_out::all_but_refused,
     lesson::{self, Lesson},
 };
 use crate::domain::{
@@ -32,24 +33,25 @@ const VALUE_TOKENS: u32 = 4;
 /// value.
 ///
 /// # Errors
-/// The first fault of the engine, or of a prompt.
+/// The first fault of the engine, or of a prompt, that is not a refusal of some transitions alone.
 pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
     let mut annotations = Annotations::default();
-    for made in try_join_all(batch.iter().map(|r| target(setting, r))).await? {
-        annotations.generations.extend(made.generations);
-        annotations.predictions.extend(made.predictions);
-        annotations.examples.extend(made.examples);
-    }
+    let targets = all_but_refused(batch.iter().map(|r| target(setting, r))).await?;
     let warmup = setting.iteration <= setting.spec.warmup_iterations;
-    let improved = try_join_all(batch.iter().map(|r| async move {
+    let improved = all_but_refused(batch.iter().map(|r| async move {
         if warmup { rehearse(setting, r) } else { improve(setting, r).await }
     }));
-    for made in improved.await? {
-        annotations.generations.extend(made.generations);
-        annotations.predictions.extend(made.predictions);
-        annotations.examples.extend(made.examples);
+    for (replayed, made) in batch.iter().zip(targets).chain(batch.iter().zip(improved.await?)) {
+        match made {
+            Ok(made) => {
+                annotations.generations.extend(made.generations);
+                annotations.predictions.extend(made.predictions);
+                annotations.examples.extend(made.examples);
+            }
+            Err(reason) => annotations.leave_out(replayed, reason),
+        }
     }
-    Ok(annotations)
+    annotations.of_some(batch)
 }
 
 /// y = r + Q(s', a'), or r at an ending; no example where no value could be read.

@@ -10,7 +10,8 @@ text_enum!(
     EventKind {
         /// The job was accepted.
         Submitted = "submitted",
-        /// Something that the spec asks for does not hold on the engine or trainer that it names.
+        /// Something that the spec asks for does not hold on the engine or trainer that it names, or an
+        /// engine refused a part of the work that the rest goes on without.
         Warned = "warned",
         /// Its first work was planned.
         Started = "started",

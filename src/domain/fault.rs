@@ -9,6 +9,10 @@ pub enum Fault {
     /// Will not succeed by repetition: a wrong spec, a missing model, a broken invariant.
     #[error("{0}")]
     Fail(String),
+    /// Will not be answered, whoever is asked: a prompt beyond the context, say. What else there is to do
+    /// may go on without it.
+    #[error("{0}")]
+    Refused(String),
     /// The lease was lost or the job was cancelled: stop without writing.
     #[error("the lease was lost or the job was cancelled")]
     Cancelled,

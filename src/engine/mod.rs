@@ -218,7 +218,13 @@ impl EngineError {
     /// What it asks of the queue.
     #[must_use]
     pub fn fault(&self) -> Fault {
-        if self.is_transient() { Fault::retry(self) } else { Fault::fail(self) }
+        if self.is_transient() {
+            Fault::retry(self)
+        } else if self.is_of_request() {
+            Fault::Refused(self.to_string())
+        } else {
+            Fault::fail(self)
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl Runner {
         let result = match &outcome {
             Ok(()) => "done",
             Err(Fault::Retry(_)) => "retry",
-            Err(Fault::Fail(_)) => "failed",
+            Err(Fault::Fail(_) | Fault::Refused(_)) => "failed",
             Err(Fault::Cancelled) => "lost",
         };
         spans::unit_ended(&span, result);
@@ -212,7 +212,7 @@ impl Runner {
                     serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
                 events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
             }
-            Fault::Retry(reason) | Fault::Fail(reason) => {
+            Fault::Retry(reason) | Fault::Fail(reason) | Fault::Refused(reason) => {
                 work_items::fail(&mut tx, lease, reason).await?;
             }
         }

@@ -108,7 +108,9 @@ impl Played {
             Err(Failure::Engine(fault @ (Fault::Retry(_) | Fault::Cancelled))) => {
                 return Err(fault);
             }
-            Err(Failure::Engine(Fault::Fail(reason))) => self.error = Some(reason),
+            Err(Failure::Engine(Fault::Fail(reason) | Fault::Refused(reason))) => {
+                self.error = Some(reason);
+            }
             Err(Failure::Environment(error)) => self.error = Some(error.to_string()),
         }
         Ok(self)

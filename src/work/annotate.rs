@@ -1,5 +1,9 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
 use super::{
     Worker,
     scene::{Scene, chance},
@@ -8,6 +12,7 @@ use crate::{
     algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
     domain::{
         annotation::Verdict,
+        event::EventKind,
         fault::Fault,
         job::Job,
         seed::SeedPath,
@@ -15,8 +20,8 @@ use crate::{
         work::Lease,
     },
     store::{
-        StoreError, annotations, generations, iterations, replay, replay_draws, search, training,
-        transitions, work_items,
+        StoreError, annotations, events, generations, iterations, replay, replay_draws, search,
+        training, transitions, work_items,
     },
 };
 
@@ -91,6 +96,18 @@ impl Worker {
         replay::set_refused(&mut tx, &verdicts).await?;
         search::refresh(&mut tx, &made.annotated()).await?;
         iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
+        if let Some(first) = made.left_out.first() {
+            let out: BTreeSet<_> = made.left_out.iter().map(|left| left.transition_id).collect();
+            let (count, index) = (out.len(), scene.index());
+            let message = format!(
+                "iteration {index} goes on without {count} transitions, of which an engine refused \
+                 something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
+                 engine with a longer context); the first: {}",
+                first.reason
+            );
+            let data = json!({ "iteration": index, "transitions": out });
+            events::append(&mut tx, job, EventKind::Warned, &message, data).await?;
+        }
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }

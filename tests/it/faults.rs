@@ -237,3 +237,44 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     }
     assert!(hangs.spoilt().len() <= asked + 1, "{} then {}", asked, hangs.spoilt().len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_that_an_engine_refuses_is_left_out_and_the_rest_goes_on() {
+    let service = Service::start().await;
+    // An evaluator that may say so much leaves too little of the context for long conversations.
+    let set = |max_tokens: u32| {
+        let mut spec = small_job();
+        spec["algorithm"]["rounds"] = 1.into();
+        spec["algorithm"]["sampling"]["evaluator"] =
+            json!({ "temperature": 0.0, "max_tokens": max_tokens });
+        spec
+    };
+    let of = async |spec: &Value| {
+        let (code, job) = service.post("/v1/jobs", spec).await;
+        assert_eq!(code, 201, "{job}");
+        service.finished(job["id"].as_str().unwrap()).await
+    };
+    let job = of(&set(430)).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    let events = service.get(&format!("{path}/events")).await.1;
+    let warned = events["data"].as_array().unwrap().iter().find(|e| e["kind"] == "warned").unwrap();
+    assert!(warned["message"].as_str().unwrap().contains("maximum context length"), "{warned}");
+    let out = warned["data"]["transitions"].as_array().unwrap();
+    assert!((1..24).contains(&out.len()), "{warned}");
+    // They have their targets, which were not refused, and lack the critique, which was.
+    for id in out {
+        let path = format!("/v1/transitions/{}/critiques", id.as_str().unwrap());
+        let said = service.get(&path).await.1;
+        let of_first = |part: &str| {
+            let rows = said[part].as_array().unwrap().iter();
+            rows.filter(|row| row["iteration"] == 1).count()
+        };
+        assert_eq!((of_first("targets"), of_first("critiques")), (1, 0), "{said}");
+    }
+
+    let job = of(&set(505)).await;
+    assert_eq!(job["status"], "failed", "no prompt fits: {job}");
+    assert!(job["error"].as_str().unwrap().contains("maximum context length"), "{job}");
+    service.stop().await;
+}

@@ -4,6 +4,7 @@
 use futures_util::future::try_join_all;
 
 use super::{Annotations, Candidate, Fate, Setting, critique};
+use crate::algo::left_out::all_but_refused;
 use crate::domain::{
     annotation::Verdict,
     fault::Fault,
@@ -20,14 +21,24 @@ pub(super) async fn improve(
     candidates: &mut [Candidate<'_>],
     annotations: &mut Annotations,
 ) -> Result<(), Fault> {
-    let sampled = try_join_all(candidates.iter().map(|c| sample(setting, c, count))).await?;
-    let judged = try_join_all(candidates.iter().zip(&sampled).map(|(candidate, actions)| {
-        try_join_all((0..).zip(actions).filter(|(_, action)| is_new(setting, actions, action)).map(
-            |(round, action)| critique::judge(setting, candidate.replayed, &action.text, round),
-        ))
+    let judged = all_but_refused(candidates.iter().map(|candidate| async {
+        let actions = sample(setting, candidate, count).await?;
+        let new = (0..).zip(&actions).filter(|(_, action)| is_new(setting, &actions, action));
+        let judged = try_join_all(new.map(|(round, action)| {
+            critique::judge(setting, candidate.replayed, &action.text, round)
+        }));
+        let judged = judged.await?;
+        Ok((actions, judged))
     }))
     .await?;
-    for ((candidate, actions), judged) in candidates.iter_mut().zip(sampled).zip(judged) {
+    for (candidate, judged) in candidates.iter_mut().zip(judged) {
+        let (actions, judged) = match judged {
+            Ok(judged) => judged,
+            Err(reason) => {
+                candidate.leave_out(annotations, reason);
+                continue;
+            }
+        };
         let best = judged.iter().find(|j| j.critique.verdict == Verdict::Yes);
         let best = best.and_then(|j| usize::try_from(j.critique.round).ok());
         match best.and_then(|round| actions.get(round)) {

@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 
 use super::{Setting, critique, successor};
 use crate::{
-    algo::Replayed,
+    algo::{Replayed, left_out::all_but_refused},
     domain::{annotation::Verdict, fault::Fault, generation::FinishReason},
     env::Split,
     rollout::{Origin, Stage, branch},
@@ -25,16 +25,17 @@ pub struct Foreseen {
     pub success: bool,
 }
 
-/// Predicts `futures` futures of each step and judges it. Each step comes with how its episode ended.
+/// Predicts `futures` futures of each step and judges it. Each step comes with how its episode ended; one
+/// of which the engine refuses something is left out.
 ///
 /// # Errors
-/// The first fault of the engine, or of a prompt.
+/// The first other fault of the engine, or of a prompt.
 pub async fn foresee(
     setting: &Setting<'_>,
     steps: &[(Replayed, bool)],
     futures: u32,
 ) -> Result<Vec<Foreseen>, Fault> {
-    try_join_all(steps.iter().map(|(step, success)| async move {
+    let foreseen = all_but_refused(steps.iter().map(|(step, success)| async move {
         let seed = setting.seed_of(step, "health");
         let predicted = successor::predict(
             setting,
@@ -60,8 +61,8 @@ pub async fn foresee(
             verdict: judged.critique.verdict,
             success: *success,
         })
-    }))
-    .await
+    }));
+    Ok(foreseen.await?.into_iter().flatten().collect())
 }
 
 /// Plays each original action and its refinement from the same state, each to the end, and gives the

@@ -17,7 +17,6 @@ mod refine;
 mod successor;
 mod target;
 
-use futures_util::future::try_join_all;
 use rand::seq::SliceRandom;
 
 pub use self::advise::{Advised, advise};
@@ -25,6 +24,7 @@ pub use self::health::{Foreseen, foresee, gains};
 pub use super::Annotations;
 use super::{
     Replayed,
+    left_out::all_but_refused,
     lesson::{self, Lesson},
 };
 use crate::{
@@ -70,15 +70,16 @@ enum Fate {
     Open,
     /// Judged optimal.
     Accepted,
-    /// No verdict or no valid action could be read: it trains nothing.
+    /// No verdict or no valid action could be read, or had: it trains nothing.
     Dropped,
 }
 
 /// Annotates a batch. Everything that depends on nothing else is asked for at once, so that the engine
-/// sees waves as wide as the batch.
+/// sees waves as wide as the batch. What the engine refuses of a transition leaves that one out.
 ///
 /// # Errors
-/// The first fault of the engine, or of a prompt; then nothing of the batch is to be kept.
+/// The first other fault of the engine, or of a prompt, or a refusal of every transition; then nothing of
+/// the batch is to be kept.
 pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
     let mut annotations = Annotations::default();
     let ablation = setting.spec.ablation;
@@ -91,8 +92,16 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
             _ => true,
         })
         .collect();
-    let targets = try_join_all(targeted.iter().map(|r| target::bellman_target(setting, r))).await?;
+    let targets =
+        all_but_refused(targeted.iter().map(|r| target::bellman_target(setting, r))).await?;
     for (replayed, made) in targeted.into_iter().zip(targets) {
+        let made = match made {
+            Ok(made) => made,
+            Err(reason) => {
+                annotations.leave_out(replayed, reason);
+                continue;
+            }
+        };
         if trains_critic && made.target.status == TargetStatus::Accepted {
             annotations.examples.push(critic_example(setting, replayed, &made)?);
         }
@@ -106,7 +115,7 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     for candidate in &candidates {
         annotations.examples.extend(policy_example(setting, candidate)?);
     }
-    Ok(annotations)
+    annotations.of_some(batch)
 }
 
 /// Every round over all candidates.
@@ -136,14 +145,21 @@ async fn play_round(
     candidates: &mut [Candidate<'_>],
     annotations: &mut Annotations,
 ) -> Result<(), Fault> {
-    let mut open: Vec<_> = candidates.iter_mut().filter(|c| c.fate == Fate::Open).collect();
-    let judged =
-        try_join_all(open.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)))
-            .await?;
-    let mut critiques = Vec::with_capacity(judged.len());
-    for made in judged {
-        critiques.push(made.critique.clone());
-        made.record(annotations);
+    let asked: Vec<_> = candidates.iter_mut().filter(|c| c.fate == Fate::Open).collect();
+    let judged = all_but_refused(
+        asked.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)),
+    )
+    .await?;
+    let (mut open, mut critiques) = (Vec::new(), Vec::new());
+    for (candidate, made) in asked.into_iter().zip(judged) {
+        match made {
+            Ok(made) => {
+                critiques.push(made.critique.clone());
+                made.record(annotations);
+                open.push(candidate);
+            }
+            Err(reason) => candidate.leave_out(annotations, reason),
+        }
     }
     if setting.spec.ablation == Ablation::ShuffledCritiques {
         critiques.shuffle(&mut setting.seed.label("shuffle").index(u64::from(round)).rng());
@@ -160,14 +176,19 @@ async fn play_round(
     }
     let wanting: Vec<_> =
         open.into_iter().zip(&critiques).filter(|(c, _)| c.fate == Fate::Open).collect();
-    let refined = try_join_all(
+    let refined = all_but_refused(
         wanting.iter().map(|(c, q)| refine::rewrite(setting, c.replayed, &c.reply, q, round)),
     )
     .await?;
     for ((candidate, _), made) in wanting.into_iter().zip(refined) {
-        candidate.take(&made, setting.environment);
-        annotations.generations.push(made.generation);
-        annotations.refinements.push(made.refinement);
+        match made {
+            Ok(made) => {
+                candidate.take(&made, setting.environment);
+                annotations.generations.push(made.generation);
+                annotations.refinements.push(made.refinement);
+            }
+            Err(reason) => candidate.leave_out(annotations, reason),
+        }
     }
     Ok(())
 }
@@ -181,6 +202,11 @@ impl<'a> Candidate<'a> {
             source: ExampleSource::Action,
             fate: Fate::Open,
         }
+    }
+
+    fn leave_out(&mut self, annotations: &mut Annotations, reason: String) {
+        self.fate = Fate::Dropped;
+        annotations.leave_out(self.replayed, reason);
     }
 
     /// Goes on with a refined action. Rounds that lead back to the action itself refine nothing.
