@@ -16,6 +16,8 @@ pub struct Entry {
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
+    /// An engine refused something of it.
+    pub left_out: bool,
 }
 
 /// A drawn entry.
@@ -36,7 +38,8 @@ const FLOOR: f64 = 1e-3;
 ///
 /// Endings are drawn first, up to their least share; the rest comes from everything that is left.
 /// Within each draw the chance is proportional to `priority ^ exponent`, or uniform for the uniform
-/// share. A transition that was never learnt from has the largest priority seen.
+/// share. A transition that was never learnt from has the largest priority seen; what was left out
+/// instead has the least, or it would fill the batches in the end.
 ///
 /// `beta` is the exponent of the importance weights.
 pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rng) -> Vec<Drawn> {
@@ -76,7 +79,7 @@ fn weigh(drawn: &[usize], priorities: &[f64], uniform_share: f32, beta: f32) -> 
     drawn.iter().map(|&index| Drawn { index, importance: (raw(index) / largest) as f32 }).collect()
 }
 
-/// `(loss + floor) ^ exponent`, the never learnt at the maximum. What was refused counts as if its loss
+/// `(loss + floor) ^ exponent`, the never learnt at the maximum, the left out as if at a loss of 0. What was refused counts as if its loss
 /// were larger by the bonus times the mean.
 fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
     let losses: Vec<f64> = entries.iter().filter_map(|e| e.loss).map(f64::from).collect();
@@ -86,7 +89,10 @@ fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
         let extra = if refused { bonus } else { 0.0 };
         (f64::from(loss.max(0.0)) + extra + FLOOR).powf(f64::from(spec.priority_exponent))
     };
-    let known = |e: &Entry| e.loss.map(|loss| raw(loss, e.refused));
+    let known = |e: &Entry| match e.loss {
+        None if e.left_out => Some(raw(0.0, false)),
+        loss => loss.map(|loss| raw(loss, e.refused)),
+    };
     let highest = entries.iter().filter_map(known).fold(FLOOR, f64::max);
     entries.iter().map(|e| known(e).unwrap_or(highest)).collect()
 }
@@ -163,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_out_does_not_come_first() {
+        let mut entries = vec![entry(false, Some(1.0)), entry(false, None), entry(false, None)];
+        entries[1].left_out = true;
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let drawn: Vec<_> =
+            (0..2000).map(|_| select(&entries, &spec(1, 1.0, 0.0, 0.0), &mut rng)[0]).collect();
+        let hits = |index| drawn.iter().filter(|&&i| i == index).count();
+        assert!((900..1100).contains(&hits(2)) && hits(1) < 10, "{} {}", hits(1), hits(2));
+    }
+
+    #[test]
     fn what_was_refused_comes_more_often() {
         let mut entries = vec![entry(false, Some(1.0)), entry(false, Some(1.0))];
         entries[1].refused = true;
@@ -174,7 +191,7 @@ mod tests {
     use crate::domain::{ids::TransitionId, spec::ReplaySpec};
 
     fn entry(done: bool, loss: Option<f32>) -> Entry {
-        Entry { transition_id: TransitionId::new(), done, loss, refused: false }
+        Entry { transition_id: TransitionId::new(), done, loss, refused: false, left_out: false }
     }
 
     fn spec(batch: u32, exponent: f32, uniform: f32, terminal: f32) -> ReplaySpec {

@@ -16,6 +16,8 @@ pub struct Entry {
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
+    /// An engine refused something of it.
+    pub left_out: bool,
 }
 
 /// A transition that enters replay.
@@ -69,7 +71,7 @@ pub async fn entries(
 ) -> Result<Vec<Entry>, StoreError> {
     let mut entries: Vec<Entry> = sqlx::query_as(
         "-- replay::entries
-         select transition_id, done, loss, refused from replay
+         select transition_id, done, loss, refused, left_out from replay
          where job_id = $1 and iteration between $3 and $4
          order by iteration desc, episode desc, step desc limit $2",
     )
@@ -83,26 +85,29 @@ pub async fn entries(
     Ok(entries)
 }
 
-/// Notes the last verdicts. Like [`set_losses`] it locks by id: iterations that overlap name the same rows, each
+/// Notes the last verdicts, and what an engine refused something of. Like [`set_losses`] it locks by id: iterations that overlap name the same rows, each
 /// in an order of its own, and would wait for each other.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn set_refused(
+pub async fn set_annotated(
     conn: &mut PgConnection,
     verdicts: &[(TransitionId, bool)],
+    left_out: &[TransitionId],
 ) -> Result<(), StoreError> {
     let (ids, values): (Vec<_>, Vec<_>) = verdicts.iter().copied().unzip();
     sqlx::query(
-        "-- replay::set_refused
-         with held as (select transition_id from replay where transition_id = any($1)
+        "-- replay::set_annotated
+         with held as (select transition_id from replay where transition_id = any($1 || $3)
                        order by transition_id for no key update)
-         update replay r set refused = v.refused
-         from held, unnest($1::uuid[], $2::bool[]) as v(id, refused)
-         where r.transition_id = v.id and held.transition_id = v.id",
+         update replay r set refused = coalesce(v.refused, r.refused),
+             left_out = r.left_out or r.transition_id = any($3)
+         from held left join unnest($1::uuid[], $2::bool[]) as v(id, refused) on v.id = held.transition_id
+         where r.transition_id = held.transition_id",
     )
     .bind(ids)
     .bind(values)
+    .bind(left_out)
     .execute(conn)
     .await?;
     Ok(())

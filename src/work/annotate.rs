@@ -93,11 +93,12 @@ impl Worker {
         training::insert_examples(&mut tx, job, iteration, &made.examples).await?;
         let first = made.critiques.iter().filter(|c| c.round == 0);
         let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
-        replay::set_refused(&mut tx, &verdicts).await?;
+        let out: BTreeSet<_> = made.left_out.iter().map(|left| left.transition_id).collect();
+        let out: Vec<_> = out.into_iter().collect();
+        replay::set_annotated(&mut tx, &verdicts, &out).await?;
         search::refresh(&mut tx, &made.annotated()).await?;
         iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
         if let Some(first) = made.left_out.first() {
-            let out: BTreeSet<_> = made.left_out.iter().map(|left| left.transition_id).collect();
             let (count, index) = (out.len(), scene.index());
             let message = format!(
                 "iteration {index} goes on without {count} transitions, of which an engine refused \
@@ -134,6 +135,7 @@ impl Worker {
                         done: e.done,
                         loss: e.loss,
                         refused: e.refused,
+                        left_out: e.left_out,
                     })
                     .collect();
             let mut rng = scene.seed("replay").rng();

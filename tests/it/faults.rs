@@ -9,9 +9,11 @@ use std::{
 use nlac::{
     domain::{
         generation::Sampling,
+        ids::JobId,
         peer::{EngineKind, EngineRecord},
     },
     engine::{Engine, Limits, Pool, Request},
+    store::replay,
 };
 use serde_json::{Value, json};
 
@@ -272,6 +274,13 @@ async fn a_transition_that_an_engine_refuses_is_left_out_and_the_rest_goes_on() 
         };
         assert_eq!((of_first("targets"), of_first("critiques")), (1, 0), "{said}");
     }
+    let job: JobId = serde_json::from_value(job["id"].clone()).unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let entries = replay::entries(&mut conn, job, 1000, 0, 2).await.unwrap();
+    drop(conn);
+    let noted =
+        |id: &Value| entries.iter().find(|e| json!(e.transition_id) == *id).unwrap().left_out;
+    assert!(out.iter().all(noted) && !entries.iter().all(|e| e.left_out), "{entries:?}");
 
     let job = of(&set(505)).await;
     assert_eq!(job["status"], "failed", "no prompt fits: {job}");

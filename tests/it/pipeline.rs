@@ -39,7 +39,7 @@ async fn rows_named_in_two_orders_are_no_deadlock(service: &Service, job: JobId)
     for _ in 0..50 {
         let one = async {
             let mut tx = store.begin().await.unwrap();
-            replay::set_refused(&mut tx, &refused).await.unwrap();
+            replay::set_annotated(&mut tx, &refused, &[]).await.unwrap();
             tx.rollback().await.unwrap();
         };
         let other = async {
