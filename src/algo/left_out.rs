@@ -1,21 +1,10 @@
 //! What an engine refuses to say of one transition (a prompt beyond its context, say) costs that
 //! transition and not the batch.
 
-use std::collections::BTreeSet;
-
 use futures_util::future::try_join_all;
 
 use super::{Annotations, Replayed};
-use crate::domain::{fault::Fault, ids::TransitionId};
-
-/// A transition of which something could not be said.
-#[derive(Debug, Clone)]
-pub struct LeftOut {
-    /// Which.
-    pub transition_id: TransitionId,
-    /// What the engine said to it.
-    pub reason: String,
-}
+use crate::domain::fault::Fault;
 
 /// Asks for all at once. A refusal is told in its place; any other fault is one of all.
 pub(super) async fn all_but_refused<T>(
@@ -31,16 +20,16 @@ pub(super) async fn all_but_refused<T>(
 }
 
 impl Annotations {
-    pub(super) fn leave_out(&mut self, replayed: &Replayed, reason: String) {
-        self.left_out.push(LeftOut { transition_id: replayed.transition.id, reason });
+    /// What was said of a transition; a refusal leaves it out.
+    pub(super) fn heard<T>(&mut self, replayed: &Replayed, said: Result<T, String>) -> Option<T> {
+        said.map_err(|reason| self.left_out.entry(replayed.transition.id).or_insert(reason)).ok()
     }
 
     /// What is refused of every transition is not the transitions' fault.
-    pub(super) fn of_some(self, batch: &[Replayed]) -> Result<Self, Fault> {
-        let all: BTreeSet<_> = batch.iter().map(|r| r.transition.id).collect();
-        let out: BTreeSet<_> = self.left_out.iter().map(|left| left.transition_id).collect();
-        match self.left_out.first() {
-            Some(first) if out == all => Err(Fault::Refused(first.reason.clone())),
+    pub(super) fn unless_all_are_left_out(self, batch: &[Replayed]) -> Result<Self, Fault> {
+        let all = batch.iter().all(|r| self.left_out.contains_key(&r.transition.id));
+        match self.left_out.values().next() {
+            Some(reason) if all => Err(Fault::Refused(reason.clone())),
             _ => Ok(self),
         }
     }

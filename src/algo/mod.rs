@@ -14,9 +14,7 @@ pub mod rejection;
 pub mod replay;
 pub mod scalar;
 
-use std::collections::BTreeSet;
-
-pub use left_out::LeftOut;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     domain::{
@@ -50,8 +48,9 @@ pub struct Annotations {
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
     pub env_steps: u64,
-    /// Transitions of which the engine refused something; they lack it, and what follows from it.
-    pub left_out: Vec<LeftOut>,
+    /// Transitions of which the engine refused something, with what it said first; they lack it, and what
+    /// follows from it.
+    pub left_out: BTreeMap<TransitionId, String>,
 }
 
 impl Annotations {

@@ -42,16 +42,13 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
         if warmup { rehearse(setting, r) } else { improve(setting, r).await }
     }));
     for (replayed, made) in batch.iter().zip(targets).chain(batch.iter().zip(improved.await?)) {
-        match made {
-            Ok(made) => {
-                annotations.generations.extend(made.generations);
-                annotations.predictions.extend(made.predictions);
-                annotations.examples.extend(made.examples);
-            }
-            Err(reason) => annotations.leave_out(replayed, reason),
+        if let Some(made) = annotations.heard(replayed, made) {
+            annotations.generations.extend(made.generations);
+            annotations.predictions.extend(made.predictions);
+            annotations.examples.extend(made.examples);
         }
     }
-    annotations.of_some(batch)
+    annotations.unless_all_are_left_out(batch)
 }
 
 /// y = r + Q(s', a'), or r at an ending; no example where no value could be read.

@@ -1,7 +1,5 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use super::{
@@ -93,18 +91,16 @@ impl Worker {
         training::insert_examples(&mut tx, job, iteration, &made.examples).await?;
         let first = made.critiques.iter().filter(|c| c.round == 0);
         let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
-        let out: BTreeSet<_> = made.left_out.iter().map(|left| left.transition_id).collect();
-        let out: Vec<_> = out.into_iter().collect();
+        let out: Vec<_> = made.left_out.keys().copied().collect();
         replay::set_annotated(&mut tx, &verdicts, &out).await?;
         search::refresh(&mut tx, &made.annotated()).await?;
         iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
-        if let Some(first) = made.left_out.first() {
+        if let Some(first) = made.left_out.values().next() {
             let (count, index) = (out.len(), scene.index());
             let message = format!(
                 "iteration {index} goes on without {count} transitions, of which an engine refused \
                  something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
-                 engine with a longer context); the first: {}",
-                first.reason
+                 engine with a longer context); the first: {first}"
             );
             let data = json!({ "iteration": index, "transitions": out });
             events::append(&mut tx, job, EventKind::Warned, &message, data).await?;

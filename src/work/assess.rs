@@ -244,10 +244,10 @@ impl Worker {
         if asked(GuardAction::Pause) {
             let from = [JobStatus::Running];
             if jobs::move_status(&mut tx, job.id, &from, JobStatus::Paused, None).await? {
-                let by = tripped.iter().filter(|trip| trip.action == GuardAction::Pause);
-                let (guards, readings): (Vec<_>, Vec<_>) = by
-                    .map(|trip| {
-                        let judge::Tripped { guard, reading, threshold, .. } = trip;
+                let (guards, readings): (Vec<_>, Vec<_>) = tripped
+                    .iter()
+                    .filter(|trip| trip.action == GuardAction::Pause)
+                    .map(|judge::Tripped { guard, reading, threshold, .. }| {
                         (*guard, format!("{guard} at {reading:.2}, above {threshold:.2}"))
                     })
                     .unzip();

@@ -32,13 +32,7 @@ pub(super) async fn improve(
     }))
     .await?;
     for (candidate, judged) in candidates.iter_mut().zip(judged) {
-        let (actions, judged) = match judged {
-            Ok(judged) => judged,
-            Err(reason) => {
-                candidate.leave_out(annotations, reason);
-                continue;
-            }
-        };
+        let Some((actions, judged)) = candidate.heard(judged, annotations) else { continue };
         let best = judged.iter().find(|j| j.critique.verdict == Verdict::Yes);
         let best = best.and_then(|j| usize::try_from(j.critique.round).ok());
         match best.and_then(|round| actions.get(round)) {

@@ -95,13 +95,7 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     let targets =
         all_but_refused(targeted.iter().map(|r| target::bellman_target(setting, r))).await?;
     for (replayed, made) in targeted.into_iter().zip(targets) {
-        let made = match made {
-            Ok(made) => made,
-            Err(reason) => {
-                annotations.leave_out(replayed, reason);
-                continue;
-            }
-        };
+        let Some(made) = annotations.heard(replayed, made) else { continue };
         if trains_critic && made.target.status == TargetStatus::Accepted {
             annotations.examples.push(critic_example(setting, replayed, &made)?);
         }
@@ -115,7 +109,7 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     for candidate in &candidates {
         annotations.examples.extend(policy_example(setting, candidate)?);
     }
-    annotations.of_some(batch)
+    annotations.unless_all_are_left_out(batch)
 }
 
 /// Every round over all candidates.
@@ -152,13 +146,10 @@ async fn play_round(
     .await?;
     let (mut open, mut critiques) = (Vec::new(), Vec::new());
     for (candidate, made) in asked.into_iter().zip(judged) {
-        match made {
-            Ok(made) => {
-                critiques.push(made.critique.clone());
-                made.record(annotations);
-                open.push(candidate);
-            }
-            Err(reason) => candidate.leave_out(annotations, reason),
+        if let Some(made) = candidate.heard(made, annotations) {
+            critiques.push(made.critique.clone());
+            made.record(annotations);
+            open.push(candidate);
         }
     }
     if setting.spec.ablation == Ablation::ShuffledCritiques {
@@ -181,13 +172,10 @@ async fn play_round(
     )
     .await?;
     for ((candidate, _), made) in wanting.into_iter().zip(refined) {
-        match made {
-            Ok(made) => {
-                candidate.take(&made, setting.environment);
-                annotations.generations.push(made.generation);
-                annotations.refinements.push(made.refinement);
-            }
-            Err(reason) => candidate.leave_out(annotations, reason),
+        if let Some(made) = candidate.heard(made, annotations) {
+            candidate.take(&made, setting.environment);
+            annotations.generations.push(made.generation);
+            annotations.refinements.push(made.refinement);
         }
     }
     Ok(())
@@ -204,9 +192,12 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn leave_out(&mut self, annotations: &mut Annotations, reason: String) {
-        self.fate = Fate::Dropped;
-        annotations.leave_out(self.replayed, reason);
+    /// What was said of it; a refusal drops it.
+    fn heard<T>(&mut self, said: Result<T, String>, annotations: &mut Annotations) -> Option<T> {
+        if said.is_err() {
+            self.fate = Fate::Dropped;
+        }
+        annotations.heard(self.replayed, said)
     }
 
     /// Goes on with a refined action. Rounds that lead back to the action itself refine nothing.
