@@ -24,6 +24,11 @@ document.addEventListener("scroll", (event) => {
 document.addEventListener("input", (event) => event.target === field() && number());
 document.addEventListener("htmx:afterSettle", number);
 
+// What was typed while a field's answer was on its way stays; a check of it follows and sets the fields.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target === field() && detail.requestConfig.parameters.spec !== field().value) detail.shouldSwap = false;
+});
+
 // A mistake's line is selected and brought into view.
 document.addEventListener("click", (event) => {
   const item = event.target.closest("#check [data-line] a");

@@ -69,6 +69,40 @@ await check("a job is written in a form and as text, checked as one types, estim
   await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
   assert.match(await page.textContent("h1"), /by-text/);
 });
+await check("what is typed just before and just after an answer is kept", async () => {
+  await page.goto(`${url}/jobs/new`);
+  const type = (was, is) => page.evaluate(([was, is]) => {
+    const spec = document.querySelector("#spec");
+    spec.value = spec.value.replace(was, is);
+    spec.dispatchEvent(new Event("input", { bubbles: true }));
+  }, [was, is]);
+  let answer;
+  const held = new Promise((resolve) => { answer = resolve; });
+  await page.route("**/jobs/new/edit", async (route) => { await held; await route.continue(); });
+  const asked = page.waitForRequest("**/jobs/new/edit");
+  await page.getByLabel("Name", { exact: true }).fill("by-form");
+  await asked;
+  await type("name: help-desk", "name: by-text");
+  answer();
+  await page.waitForFunction(() => document.querySelector("[name='/name']").value === "by-text");
+  await page.unroute("**/jobs/new/edit");
+  // Two fields at once, and text in the same turn in which the second answer replaced it.
+  const replaced = page.evaluate(() => new Promise((resolve, reject) => {
+    setTimeout(reject, 30000, new Error("the text never held both"));
+    new MutationObserver((_, observer) => {
+      const spec = document.querySelector("#spec");
+      if (!spec?.value.includes("name: both") || !spec.value.includes("seed: 7")) return;
+      observer.disconnect();
+      spec.value = spec.value.replace("name: both", "name: at-once");
+      spec.dispatchEvent(new Event("input", { bubbles: true }));
+      resolve();
+    }).observe(document.querySelector(".editor"), { childList: true });
+  }));
+  await page.getByLabel("Name", { exact: true }).fill("both");
+  await page.getByLabel("Seed").fill("7");
+  await replaced;
+  await page.waitForFunction(() => document.querySelector("[name='/name']").value === "at-once");
+});
 await check("a job is paused, resumed and cancelled from the list", async () => {
   await page.goto(url);
   const row = page.locator("tr:has-text('by-text')");
