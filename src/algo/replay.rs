@@ -79,8 +79,8 @@ fn weigh(drawn: &[usize], priorities: &[f64], uniform_share: f32, beta: f32) -> 
     drawn.iter().map(|&index| Drawn { index, importance: (raw(index) / largest) as f32 }).collect()
 }
 
-/// `(loss + floor) ^ exponent`, the never learnt at the maximum, the left out as if at a loss of 0. What was refused counts as if its loss
-/// were larger by the bonus times the mean.
+/// `(loss + floor) ^ exponent`, the never learnt at the maximum, the left out as if at a loss of 0. What was
+/// judged No counts as if its loss were larger by the bonus times the mean.
 fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
     let losses: Vec<f64> = entries.iter().filter_map(|e| e.loss).map(f64::from).collect();
     let mean = losses.iter().sum::<f64>() / losses.len().max(1) as f64;

@@ -85,8 +85,8 @@ pub async fn entries(
     Ok(entries)
 }
 
-/// Notes the last verdicts, and what an engine refused something of. Like [`set_losses`] it locks by id: iterations that overlap name the same rows, each
-/// in an order of its own, and would wait for each other.
+/// Notes the last verdicts, and what an engine refused something of. Like [`set_losses`] it locks by id:
+/// iterations that overlap name the same rows, each in an order of its own, and would wait for each other.
 ///
 /// # Errors
 /// See [`StoreError`].

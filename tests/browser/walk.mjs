@@ -71,18 +71,20 @@ await check("a job is written in a form and as text, checked as one types, estim
 });
 await check("what is typed just before and just after an answer is kept", async () => {
   await page.goto(`${url}/jobs/new`);
-  const type = (was, is) => page.evaluate(([was, is]) => {
-    const spec = document.querySelector("#spec");
-    spec.value = spec.value.replace(was, is);
-    spec.dispatchEvent(new Event("input", { bubbles: true }));
-  }, [was, is]);
+  await page.evaluate(() => {
+    window.type = (was, is) => {
+      const spec = document.querySelector("#spec");
+      spec.value = spec.value.replace(was, is);
+      spec.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+  });
   let answer;
   const held = new Promise((resolve) => { answer = resolve; });
   await page.route("**/jobs/new/edit", async (route) => { await held; await route.continue(); });
   const asked = page.waitForRequest("**/jobs/new/edit");
   await page.getByLabel("Name", { exact: true }).fill("by-form");
   await asked;
-  await type("name: help-desk", "name: by-text");
+  await page.evaluate(() => window.type("name: help-desk", "name: by-text"));
   answer();
   await page.waitForFunction(() => document.querySelector("[name='/name']").value === "by-text");
   await page.unroute("**/jobs/new/edit");
@@ -93,8 +95,7 @@ await check("what is typed just before and just after an answer is kept", async 
       const spec = document.querySelector("#spec");
       if (!spec?.value.includes("name: both") || !spec.value.includes("seed: 7")) return;
       observer.disconnect();
-      spec.value = spec.value.replace("name: both", "name: at-once");
-      spec.dispatchEvent(new Event("input", { bubbles: true }));
+      window.type("name: both", "name: at-once");
       resolve();
     }).observe(document.querySelector(".editor"), { childList: true });
   }));
