@@ -22,7 +22,7 @@ use crate::{
     queue::{Runner, Settings as QueueSettings},
     scheduler,
     store::{Announcements, Store, peers, work_items},
-    telemetry,
+    telemetry::Meters,
     work::{Critics, Peers, Worker, fleet, webhooks},
 };
 
@@ -159,15 +159,15 @@ impl App {
         };
         drop(conn);
 
-        // Before anything counts: what was counted earlier would be lost.
-        let metrics = telemetry::metrics();
+        let meters = Meters::default();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let peers = Arc::new(Peers::default());
+        let peers = Arc::new(Peers::new(meters.clone()));
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
         let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
-        let runner = Runner::new(store.clone(), worker, owner, QueueSettings::default());
+        let runner =
+            Runner::new(store.clone(), worker, owner, QueueSettings::default(), meters.clone());
         let events = Announcements::default();
         let tasks = vec![
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
@@ -186,7 +186,7 @@ impl App {
         let state = api::AppState {
             store: store.clone(),
             clock,
-            metrics: Arc::new(move || metrics.render()),
+            metrics: Arc::new(move || meters.render()),
             shutdown: drain.clone(),
             prompt_hashes: Arc::new(|name| {
                 let set = PromptSet::load(name).map_err(|e| e.to_string())?;

@@ -15,6 +15,7 @@ use crate::{
         Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Request, Tokenized,
     },
     prompt::Encoder,
+    telemetry::Meters,
 };
 
 /// Requests at a time when speed is measured, and tokens that each may write.
@@ -65,7 +66,7 @@ async fn examine_replica(
     let remedy =
         "check that it runs, that its address is right and that it serves the protocol of its kind";
     let reached = async {
-        let pool = Pool::new(engine, key, Limits::default())?;
+        let pool = Pool::new(engine, key, Limits::default(), &Meters::default())?;
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Examination, Finding, Trouble};
 use crate::{
     domain::peer::TrainerRecord,
+    telemetry::Meters,
     trainer::{Adam, Datum, Run, StepReport, Tinker, Trainer, TrainerError},
 };
 
@@ -27,7 +28,7 @@ async fn examine_in_order(
     let base_model = &trainer.base_model;
     let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
     let reached = async {
-        let client = Tinker::new(trainer, key)?;
+        let client = Tinker::new(trainer, key, &Meters::default())?;
         let models = client.check().await?;
         Ok::<_, TrainerError>((client, models))
     };

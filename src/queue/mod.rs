@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 use crate::{
     domain::{event::EventKind, fault::Fault, work::Lease},
     store::{Store, StoreError, WORK_CHANNEL, events, work_items},
-    telemetry::spans,
+    telemetry::{Meters, spans},
 };
 
 /// How long a unit that has lost its lease may take to end by itself.
@@ -60,13 +60,20 @@ pub struct Runner {
     handler: Arc<dyn Handler>,
     owner: String,
     settings: Settings,
+    meters: Meters,
 }
 
 impl Runner {
-    /// A runner that signs its claims as `owner`.
+    /// A runner that signs its claims as `owner` and counts its units on `meters`.
     #[must_use]
-    pub fn new(store: Store, handler: Arc<dyn Handler>, owner: String, settings: Settings) -> Self {
-        Self { store, handler, owner, settings }
+    pub fn new(
+        store: Store,
+        handler: Arc<dyn Handler>,
+        owner: String,
+        settings: Settings,
+        meters: Meters,
+    ) -> Self {
+        Self { store, handler, owner, settings, meters }
     }
 
     /// Runs until `shutdown`, then waits for what is under way, and gives back what does not finish.
@@ -167,9 +174,10 @@ impl Runner {
             Err(Fault::Cancelled) => "lost",
         };
         spans::unit_ended(&span, result);
-        metrics::counter!("nlac_work_units_total", "phase" => phase, "outcome" => result)
-            .increment(1);
-        metrics::histogram!("nlac_work_unit_seconds", "phase" => phase)
+        let ended = &[("phase", phase), ("outcome", result)];
+        self.meters.counter("nlac_work_units_total", ended).increment(1);
+        self.meters
+            .histogram("nlac_work_unit_seconds", &[("phase", phase)])
             .record(started.elapsed().as_secs_f64());
         if let Err(fault) = outcome {
             self.log(self.settle(&lease, &fault).await, &lease);

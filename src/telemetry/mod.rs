@@ -1,10 +1,10 @@
-//! Logs, metrics and traces: the subscriber, the registry of metrics, and what spans there are.
+//! Logs, metrics and traces: the subscriber, each app's registry of metrics, and the spans.
 
 mod export;
+mod meters;
 pub mod overview;
 pub mod spans;
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, prelude::*};
 
@@ -20,6 +20,8 @@ pub const TRAINER_OPERATIONS: [&str; 9] = [
     "save_weights_for_sampler",
     "unload_model",
 ];
+
+pub use meters::{Labels, Meters, value};
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -75,22 +77,4 @@ fn logs(default: &str) -> BoxedLayer {
 fn subscribe(layers: Vec<BoxedLayer>) {
     // A second initialisation, in tests, keeps the first.
     let _ = tracing_subscriber::registry().with(layers).try_init();
-}
-
-/// Collects metrics for `/metrics`.
-#[must_use]
-pub fn metrics() -> PrometheusHandle {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let handle = recorder.handle();
-    // A second registry, in tests, leaves the first in place.
-    let _ = metrics::set_global_recorder(recorder);
-    handle
-}
-
-/// A metric's value on a rendered page, with these labels in their order there.
-#[must_use]
-pub fn value(page: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-    let labels: Vec<_> = labels.iter().map(|(label, of)| format!("{label}=\"{of}\"")).collect();
-    let line = format!("{name}{{{}}} ", labels.join(","));
-    page.lines().find_map(|text| text.strip_prefix(&line)?.parse().ok())
 }

@@ -9,7 +9,7 @@ use metrics::{Counter, Histogram};
 use tracing::Span;
 
 use super::TrainerError;
-use crate::telemetry::{TRAINER_OPERATIONS, spans};
+use crate::telemetry::{Meters, TRAINER_OPERATIONS, spans};
 
 /// When a run had its last result. Trainers work in the order of arrival: what is asked for meanwhile waits.
 pub(super) type LastResult = Arc<Mutex<Option<Instant>>>;
@@ -25,14 +25,21 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub fn begin(name: &'static str, trainer: &str, url: &str, last: &LastResult) -> Self {
+    pub fn begin(
+        name: &'static str,
+        (trainer, url): (&str, &str),
+        last: &LastResult,
+        meters: &Meters,
+    ) -> Self {
         Self {
             span: spans::operation(name, trainer, url),
             begun: Instant::now(),
             last_result: last.clone(),
-            seconds: metrics::histogram!("nlac_trainer_operation_seconds",
-                "trainer" => trainer.to_owned(), "operation" => name),
-            failures: failures(trainer, name),
+            seconds: meters.histogram(
+                "nlac_trainer_operation_seconds",
+                &[("trainer", trainer), ("operation", name)],
+            ),
+            failures: failures(meters, trainer, name),
         }
     }
 
@@ -62,14 +69,13 @@ impl Operation {
     }
 }
 
-/// Tells of failures from the start: an alert on a series that is not there is silent.
-pub(super) fn announce(trainer: &str) {
+/// Creates the failure counters at once: an alert on a missing series stays silent.
+pub(super) fn announce(meters: &Meters, trainer: &str) {
     for name in TRAINER_OPERATIONS {
-        failures(trainer, name).increment(0);
+        failures(meters, trainer, name).increment(0);
     }
 }
 
-fn failures(trainer: &str, name: &'static str) -> Counter {
-    metrics::counter!("nlac_trainer_failures_total",
-        "trainer" => trainer.to_owned(), "operation" => name)
+fn failures(meters: &Meters, trainer: &str, name: &'static str) -> Counter {
+    meters.counter("nlac_trainer_failures_total", &[("trainer", trainer), ("operation", name)])
 }

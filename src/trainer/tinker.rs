@@ -19,6 +19,7 @@ use super::{
 use crate::{
     domain::peer::TrainerRecord,
     net::{Client, NetError, Secret},
+    telemetry::Meters,
 };
 
 /// Deadline of a submission; the work itself is polled for.
@@ -38,6 +39,7 @@ pub struct Tinker {
     reduction: Reduction,
     http: Client,
     last_result: LastResult,
+    meters: Meters,
 }
 
 impl Tinker {
@@ -45,18 +47,23 @@ impl Tinker {
     ///
     /// # Errors
     /// An HTTP client that cannot be built.
-    pub fn new(trainer: &TrainerRecord, key: Option<&str>) -> Result<Self, TrainerError> {
+    pub fn new(
+        trainer: &TrainerRecord,
+        key: Option<&str>,
+        meters: &Meters,
+    ) -> Result<Self, TrainerError> {
         let TrainerRecord { name, url, base_model, kind, .. } = trainer;
         let http = Client::with_secret(url, key.map(Secret::api_key))
             .map_err(|source| TrainerError::Net { trainer: name.clone(), source })?;
         let reduction = Reduction::of_kind(*kind);
-        operation::announce(name);
+        operation::announce(meters, name);
         Ok(Self {
             name: name.as_str().into(),
             base_model: base_model.as_str().into(),
             reduction,
             http,
             last_result: LastResult::default(),
+            meters: meters.clone(),
         })
     }
 
@@ -131,7 +138,8 @@ impl Tinker {
     }
 
     fn begin(&self, operation: &'static str) -> Operation {
-        Operation::begin(operation, &self.name, self.http.base(), &self.last_result)
+        let trainer = (&*self.name, self.http.base());
+        Operation::begin(operation, trainer, &self.last_result, &self.meters)
     }
 }
 

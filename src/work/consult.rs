@@ -187,7 +187,8 @@ impl Consult for Critics {
         };
         let advised = nlac::advise(&setting, &replayed).await?;
         let advice = told(&players, version, &replayed, advised);
-        metrics::counter!("nlac_advice_total", "outcome" => advice.outcome.as_str()).increment(1);
+        let outcome = &[("outcome", advice.outcome.as_str())];
+        self.peers.meters.counter("nlac_advice_total", outcome).increment(1);
         Ok(advice)
     }
 

@@ -20,18 +20,26 @@ use crate::{
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
     prompt::Encoder,
     store::{Store, peers},
+    telemetry::Meters,
     trainer::{Tinker, Trainer},
 };
 
 /// Clients by what they were made from, so that a new registration gets a new client.
 #[derive(Default)]
 pub struct Peers {
+    pub(super) meters: Meters,
     pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
 }
 
 impl Peers {
+    /// No clients yet; those to come count on `meters`.
+    #[must_use]
+    pub fn new(meters: Meters) -> Self {
+        Self { meters, ..Self::default() }
+    }
+
     /// The engine that a job's model is served by, and the model's tokenizer.
     pub(super) async fn engine(
         &self,
@@ -72,7 +80,8 @@ impl Peers {
         store: &Store,
         model: &ModelSpec,
     ) -> Result<Arc<dyn Trainer>, Fault> {
-        Ok(Arc::new(tinker(&self.registered_trainer(store, &model.trainer).await?)?))
+        let record = self.registered_trainer(store, &model.trainer).await?;
+        Ok(Arc::new(self.tinker(&record)?))
     }
 
     /// That a job's engine and trainer, as they are now, can do what it asks of them.
@@ -111,8 +120,13 @@ impl Peers {
     }
 
     async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
-        let asking = async { tinker(record)?.check().await.map_err(|e| e.fault()) };
+        let asking = async { self.tinker(record)?.check().await.map_err(|e| e.fault()) };
         Ok(TrainerCapabilities { models: in_time(asking).await? })
+    }
+
+    fn tinker(&self, record: &TrainerRecord) -> Result<Tinker, Fault> {
+        let key = api_key(record.api_key_env.as_deref())?;
+        Tinker::new(record, key.as_deref(), &self.meters).map_err(|e| e.fault())
     }
 
     async fn registered_trainer(&self, store: &Store, name: &str) -> Result<TrainerRecord, Fault> {
@@ -136,7 +150,7 @@ impl Peers {
         let draining = std::mem::take(&mut record.draining);
         let pool = kept(&self.pools, record, |record| {
             let key = api_key(record.api_key_env.as_deref())?;
-            Pool::new(record, key.as_deref(), Limits::default())
+            Pool::new(record, key.as_deref(), Limits::default(), &self.meters)
                 .map(Arc::new)
                 .map_err(|e| e.fault())
         })?;
@@ -166,11 +180,6 @@ impl Discover for Peers {
 async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let late = |_| Fault::Retry(format!("no answer within {} s", DISCOVERY.as_secs()));
     tokio::time::timeout(DISCOVERY, asking).await.map_err(late).flatten()
-}
-
-fn tinker(record: &TrainerRecord) -> Result<Tinker, Fault> {
-    let key = api_key(record.api_key_env.as_deref())?;
-    Tinker::new(record, key.as_deref()).map_err(|e| e.fault())
 }
 
 /// The key that an environment variable of this process holds.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Service, small_job};
+use crate::support::{Service, http, small_job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_from_submission_to_critiques() {
@@ -239,6 +239,12 @@ async fn the_page_shows_jobs_and_escapes_what_it_shows() {
     assert!(text("/healthz").await.contains("ok") && text("/readyz").await.contains("ready"));
     let metrics = text("/metrics").await;
     assert!(metrics.contains("nlac_work_units_total") && metrics.contains("nlac_generated_tokens"));
+    // A second app in this process counts for itself: it has done nothing yet.
+    let idle = Service::start().await;
+    let metrics = http().get(format!("{}/metrics", idle.url)).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    assert!(!metrics.contains("nlac_work_units_total"), "{metrics}");
+    idle.stop().await;
     let served = text("/openapi.yaml").await;
     assert!(served.contains("/v1/transitions/{id}/critiques"));
     service.stop().await;

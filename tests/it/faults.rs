@@ -14,6 +14,7 @@ use nlac::{
     },
     engine::{Engine, Limits, Pool, Request},
     store::replay,
+    telemetry::Meters,
 };
 use serde_json::{Value, json};
 
@@ -208,7 +209,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     let limits = Limits { generation: Duration::from_secs(2), ..Limits::default() };
     let urls = [hangs.url.clone(), works.url.clone()];
     let pair = EngineRecord::new("pair", EngineKind::Vllm, &urls, "help-desk-base");
-    let pool = Pool::new(&pair, None, limits).unwrap();
+    let pool = Pool::new(&pair, None, limits, &Meters::default()).unwrap();
     let started = Instant::now();
     let ask = (0..60).map(|number| {
         let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(number) };

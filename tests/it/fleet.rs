@@ -17,6 +17,7 @@ use nlac::{
         peer::{EngineKind, EngineRecord},
     },
     engine::{Engine, EngineError, Limits, Pool, Request},
+    telemetry::Meters,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +70,7 @@ fn pool_of(urls: &[&String], change: impl FnOnce(&mut EngineRecord)) -> Pool {
     let urls: Vec<_> = urls.iter().map(|url| (*url).clone()).collect();
     let mut engine = EngineRecord::new("e", EngineKind::Vllm, &urls, "m");
     change(&mut engine);
-    Pool::new(&engine, None, Limits::default()).unwrap()
+    Pool::new(&engine, None, Limits::default(), &Meters::default()).unwrap()
 }
 
 #[tokio::test]

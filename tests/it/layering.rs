@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // The base model's curriculum is the built-in world seen through its own prompts.
     ("dev", &["domain", "net", "store", "env", "prompt"]),
-    ("doctor", &["domain", "prompt", "trainer", "engine"]),
+    ("doctor", &["domain", "telemetry", "prompt", "trainer", "engine"]),
     ("scheduler", &["domain", "store", "queue", "telemetry"]),
     ("api", &["domain", "store", "queue", "telemetry"]),
     (

@@ -8,6 +8,7 @@ use nlac::{
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
+    telemetry::Meters,
     trainer::{Adam, Datum, Tinker, Trainer, adapter},
 };
 
@@ -36,7 +37,7 @@ fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64
 
 fn pool(name: &str, url: &str, base_model: &str) -> Pool {
     let engine = EngineRecord::new(name, EngineKind::Vllm, &[url.to_owned()], base_model);
-    Pool::new(&engine, None, Limits::default()).unwrap()
+    Pool::new(&engine, None, Limits::default(), &Meters::default()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +46,7 @@ async fn what_is_trained_is_what_is_served() {
     let name = base_model::NAME;
     let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
     let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &local.trainer_url(), name);
-    let trainer = Tinker::new(&trainer, None).unwrap();
+    let trainer = Tinker::new(&trainer, None, &Meters::default()).unwrap();
     let engine = pool("e", &local.engine_url(), name);
     assert_eq!(trainer.check().await.unwrap(), [name]);
 

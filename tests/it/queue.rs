@@ -17,6 +17,7 @@ use nlac::{
     },
     queue::{Handler, Runner, Settings},
     store::{Store, StoreError, iterations, jobs, work_items},
+    telemetry::Meters,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -129,7 +130,9 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     let settings = Settings { ttl: HEARTBEAT * 3, ..Settings::default() };
     let runners: Vec<_> = ["a", "b"]
         .map(|owner| {
-            let runner = Runner::new(store.clone(), handler.clone(), owner.into(), settings);
+            let meters = Meters::default();
+            let runner =
+                Runner::new(store.clone(), handler.clone(), owner.into(), settings, meters);
             tokio::spawn(runner.run(shutdown.clone()))
         })
         .into_iter()

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use nlac::{
     dev::{base_model, local::LocalPeers},
     domain::{
@@ -15,7 +14,7 @@ use nlac::{
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
-    telemetry,
+    telemetry::{self, Meters},
     trainer::{Tinker, Trainer},
 };
 
@@ -88,7 +87,7 @@ async fn ask(pool: &Pool, numbers: std::ops::Range<u64>, adapter: Option<&Adapte
 }
 
 /// What the pool tells of a replica.
-fn told(measured: &PrometheusHandle, name: &str, url: &str) -> f64 {
+fn told(measured: &Meters, name: &str, url: &str) -> f64 {
     telemetry::value(&measured.render(), name, &[("replica", url)]).unwrap_or(0.0)
 }
 
@@ -98,13 +97,13 @@ async fn two_replicas_share_the_work_and_one_may_die() {
     let (one, mut two) = (Replica::start().await, Replica::start().await);
     let urls = [one.url.clone(), two.url.clone()];
     let engine = EngineRecord::new("e", EngineKind::Vllm, &urls, base_model::NAME);
-    let measured = telemetry::metrics();
-    let pool = Pool::new(&engine, None, Limits::default()).unwrap();
+    let measured = Meters::default();
+    let pool = Pool::new(&engine, None, Limits::default(), &measured).unwrap();
     let path = place.path().join("adapter");
     let local = LocalPeers::start(&model_dir(), base_model::NAME, place.path(), 1).unwrap();
     let url = local.trainer_url();
     let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &url, base_model::NAME);
-    let mut run = Tinker::new(&trainer, None).unwrap().open(8, 1, None).await.unwrap();
+    let mut run = Tinker::new(&trainer, None, &measured).unwrap().open(8, 1, None).await.unwrap();
     run.export_adapter("a", &path).await.unwrap();
     local.stop().await;
     let served = Adapter { name: "job-online-v1".into(), path };

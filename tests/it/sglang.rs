@@ -14,6 +14,7 @@ use nlac::{
         peer::{EngineKind, EngineRecord},
     },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Tokenized},
+    telemetry::Meters,
 };
 use serde_json::{Value, json};
 
@@ -108,7 +109,7 @@ fn pool(server: &Endpoint) -> Pool {
     let urls = std::slice::from_ref(&server.url);
     let engine = EngineRecord::new("sg", EngineKind::Sglang, urls, "base");
     let limits = Limits { load_attempts: 2, ..Limits::default() };
-    Pool::new(&engine, None, limits).unwrap()
+    Pool::new(&engine, None, limits, &Meters::default()).unwrap()
 }
 
 fn adapter(name: &str, path: &str) -> Adapter {

@@ -7,6 +7,8 @@ use std::{
 
 use metrics::{Counter, Gauge};
 
+use crate::telemetry::Meters;
+
 /// A replica's load. What it tells as metrics: tokens outstanding, and milliseconds during which there
 /// were any, which against wall time is how busy the replica is kept.
 pub(super) struct Load {
@@ -29,12 +31,12 @@ struct Now {
 
 impl Load {
     /// Nothing yet, of the replica at `url`.
-    pub(super) fn new(url: &str) -> Self {
-        let replica = || url.to_owned();
+    pub(super) fn new(url: &str, meters: &Meters) -> Self {
+        let replica = &[("replica", url)];
         Self {
             now: Mutex::default(),
-            outstanding: metrics::gauge!("nlac_replica_outstanding_tokens", "replica" => replica()),
-            busy: metrics::counter!("nlac_replica_busy_milliseconds_total", "replica" => replica()),
+            outstanding: meters.gauge("nlac_replica_outstanding_tokens", replica),
+            busy: meters.counter("nlac_replica_busy_milliseconds_total", replica),
         }
     }
 

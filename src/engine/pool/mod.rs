@@ -25,7 +25,7 @@ use crate::{
         peer::{EngineCapabilities, EngineRecord},
     },
     net::pause_after,
-    telemetry::spans,
+    telemetry::{Meters, spans},
 };
 
 /// How often a text is asked for before the work that needs it fails; more where there are more replicas.
@@ -62,17 +62,19 @@ impl Pool {
         engine: &EngineRecord,
         key: Option<&str>,
         mut limits: Limits,
+        meters: &Meters,
     ) -> Result<Self, EngineError> {
         if engine.adapter_dir.is_some() {
             limits.load_attempts = limits.load_attempts.max(FETCHED_LOAD_ATTEMPTS);
         }
         let replicas = engine.urls.iter().map(|url| {
-            Ok(Replica::new(url, dialect::of(engine, url, key, limits)?, limits.in_flight))
+            let dialect = dialect::of(engine, url, key, limits)?;
+            Ok(Replica::new((&engine.name, url), dialect, limits.in_flight, meters))
         });
         let pool = Self {
             name: engine.name.clone(),
             seeds: engine.seeds,
-            hedged: metrics::counter!("nlac_hedged_requests_total", "engine" => engine.name.clone()),
+            hedged: meters.counter("nlac_hedged_requests_total", &[("engine", &engine.name)]),
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,

@@ -12,7 +12,10 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{breaker::Breaker, load::Load, slots::Slots};
-use crate::engine::{Adapter, Completion, EngineError, Request, dialect::Dialect};
+use crate::{
+    engine::{Adapter, Completion, EngineError, Request, dialect::Dialect},
+    telemetry::Meters,
+};
 
 /// How old what a replica told of its queue may grow before it is asked again.
 const QUEUE_AGE: Duration = Duration::from_secs(5);
@@ -30,12 +33,14 @@ pub(super) struct Replica {
     verified: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     load: Load,
     breaker: Mutex<Breaker>,
-    /// Told from the start: an alert on a series that is not there is silent.
+    /// Cool-downs. It exists from the start: an alert on a missing series stays silent.
     rests: metrics::Counter,
     /// Calls that it did not answer, or answered with a failure of its own.
     failures: metrics::Counter,
     /// How long answers take, from the request on the wire.
     seconds: metrics::Histogram,
+    prompt_tokens: metrics::Counter,
+    generated_tokens: metrics::Counter,
     /// Tokens that others have it write and read, by its own account.
     others: AtomicU64,
     /// When it was last asked for that account; locked while it is.
@@ -57,18 +62,27 @@ impl Drop for Share {
 }
 
 impl Replica {
-    pub fn new(url: &str, dialect: Box<dyn Dialect>, in_flight: usize) -> Arc<Self> {
+    pub fn new(
+        (engine, url): (&str, &str),
+        dialect: Box<dyn Dialect>,
+        in_flight: usize,
+        meters: &Meters,
+    ) -> Arc<Self> {
+        let replica = &[("replica", url)];
+        let engine = &[("engine", engine)];
         Arc::new(Self {
             url: url.to_owned(),
             dialect,
             draining: AtomicBool::new(false),
             slots: Slots::new(in_flight),
             verified: Mutex::default(),
-            load: Load::new(url),
+            load: Load::new(url, meters),
             breaker: Mutex::default(),
-            rests: metrics::counter!("nlac_replica_rests_total", "replica" => url.to_owned()),
-            failures: metrics::counter!("nlac_replica_failures_total", "replica" => url.to_owned()),
-            seconds: metrics::histogram!("nlac_replica_request_seconds", "replica" => url.to_owned()),
+            rests: meters.counter("nlac_replica_rests_total", replica),
+            failures: meters.counter("nlac_replica_failures_total", replica),
+            seconds: meters.histogram("nlac_replica_request_seconds", replica),
+            prompt_tokens: meters.counter("nlac_prompt_tokens_total", engine),
+            generated_tokens: meters.counter("nlac_generated_tokens_total", engine),
             others: AtomicU64::new(0),
             asked: Arc::default(),
         })
@@ -133,11 +147,8 @@ impl Replica {
             (outcome, _) => outcome?,
         };
         for text in &texts {
-            let engine = text.engine.clone();
-            metrics::counter!("nlac_prompt_tokens_total", "engine" => engine.clone())
-                .increment(u64::from(text.prompt_tokens));
-            metrics::counter!("nlac_generated_tokens_total", "engine" => engine)
-                .increment(text.token_ids.len() as u64);
+            self.prompt_tokens.increment(u64::from(text.prompt_tokens));
+            self.generated_tokens.increment(text.token_ids.len() as u64);
         }
         Ok(texts)
     }

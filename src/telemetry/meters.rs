@@ -1,0 +1,68 @@
+//! The metrics of one app, for its `/metrics`. Two apps in one process count apart.
+
+use std::{fmt, sync::Arc};
+
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+
+/// Metadata is for recorders that filter; this one keeps everything.
+const METADATA: Metadata<'static> = Metadata::new("nlac", Level::INFO, None);
+
+/// A metric's labels, in the order in which `/metrics` prints them.
+pub type Labels<'a> = [(&'static str, &'a str)];
+
+/// A registry of counters, gauges and histograms. Clones share one registry.
+#[derive(Clone)]
+pub struct Meters(Arc<PrometheusRecorder>);
+
+impl Meters {
+    /// The counter of this name and these labels.
+    #[must_use]
+    pub fn counter(&self, name: &'static str, labels: &Labels<'_>) -> Counter {
+        self.0.register_counter(&key(name, labels), &METADATA)
+    }
+
+    /// The gauge of this name and these labels.
+    #[must_use]
+    pub fn gauge(&self, name: &'static str, labels: &Labels<'_>) -> Gauge {
+        self.0.register_gauge(&key(name, labels), &METADATA)
+    }
+
+    /// The histogram of this name and these labels.
+    #[must_use]
+    pub fn histogram(&self, name: &'static str, labels: &Labels<'_>) -> Histogram {
+        self.0.register_histogram(&key(name, labels), &METADATA)
+    }
+
+    /// Every metric in Prometheus' text format.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.0.handle().render()
+    }
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        Self(Arc::new(PrometheusBuilder::new().build_recorder()))
+    }
+}
+
+impl fmt::Debug for Meters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meters")
+    }
+}
+
+fn key(name: &'static str, labels: &Labels<'_>) -> Key {
+    let labels: Vec<_> =
+        labels.iter().map(|(label, value)| Label::new(*label, (*value).to_owned())).collect();
+    Key::from_parts(name, labels)
+}
+
+/// Reads one metric's value from a rendered page, with these labels in their order there.
+#[must_use]
+pub fn value(page: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let labels: Vec<_> = labels.iter().map(|(label, of)| format!("{label}=\"{of}\"")).collect();
+    let line = format!("{name}{{{}}} ", labels.join(","));
+    page.lines().find_map(|text| text.strip_prefix(&line)?.parse().ok())
+}
