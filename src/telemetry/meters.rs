@@ -17,19 +17,16 @@ pub struct Meters(Arc<PrometheusRecorder>);
 
 impl Meters {
     /// The counter of this name and these labels.
-    #[must_use]
     pub fn counter(&self, name: &'static str, labels: &Labels<'_>) -> Counter {
         self.0.register_counter(&key(name, labels), &METADATA)
     }
 
     /// The gauge of this name and these labels.
-    #[must_use]
     pub fn gauge(&self, name: &'static str, labels: &Labels<'_>) -> Gauge {
         self.0.register_gauge(&key(name, labels), &METADATA)
     }
 
     /// The histogram of this name and these labels.
-    #[must_use]
     pub fn histogram(&self, name: &'static str, labels: &Labels<'_>) -> Histogram {
         self.0.register_histogram(&key(name, labels), &METADATA)
     }
