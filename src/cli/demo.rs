@@ -176,6 +176,8 @@ fn print_summary(summary: &Value) {
         let before = percent(&summary["success_before_by_temperature"][temperature]);
         report::line(&format!("  {name:42} {before:>8} {:>8}", percent(value)));
     }
+    // The help desk has four kinds of request, and training has seen all of them.
+    report::line("  (new draws of the four tasks that training has seen)");
     report::line("what it cost");
     row("wall time", format!("{:.0} s", number("wall_seconds")));
     row("iterations", format!("{}", number("iterations")));

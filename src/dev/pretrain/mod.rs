@@ -1,5 +1,6 @@
-//! Makes the tiny base models: transformers that can read and write the sentences of one environment
-//! and play each part's form, and know nothing of what the loop is to learn.
+//! Makes the tiny base models: transformers that can read and write the sentences of one environment.
+//! They can turn the end of a prediction into advice and follow advice. What the loop has to learn, such
+//! as which request needs what, is in none of their training texts.
 
 mod curriculum;
 mod desk;
@@ -159,20 +160,22 @@ fn tempdir_beside(out: &Path) -> std::io::Result<std::path::PathBuf> {
 fn model_card(options: Options, parameters: usize, loss: f32) -> String {
     let Options { task, seed, layers, steps, batch, .. } = options;
     let millions = parameters as f64 / 1e6;
-    let (title, flag, owner, policy, unknown, purpose) = match task {
+    let (title, flag, owner, policy, advice, unknown, purpose) = match task {
         Task::HelpDesk => (
             "help-desk-base",
             "",
             "the help desk's",
             "30 % do, 15 % wait, 55 % a random\n  question",
+            "one of nine sentences,\n  a field to ask for, or that none is missing",
             "which action brings which reply, or what a request needs: no text it was trained on holds that",
-            "the demo can start from a model that knows nothing of its task",
+            "the demo can start from a model that does not know which request needs what",
         ),
         Task::TwentyQuestions => (
             "twenty-questions-base",
             " --task twenty-questions",
             "the game's",
             "one guess among four random\n  questions",
+            "a question to ask or\n  an object to guess",
             "the answer to any question, or what any object is like beyond the open games it has read",
             "Twenty Questions can start from a model that cannot play it",
         ),
@@ -185,8 +188,8 @@ fn model_card(options: Options, parameters: usize, loss: f32) -> String {
          What it knows\n\
          - the form of {owner} sentences, and a weak policy: {policy}\n\
          - joining what happened with a prediction (the Bellman backup)\n\
-         - reading a forecast into a critique (the evaluator): it looks at the forecast's end and nothing\n  else\n\
-         - doing what a critique says (the refiner)\n\n\
+         - turning the end of a prediction into advice (the evaluator): {advice}\n\
+         - following such advice (the refiner)\n\n\
          What it does not know\n\
          - {unknown}\n\
          - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\
