@@ -34,6 +34,11 @@ document.addEventListener("click", async (event) => {
   if (live) htmx.trigger(live, "refresh");
 });
 
+// A page that nobody looks at asks for nothing. (A filter in hx-trigger would need eval, which the policy forbids.)
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.target.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
+});
+
 // Forms that ask first.
 document.addEventListener("submit", (event) => {
   const { confirm: question } = event.target.dataset;

@@ -1,17 +1,21 @@
 //! Datasets: logged episodes, sent as lines of JSON.
 
 use axum::{
-    Json,
-    body::Bytes,
+    Extension, Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode, header},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{AppState, problem::Problem};
+use super::{
+    AppState,
+    extract::Whole,
+    idempotency::{self, Once},
+    problem::Problem,
+};
 use crate::{
-    domain::logged::LoggedEpisode,
+    domain::{access::Actor, logged::LoggedEpisode},
     store::{
         StoreError,
         datasets::{self, Dataset},
@@ -61,7 +65,10 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
 /// Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 #[utoipa::path(
     post, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "import_episodes",
-    params(("name" = String, Path, description = "Lower-case letters, digits and dashes, 63 at most")),
+    params(
+        ("name" = String, Path, description = "Lower-case letters, digits and dashes, 63 at most"),
+        ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT),
+    ),
     request_body(
         content = String, content_type = "application/x-ndjson",
         description = "One episode per line: `messages` in chat format (tool calls included), and \
@@ -71,6 +78,7 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
     responses(
         (status = 200, description = "What became of the lines", body = ImportReport),
         (status = 400, body = Problem, description = "Not a name, or not UTF-8", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as lines of JSON", content_type = "application/problem+json"),
     )
@@ -78,9 +86,12 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
 pub(super) async fn import(
     State(state): State<AppState>,
     Path(name): Path<String>,
+    Extension(actor): Extension<Actor>,
     headers: HeaderMap,
-    body: Bytes,
+    once: Once<Whole>,
 ) -> Result<Json<ImportReport>, Problem> {
+    let mut once = once.of("import_episodes");
+    let Whole(body) = once.body()?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("application/x-ndjson")) {
         let detail = "the body must be sent as application/x-ndjson";
@@ -102,6 +113,8 @@ pub(super) async fn import(
         }
     }
     let mut tx = state.store.begin().await?;
+    // The lines are stored once in any case; the key must not have been used for others.
+    once.keep(&mut tx, &actor, &name).await?;
     let stored = datasets::insert_many(&mut tx, &name, &episodes).await?;
     tx.commit().await.map_err(StoreError::from)?;
     Ok(Json(ImportReport { stored, repeated: episodes.len() - stored, refused }))

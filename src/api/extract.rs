@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use axum::{
-    body::HttpBody,
+    body::{Bytes, HttpBody},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{StatusCode, request::Parts},
 };
@@ -64,9 +64,7 @@ where
             return Err(Problem::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
                 .remedy("add the header `Content-Type: application/json`"));
         }
-        let bytes = axum::body::Bytes::from_request(request, state)
-            .await
-            .map_err(|e| Problem::with_status(e.status(), e.body_text()))?;
+        let Whole(bytes) = Whole::from_request(request, state).await?;
         let value: T = serde_json::from_slice(&bytes).map_err(|error| {
             if error.is_syntax() || error.is_eof() {
                 return Problem::bad_request(format!("the body is not JSON: {error}"));
@@ -76,6 +74,18 @@ where
         })?;
         check(&value)?;
         Ok(Self(value))
+    }
+}
+
+/// A body as it is.
+pub(super) struct Whole(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Whole {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let read = Bytes::from_request(request, state).await;
+        read.map(Self).map_err(|e| Problem::with_status(e.status(), e.body_text()))
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     extract::{Id, Params, at_most, limit},
+    idempotency::{self, Once},
     problem::Problem,
     submission::{self, Admitted, SpecText},
 };
@@ -68,13 +69,13 @@ pub struct JobQuery {
 /// Submits a job.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job",
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key submits once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
     request_body(content((JobSpec = "application/json"), (JobSpec = "application/yaml"))),
     responses(
         (status = 201, description = "Accepted; its URL is in Location", body = JobView),
         (status = 200, description = "Submitted before with this key", body = JobView),
         (status = 400, body = Problem, description = "Neither JSON nor YAML", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "The key was used for another spec", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON or YAML", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "An impossible spec; `errors` names all that is wrong", content_type = "application/problem+json"),
@@ -83,15 +84,27 @@ pub struct JobQuery {
 pub(super) async fn submit(
     State(state): State<AppState>,
     Extension(actor): Extension<Actor>,
-    headers: HeaderMap,
-    body: SpecText,
+    once: Once<SpecText>,
 ) -> Result<Response, Problem> {
+    let mut once = once.of("submit_job");
+    let again = async |id: String| match id.parse() {
+        Ok(id) => {
+            let view = view(&mut *state.store.acquire().await?, id).await?;
+            Ok((StatusCode::OK, Json(view)).into_response())
+        }
+        Err(_) => Err(Problem::not_found("job", id)),
+    };
+    let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
+    if let Some(earlier) = earlier {
+        return again(earlier).await;
+    }
+    let body = once.body()?;
     let Admitted { spec, prompt_hashes: hashes, warnings } =
         submission::read(&state, &body.text, body.format).await?;
     let job = Job {
         id: JobId::new(),
         spec,
-        owner: actor.name,
+        owner: actor.name.clone(),
         status: JobStatus::Queued,
         error: None,
         created_at: state.clock.now(),
@@ -99,28 +112,20 @@ pub(super) async fn submit(
         finished_at: None,
     };
     let mut tx = state.store.begin().await?;
-    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
-    match jobs::insert(&mut tx, &job, &hashes, key).await? {
-        jobs::Insert::Existing(earlier) if earlier.spec != job.spec => {
-            Err(Problem::conflict("this Idempotency-Key was used for another spec")
-                .remedy("use a new key for a new job"))
-        }
-        jobs::Insert::Existing(earlier) => {
-            let view = view(&mut tx, earlier.id).await?;
-            Ok((StatusCode::OK, Json(view)).into_response())
-        }
-        jobs::Insert::New => {
-            let message = format!("job {} was submitted", job.spec.name);
-            events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
-            for warning in warnings {
-                events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
-            }
-            let view = view(&mut tx, job.id).await?;
-            tx.commit().await.map_err(crate::store::StoreError::from)?;
-            let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];
-            Ok((StatusCode::CREATED, location, Json(view)).into_response())
-        }
+    if let Some(earlier) = once.keep(&mut tx, &actor, job.id).await? {
+        drop(tx);
+        return again(earlier).await;
     }
+    jobs::insert(&mut tx, &job, &hashes).await?;
+    let message = format!("job {} was submitted", job.spec.name);
+    events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
+    for warning in warnings {
+        events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
+    }
+    let view = view(&mut tx, job.id).await?;
+    tx.commit().await.map_err(crate::store::StoreError::from)?;
+    let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];
+    Ok((StatusCode::CREATED, location, Json(view)).into_response())
 }
 
 async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {

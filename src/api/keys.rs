@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     extract::{Id, Params, Valid, limit},
+    idempotency::{self, Once},
     problem::Problem,
 };
 use crate::{
@@ -92,7 +93,9 @@ pub struct KeyQuery {
 /// Makes an API key. Its secret is in this answer and nowhere else.
 #[utoipa::path(
     post, path = "/v1/keys", tag = "access", operation_id = "create_key", request_body = NewKey,
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
     responses(
+        (status = 200, description = "Made before with this idempotency key; its secret was shown once", body = KeyView),
         (status = 201, description = "The key and its secret; its URL is in Location", body = MadeKey),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
@@ -104,9 +107,27 @@ pub struct KeyQuery {
 pub(super) async fn create(
     State(state): State<AppState>,
     Extension(actor): Extension<Actor>,
-    Valid(new): Valid<NewKey>,
+    once: Once<Valid<NewKey>>,
 ) -> Result<Response, Problem> {
-    let made = make(&state, &actor, new).await?;
+    let mut once = once.of("create_key");
+    let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
+    let again = async |id: String| {
+        let id = id.parse().map_err(|_| Problem::not_found("key", id))?;
+        let view = one(&mut *state.store.acquire().await?, id).await?;
+        Ok(Json(view).into_response())
+    };
+    if let Some(earlier) = earlier {
+        return again(earlier).await;
+    }
+    let Valid(new) = once.body()?;
+    let id = KeyId::new();
+    let mut tx = state.store.begin().await?;
+    if let Some(earlier) = once.keep(&mut tx, &actor, id).await? {
+        drop(tx);
+        return again(earlier).await;
+    }
+    let made = insert(&state, &mut tx, &actor, (id, new)).await?;
+    tx.commit().await.map_err(StoreError::from)?;
     let headers = [
         (header::LOCATION, format!("/v1/keys/{}", made.key.id)),
         (header::CACHE_CONTROL, "no-store".to_owned()),
@@ -115,10 +136,18 @@ pub(super) async fn create(
 }
 
 /// Makes a key.
-pub(super) async fn make(
+pub(super) async fn make(state: &AppState, actor: &Actor, new: NewKey) -> Result<MadeKey, Problem> {
+    let mut tx = state.store.begin().await?;
+    let made = insert(state, &mut tx, actor, (KeyId::new(), new)).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(made)
+}
+
+async fn insert(
     state: &AppState,
+    conn: &mut sqlx::PgConnection,
     actor: &Actor,
-    mut new: NewKey,
+    (id, mut new): (KeyId, NewKey),
 ) -> Result<MadeKey, Problem> {
     if new.name == LOCAL || new.name == "unknown" {
         return Err(Problem::unprocessable(format!(
@@ -138,7 +167,7 @@ pub(super) async fn make(
         Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes")
     })?;
     let key = keys::NewKey {
-        id: KeyId::new(),
+        id,
         name: &new.name,
         secret: &secret,
         scopes: &Scopes(new.scopes),
@@ -146,12 +175,10 @@ pub(super) async fn make(
         created_by: &actor.name,
         expires_at: new.expires_at,
     };
-    let mut tx = state.store.begin().await?;
-    let key = keys::insert(&mut tx, &key).await?.ok_or_else(|| {
+    let key = keys::insert(conn, &key).await?.ok_or_else(|| {
         Problem::conflict(format!("there is a key called {} already", new.name))
             .remedy("revoke that one first, or choose another name")
     })?;
-    tx.commit().await.map_err(StoreError::from)?;
     Ok(MadeKey { key, secret: secret.reveal().to_owned() })
 }
 

@@ -18,6 +18,8 @@ mod events;
 mod export;
 mod extract;
 mod fields;
+mod headers;
+mod idempotency;
 mod jobs;
 mod keys;
 mod page;
@@ -57,12 +59,15 @@ use crate::{
 };
 
 use access::Access;
-pub use access::SignIn;
+pub use access::{Hosts, SignIn};
 pub use document::openapi_yaml;
 pub use problem::Problem;
 
 /// Content hashes of a prompt set by its name, or why there is none.
 pub type PromptHashes = Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>;
+
+/// Whether a URL may be called, or why not.
+pub type CheckUrl = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -87,6 +92,10 @@ pub struct AppState {
     pub critic: Arc<dyn Consult>,
     /// Whether one must sign in.
     pub sign_in: SignIn,
+    /// The names under which the service answers.
+    pub hosts: Hosts,
+    /// Whether a webhook may go to a URL, or why not.
+    pub webhook_url: CheckUrl,
 }
 
 #[derive(OpenApi)]
@@ -192,6 +201,9 @@ pub fn router(state: AppState) -> Router {
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(TraceLayer::new_for_http())
         .layer(from_fn(deadline))
+        .layer(access::csrf(&state.hosts))
+        .layer(from_fn_with_state(state.hosts.clone(), access::known))
+        .layer(from_fn(headers::secure))
         .layer(from_fn(traced::traced))
         .with_state(state)
 }

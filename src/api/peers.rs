@@ -6,6 +6,7 @@ use axum::{
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use url::Url;
 use utoipa::ToSchema;
 
 use super::{AppState, extract::Valid, problem::Problem};
@@ -36,7 +37,7 @@ pub struct PutEngine {
     #[garde(skip)]
     kind: EngineKind,
     /// `http://host:port` of every replica; all serve the same base model and see the same adapter files.
-    #[garde(length(min = 1, max = 64), inner(pattern("^https?://")))]
+    #[garde(length(min = 1, max = 64), inner(pattern("^https?://"), custom(without_secrets)))]
     #[schema(min_items = 1, max_items = 64, example = json!(["http://10.0.0.1:8000", "http://10.0.0.2:8000"]))]
     urls: Vec<String>,
     /// Which of them get nothing new: what they are doing ends, then they may be stopped.
@@ -68,10 +69,11 @@ pub struct PutEngine {
     #[garde(skip)]
     #[serde(default = "yes")]
     seeds: bool,
-    /// The environment variable of this service that holds the engine's API key. The key itself is kept
-    /// nowhere.
-    #[garde(inner(pattern("^[A-Z][A-Z0-9_]{0,99}$")))]
-    #[schema(pattern = "^[A-Z][A-Z0-9_]{0,99}$", example = "OPENAI_API_KEY")]
+    /// The environment variable of this service that holds the engine's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. The key itself is
+    /// stored nowhere.
+    #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
+    #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_OPENAI")]
     api_key_env: Option<String>,
     /// Milliseconds after which a request without an answer is asked of another replica as well; the first
     /// answer counts. Not at all unless given.
@@ -92,7 +94,7 @@ pub struct PutTrainer {
     #[garde(skip)]
     kind: TrainerKind,
     /// `http://host:port`.
-    #[garde(pattern("^https?://"))]
+    #[garde(pattern("^https?://"), custom(without_secrets))]
     #[schema(pattern = "^https?://", example = "http://127.0.0.1:8001")]
     url: String,
     /// The base model's name on the wire.
@@ -103,9 +105,10 @@ pub struct PutTrainer {
     #[garde(inner(length(min = 1, max = 200)))]
     #[schema(min_length = 1, max_length = 200)]
     model: Option<String>,
-    /// The environment variable of this service that holds the trainer's API key.
-    #[garde(inner(pattern("^[A-Z][A-Z0-9_]{0,99}$")))]
-    #[schema(pattern = "^[A-Z][A-Z0-9_]{0,99}$", example = "TINKER_API_KEY")]
+    /// The environment variable of this service that holds the trainer's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to.
+    #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
+    #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_TINKER")]
     api_key_env: Option<String>,
 }
 
@@ -153,7 +156,7 @@ pub(super) async fn put_engine(
         return Err(Problem::unprocessable(format!("model_dir is missing for kind {}", body.kind))
             .remedy("name a directory with the model's tokenizer.json and chat template"));
     }
-    check_key(&state, body.api_key_env.as_deref())?;
+    check_key(&state, body.api_key_env.as_deref(), &body.urls)?;
     let record = EngineRecord {
         name: named(name)?,
         kind: body.kind,
@@ -263,7 +266,7 @@ pub(super) async fn put_trainer(
     Path(name): Path<String>,
     Valid(body): Valid<PutTrainer>,
 ) -> Result<Json<TrainerView>, Problem> {
-    check_key(&state, body.api_key_env.as_deref())?;
+    check_key(&state, body.api_key_env.as_deref(), std::slice::from_ref(&body.url))?;
     let record = TrainerRecord {
         name: named(name)?,
         kind: body.kind,
@@ -281,14 +284,25 @@ pub(super) async fn put_trainer(
     view.map(Json).ok_or_else(|| Problem::not_found("trainer", record.name))
 }
 
-/// A key that is not there would show at the first request only.
-fn check_key(state: &AppState, variable: Option<&str>) -> Result<(), Problem> {
-    match variable {
-        Some(name) if !state.discover.holds_key(name) => {
-            Err(Problem::unprocessable(format!("api_key_env: the service has no variable {name}"))
-                .remedy("set it in the service's environment and start the service again"))
+/// Refuses a key that the service lacks, or that is not for these URLs, before the first request needs it.
+fn check_key(state: &AppState, variable: Option<&str>, urls: &[String]) -> Result<(), Problem> {
+    let Some(name) = variable else { return Ok(()) };
+    state.discover.may_send_key(name, urls).map_err(|e| Problem::unprocessable(e.to_string()))
+}
+
+/// Refuses what may be secret in an address, because addresses are shown.
+fn without_secrets(url: &str, _: &()) -> garde::Result {
+    match Url::parse(url) {
+        Err(error) => Err(garde::Error::new(format!("not a URL: {error}"))),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            Err(garde::Error::new(
+                "an address holds no user or password: put the key into a variable and name it in api_key_env",
+            ))
         }
-        _ => Ok(()),
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+            Err(garde::Error::new("an address ends with its path: leave out `?` and `#`"))
+        }
+        Ok(_) => Ok(()),
     }
 }
 

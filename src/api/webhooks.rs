@@ -1,28 +1,31 @@
 //! Webhooks: who is told of events, signed and tried again, and what became of it.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{StatusCode, header},
-    response::IntoResponse,
+    response::{IntoResponse, Response},
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
     extract::{Id, Params, Valid, limit},
+    idempotency::{self, Once},
     problem::Problem,
 };
 use crate::{
     domain::{
+        access::Actor,
         event::EventKind,
         ids::{JobId, WebhookId},
         webhook::Webhook,
     },
     store::{
-        jobs,
+        StoreError, jobs,
         webhooks::{self, DeliveryView},
     },
 };
@@ -32,7 +35,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
     /// Where events are posted to.
-    #[garde(length(max = 2000), pattern(r"^https?://[^\s/]+"))]
+    #[garde(length(max = 2000), pattern(r"^https?://[^\s/]+"), custom(without_password))]
     #[schema(
         max_length = 2000,
         pattern = r"^https?://[^\s/]+",
@@ -94,7 +97,10 @@ pub struct DeliveryQuery {
 /// twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer holds.
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "jobs", operation_id = "create_webhook", request_body = NewWebhook,
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
     responses(
+        (status = 200, description = "Made before with this idempotency key", body = WebhookMade),
+        (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 201, description = "It is told from here on", body = WebhookMade),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
@@ -105,33 +111,75 @@ pub struct DeliveryQuery {
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    Valid(new): Valid<NewWebhook>,
-) -> Result<impl IntoResponse, Problem> {
-    let NewWebhook { url, kinds, job_id } = new;
+    Extension(actor): Extension<Actor>,
+    once: Once<Valid<NewWebhook>>,
+) -> Result<Response, Problem> {
+    let mut once = once.of("create_webhook");
+    let again = async |id: String| {
+        let found = webhooks::list(&mut *state.store.acquire().await?).await?;
+        let webhook = found.into_iter().find(|webhook| webhook.id.to_string() == id);
+        let webhook = webhook.ok_or_else(|| Problem::not_found("webhook", id))?;
+        let secret = state.webhook_key.secret(webhook.id);
+        Ok(Json(WebhookMade { webhook, secret }).into_response())
+    };
+    let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
+    if let Some(earlier) = earlier {
+        return again(earlier).await;
+    }
+    let Valid(NewWebhook { url, kinds, job_id }) = once.body()?;
+    (state.webhook_url)(&url).map_err(|why| {
+        Problem::unprocessable(format!("url: {why}"))
+            .remedy("give an address that others can reach")
+    })?;
     let webhook =
         Webhook { id: WebhookId::new(), url, kinds, job_id, created_at: state.clock.now() };
-    let mut conn = state.store.acquire().await?;
+    let mut tx = state.store.begin().await?;
     if let Some(job) = job_id
-        && jobs::get(&mut conn, job).await?.is_none()
+        && jobs::get(&mut tx, job).await?.is_none()
     {
         return Err(Problem::not_found("job", job));
     }
-    webhooks::insert(&mut conn, &webhook).await?;
+    if let Some(earlier) = once.keep(&mut tx, &actor, webhook.id).await? {
+        drop(tx);
+        return again(earlier).await;
+    }
+    webhooks::insert(&mut tx, &webhook).await?;
+    tx.commit().await.map_err(StoreError::from)?;
     let secret = state.webhook_key.secret(webhook.id);
     let location = [(header::LOCATION, format!("/v1/webhooks/{}", webhook.id))];
-    Ok((StatusCode::CREATED, location, Json(WebhookMade { webhook, secret })))
+    Ok((StatusCode::CREATED, location, Json(WebhookMade { webhook, secret })).into_response())
 }
 
-/// Lists webhooks.
+fn without_password(url: &str, _: &()) -> garde::Result {
+    match Url::parse(url) {
+        Ok(url) if url.username().is_empty() && url.password().is_none() => Ok(()),
+        Ok(_) => Err(garde::Error::new(
+            "an address holds no user or password; messages are signed instead",
+        )),
+        Err(error) => Err(garde::Error::new(format!("not a URL: {error}"))),
+    }
+}
+
+fn origin(url: &str) -> String {
+    Url::parse(url)
+        .map_or_else(|_| "…".into(), |url| format!("{}/…", url.origin().ascii_serialization()))
+}
+
+/// Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
 #[utoipa::path(
     get, path = "/v1/webhooks", tag = "jobs", operation_id = "list_webhooks",
     responses((status = 200, description = "All webhooks", body = WebhookList))
 )]
 pub(super) async fn list(State(state): State<AppState>) -> Result<Json<WebhookList>, Problem> {
-    Ok(Json(WebhookList { data: webhooks::list(&mut *state.store.acquire().await?).await? }))
+    let mut data = webhooks::list(&mut *state.store.acquire().await?).await?;
+    // Many receivers are known by a secret in their path: who may list webhooks need not know it.
+    for webhook in &mut data {
+        webhook.url = origin(&webhook.url);
+    }
+    Ok(Json(WebhookList { data }))
 }
 
-/// Tells it nothing more.
+/// Deletes a webhook with its deliveries.
 #[utoipa::path(
     delete, path = "/v1/webhooks/{id}", tag = "jobs", operation_id = "delete_webhook",
     params(("id" = WebhookId, Path)),

@@ -18,6 +18,7 @@ use crate::{
         clock::{Clock, SystemClock},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
+    net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
     scheduler,
@@ -162,13 +163,14 @@ impl App {
         let meters = Meters::default();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let peers = Arc::new(Peers::new(meters.clone()));
+        let peers = Arc::new(Peers::new(settings.peer_keys.clone(), meters.clone()));
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
         let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
         let runner =
             Runner::new(store.clone(), worker, owner, QueueSettings::default(), meters.clone());
         let events = Announcements::default();
+        let destinations = Destinations::new(settings.webhook_allow.clone());
         let tasks = vec![
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
@@ -179,6 +181,7 @@ impl App {
                 store.clone(),
                 events.clone(),
                 webhook_key.clone(),
+                destinations.clone(),
                 clock.clone(),
                 shutdown.clone(),
             )),
@@ -196,6 +199,8 @@ impl App {
             webhook_key,
             discover: peers.clone(),
             critic: Arc::new(Critics::new(store.clone(), peers)),
+            hosts: api::Hosts::new(&settings.allowed_hosts, own_key.is_some()),
+            webhook_url: Arc::new(move |url| destinations.check(url)),
             sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),
         };
         let token = drain.clone();

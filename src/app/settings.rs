@@ -5,7 +5,10 @@ use std::{
     path::PathBuf,
 };
 
-use crate::domain::{access::Secret, retention::Retention};
+use crate::{
+    domain::{access::Secret, peer_key::PeerKeys, retention::Retention},
+    net::Allowed,
+};
 
 /// Settings of the service.
 #[derive(Debug, Clone)]
@@ -26,6 +29,12 @@ pub struct ServiceSettings {
     pub base_model: Option<PathBuf>,
     /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
     pub webhook_key: Option<String>,
+    /// API keys of engines and trainers.
+    pub peer_keys: PeerKeys,
+    /// Names under which a proxy serves this service, beside addresses and `localhost`.
+    pub allowed_hosts: Vec<String>,
+    /// Where webhooks may go although it is not public.
+    pub webhook_allow: Vec<Allowed>,
     /// How long is kept what belongs to no job.
     pub retention: Retention,
     /// Compute threads of each; they change nothing but the time.
@@ -43,6 +52,9 @@ impl Default for ServiceSettings {
             local_peers: true,
             base_model: None,
             webhook_key: None,
+            peer_keys: PeerKeys::from_env(),
+            allowed_hosts: Vec::new(),
+            webhook_allow: Vec::new(),
             retention: Retention::default(),
             threads: default_threads(),
         }

@@ -14,6 +14,7 @@ use crate::{
         ids::JobId,
         retention::{Keep, Retention},
     },
+    net::Allowed,
 };
 
 /// Trains LLM agents by Natural Language Actor-Critic.
@@ -104,6 +105,19 @@ pub struct ServeArgs {
     /// one is kept under the data directory.
     #[arg(long, env = "NLAC_WEBHOOK_KEY", value_name = "KEY", hide_env_values = true)]
     pub webhook_key: Option<String>,
+    /// A host name under which a proxy serves this service. While nobody has to sign in, requests for other hosts
+    /// than these, `localhost` and IP addresses are refused, so that no web page can reach the service by a name
+    /// of its own.
+    #[arg(
+        long = "allowed-host",
+        env = "NLAC_ALLOWED_HOSTS",
+        value_name = "HOST",
+        value_delimiter = ','
+    )]
+    pub allowed_hosts: Vec<String>,
+    /// A host, address or network (10.1.0.0/16) that webhooks may reach although it is not public.
+    #[arg(long, env = "NLAC_WEBHOOK_ALLOW", value_name = "HOST", value_delimiter = ',')]
+    pub webhook_allow: Vec<Allowed>,
     /// How many days entries of the audit log are kept, or `forever`.
     #[arg(long, env = "NLAC_KEEP_AUDIT", value_name = "DAYS", default_value_t = Retention::default().audit)]
     pub keep_audit: Keep,
@@ -136,6 +150,9 @@ impl From<ServeArgs> for ServiceSettings {
             local_peers: !args.no_local,
             base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             webhook_key: args.webhook_key,
+            peer_keys: defaults.peer_keys,
+            allowed_hosts: args.allowed_hosts,
+            webhook_allow: args.webhook_allow,
             retention: Retention { audit: args.keep_audit, deliveries: args.keep_deliveries },
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }

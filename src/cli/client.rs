@@ -35,9 +35,9 @@ impl Api {
         self.http.get(path, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
-    /// GET, the body as it is.
-    pub async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        self.http.get_bytes(path, DOWNLOAD).await.map_err(|e| self.explain(e))
+    /// GET of an archive.
+    pub async fn get_archive(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        self.http.get_archive(path, DOWNLOAD).await.map_err(|e| self.explain(e))
     }
 
     /// GET, the body as it comes, of any size; how many bytes came.
@@ -95,7 +95,7 @@ impl Api {
         match error {
             NetError::Connect { .. } => format!(
                 "no service at {}: start one with `nlac serve`, or name it with --server",
-                self.http.base()
+                self.http.address()
             )
             .into(),
             NetError::Status { status, body, .. } => match serde_json::from_str(&body) {

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use super::{Failure, args::DoctorArgs, client::Api, report};
 use crate::{
     doctor::{Finding, Trouble, examine_engine, examine_trainer},
-    domain::peer::{EngineRecord, TrainerRecord},
+    domain::{
+        peer::{EngineRecord, TrainerRecord},
+        peer_key::PeerKeys,
+    },
     engine::Adapter,
     telemetry,
 };
@@ -65,7 +68,7 @@ async fn examine(
     let mut adapters = Vec::new();
     for trainer in trainers {
         let export = place.join(&trainer.name);
-        let key = api_key(trainer.api_key_env.as_deref());
+        let key = api_key(trainer.api_key_env.as_deref(), std::slice::from_ref(&trainer.url));
         tell(examine_trainer(&trainer, key.as_deref(), &export).await, &mut all);
         if export.is_dir() {
             adapters.push(Adapter {
@@ -76,7 +79,7 @@ async fn examine(
     }
     for engine in engines {
         let adapter = adapters.first();
-        let key = api_key(engine.api_key_env.as_deref());
+        let key = api_key(engine.api_key_env.as_deref(), &engine.urls);
         if adapter.is_none() && engine.kind.serves_adapters() {
             report::error(&format!("{}: no trainer made an adapter to load", engine.name));
         }
@@ -96,9 +99,16 @@ fn finding(Finding { peer, tried, outcome, took }: &Finding) -> Value {
     })
 }
 
-/// The key from this command's own environment; without it the peer says what it lacks.
-fn api_key(variable: Option<&str>) -> Option<String> {
-    std::env::var(variable?).ok()
+/// The key from this command's own environment. Without it the examination goes on, and the peer answers that it
+/// wants one.
+fn api_key(variable: Option<&str>, urls: &[String]) -> Option<String> {
+    match PeerKeys::from_env().key(variable?, urls) {
+        Ok(key) => Some(key.to_owned()),
+        Err(error) => {
+            report::error(&error.to_string());
+            None
+        }
+    }
 }
 
 fn listed<T: DeserializeOwned>(mut page: Value) -> Result<Vec<T>, Failure> {

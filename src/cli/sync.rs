@@ -107,7 +107,7 @@ impl Directory {
         if name.starts_with('.') || name.contains(['/', '\\']) {
             return Err(format!("{name:?} is no name of an adapter").into());
         }
-        let archive = api.get_bytes(&format!("/v1/checkpoints/{checkpoint_id}/files")).await?;
+        let archive = api.get_archive(&format!("/v1/checkpoints/{checkpoint_id}/files")).await?;
         let incoming = self.path.join(format!(".incoming-{name}"));
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming)?;

@@ -21,6 +21,7 @@ pub mod logged;
 pub mod message;
 pub mod metric;
 pub mod peer;
+pub mod peer_key;
 pub mod quantity;
 pub mod retention;
 pub mod seed;

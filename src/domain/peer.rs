@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::text_enum::text_enum;
+use super::{peer_key::PeerKeyError, text_enum::text_enum};
 
 text_enum!(
     /// Dialects of engines.
@@ -174,6 +174,9 @@ pub trait Discover: Send + Sync {
     /// What a trainer can do, or why that is not known.
     async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String>;
 
-    /// Whether the service has an environment variable with an API key.
-    fn holds_key(&self, variable: &str) -> bool;
+    /// Whether the service has this API key and may send it to these URLs.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError>;
 }

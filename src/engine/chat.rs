@@ -158,7 +158,7 @@ impl Frozen for Chat {
         // An answer has no effect but itself, so it may be asked for again, and elsewhere.
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();
-            spans::asked(wire.http.base());
+            spans::asked(wire.http.address());
             self.checked(wire, self.ask(wire, messages, sampling).await?)
         })
         .await

@@ -183,7 +183,7 @@ impl EngineError {
                 NetError::Status { status, .. } => {
                     matches!(status, 408 | 424 | 429 | 500 | 502..=504)
                 }
-                NetError::Decode { .. } => false,
+                NetError::Decode { .. } | NetError::Private { .. } => false,
             },
             Self::Aborted { .. } | Self::Forgotten { .. } | Self::Draining { .. } => true,
             Self::Wrong { .. } | Self::Load { .. } => false,

@@ -1,96 +1,35 @@
-//! The only HTTP client: deadlines, byte limits, located errors, bounded retries.
+//! The only HTTP client: deadlines, byte limits, located errors, bounded retries. It follows no redirects, except
+//! those of archives, and then it sends no secret to another origin.
 
 mod collector;
+mod destinations;
+mod error;
 
-use std::{borrow::Cow, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use opentelemetry::global;
 use opentelemetry_http::HeaderInjector;
 use rand::Rng;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{
+    Url,
+    header::{HeaderMap, HeaderName, HeaderValue, LOCATION},
+    redirect::Policy,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 pub use collector::Collector;
+pub use destinations::{Allowed, Destinations};
+pub use error::NetError;
 
-/// Largest body that is read.
-const MOST_BYTES: usize = 512 << 20;
+/// Largest body that is read, unless the client has a limit of its own.
+const MOST_BYTES: usize = 64 << 20;
+/// Largest archive that is read.
+const MOST_ARCHIVE: usize = 512 << 20;
+/// Redirects that an archive may take.
+const MOST_HOPS: usize = 3;
 /// How much of an error's body is kept.
 const KEPT: usize = 64 << 10;
-/// How much of it is shown.
-const SHOWN: usize = 2000;
-
-/// What went wrong with a peer.
-#[derive(Debug, thiserror::Error)]
-pub enum NetError {
-    /// No connection: nothing was sent.
-    #[error(
-        "cannot reach {peer}: {reason}; check that it is running and that its address is right"
-    )]
-    Connect {
-        /// The peer's URL, without secrets.
-        peer: String,
-        /// Why.
-        reason: String,
-    },
-    /// The connection failed after something was sent; its effect is unknown.
-    #[error("{peer} broke off: {reason}")]
-    Broken {
-        /// The peer's URL.
-        peer: String,
-        /// Why.
-        reason: String,
-    },
-    /// No answer in time; its effect is unknown.
-    #[error("{peer} did not answer within {seconds} s")]
-    Timeout {
-        /// The peer's URL.
-        peer: String,
-        /// The deadline.
-        seconds: u64,
-    },
-    /// An answer that is not a success.
-    #[error("{peer} answered {status}: {}", beginning(body))]
-    Status {
-        /// The peer's URL.
-        peer: String,
-        /// HTTP status.
-        status: u16,
-        /// The beginning of the body.
-        body: String,
-    },
-    /// A body that is not what it should be.
-    #[error("{peer} sent what cannot be read: {reason}")]
-    Decode {
-        /// The peer's URL.
-        peer: String,
-        /// Why.
-        reason: String,
-    },
-}
-
-impl NetError {
-    /// HTTP status of an answer.
-    #[must_use]
-    pub const fn status(&self) -> Option<u16> {
-        match self {
-            Self::Status { status, .. } => Some(*status),
-            _ => None,
-        }
-    }
-
-    /// Its kind in a word, or the status of the answer.
-    #[must_use]
-    pub fn kind(&self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Connect { .. } => "connect",
-            Self::Broken { .. } => "broken",
-            Self::Timeout { .. } => "timeout",
-            Self::Status { status, .. } => return Cow::Owned(status.to_string()),
-            Self::Decode { .. } => "decode",
-        })
-    }
-}
 
 /// A header that is never shown.
 pub struct Secret {
@@ -117,6 +56,9 @@ impl Secret {
 pub struct Client {
     http: reqwest::Client,
     base: String,
+    /// The address as errors show it: without user, password and query.
+    shown: String,
+    most_bytes: usize,
 }
 
 impl Client {
@@ -133,31 +75,52 @@ impl Client {
     /// # Errors
     /// A TLS back end that cannot be initialised; a secret that no header can hold.
     pub fn with_secret(base: &str, secret: Option<Secret>) -> Result<Self, NetError> {
-        let base = base.trim_end_matches('/').to_owned();
-        let failed = |reason: String| NetError::Connect { peer: base.clone(), reason };
         let mut headers = HeaderMap::new();
         if let Some(Secret { header, value }) = secret {
-            let mut value = HeaderValue::from_str(&value).map_err(|_| {
-                failed("its API key holds characters that no header can hold".into())
+            let mut value = HeaderValue::from_str(&value).map_err(|_| NetError::Connect {
+                peer: shown(base),
+                reason: "its API key holds characters that no header can hold".into(),
             })?;
             value.set_sensitive(true);
             headers.insert(header, value);
         }
-        let http = reqwest::Client::builder()
+        Self::built(base, reqwest::Client::builder().default_headers(headers))
+    }
+
+    /// A client for a URL that somebody else chose: it connects to public addresses only, and to those that
+    /// `allowed` names.
+    ///
+    /// # Errors
+    /// [`NetError::Private`] for a URL that names another address. A host name is resolved, and checked, with each
+    /// request.
+    pub fn to_public(url: &str, allowed: &Destinations) -> Result<Self, NetError> {
+        allowed.check(url).map_err(|reason| NetError::Private { peer: shown(url), reason })?;
+        Self::built(url, reqwest::Client::builder().dns_resolver(allowed.clone()))
+    }
+
+    fn built(base: &str, builder: reqwest::ClientBuilder) -> Result<Self, NetError> {
+        let http = builder
             .connect_timeout(Duration::from_secs(5))
             .pool_max_idle_per_host(256)
             .tcp_nodelay(true)
             .no_proxy()
-            .default_headers(headers)
+            .redirect(Policy::none())
             .build()
-            .map_err(|e| failed(e.to_string()))?;
-        Ok(Self { http, base })
+            .map_err(|e| NetError::Connect { peer: shown(base), reason: e.to_string() })?;
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { http, shown: shown(&base), base, most_bytes: MOST_BYTES })
     }
 
-    /// The peer's address.
+    /// The same client, which reads at most so many bytes of an answer.
     #[must_use]
-    pub fn base(&self) -> &str {
-        &self.base
+    pub fn at_most(self, bytes: usize) -> Self {
+        Self { most_bytes: bytes, ..self }
+    }
+
+    /// The peer's address, without secrets.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.shown
     }
 
     /// GET, read as JSON.
@@ -180,13 +143,24 @@ impl Client {
         self.send(self.http.get(self.url(path)), deadline).await
     }
 
+    /// GET of an archive, which may lie elsewhere: up to three redirects are followed.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn get_archive(&self, path: &str, deadline: Duration) -> Result<Vec<u8>, NetError> {
+        let exchange = async {
+            let response = self.followed(path).await?;
+            self.whole(response, MOST_ARCHIVE).await
+        };
+        self.within(deadline, exchange).await
+    }
+
     /// GET, the body piece by piece: of any size, as long as the next piece comes within `patience`.
     ///
     /// # Errors
     /// See [`NetError`].
     pub async fn download(&self, path: &str, patience: Duration) -> Result<Download, NetError> {
-        let answer = self.answer(self.http.get(self.url(path)));
-        let response = self.within(patience, answer).await?;
+        let response = self.within(patience, self.followed(path)).await?;
         Ok(Download { client: self.clone(), response, patience })
     }
 
@@ -278,13 +252,44 @@ impl Client {
         exchange: impl Future<Output = Result<T, NetError>>,
     ) -> Result<T, NetError> {
         tokio::time::timeout(deadline, exchange).await.unwrap_or_else(|_| {
-            Err(NetError::Timeout { peer: self.base.clone(), seconds: deadline.as_secs() })
+            Err(NetError::Timeout { peer: self.shown.clone(), seconds: deadline.as_secs() })
         })
     }
 
     async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>, NetError> {
         let response = self.answer(request).await?;
-        self.whole(response).await
+        self.whole(response, self.most_bytes).await
+    }
+
+    /// The answer at the end of the redirects. Another origin is asked without the secret.
+    async fn followed(&self, path: &str) -> Result<reqwest::Response, NetError> {
+        let unreadable = |reason: String| NetError::Decode { peer: self.shown.clone(), reason };
+        let mut url = Url::parse(&self.url(path)).map_err(|e| unreadable(e.to_string()))?;
+        let own = url.origin();
+        let mut elsewhere = None;
+        for _ in 0..=MOST_HOPS {
+            let request = if url.origin() == own {
+                self.http.get(url.clone())
+            } else {
+                let bare = match elsewhere.take() {
+                    Some(bare) => bare,
+                    None => Self::new(&self.base)?.http,
+                };
+                elsewhere.insert(bare).get(url.clone())
+            };
+            let response = in_context(request).send().await.map_err(|e| self.broken(&e))?;
+            if !response.status().is_redirection() {
+                return self.success(response).await;
+            }
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            let to = to.ok_or_else(|| unreadable("a redirect that leads nowhere".into()))?;
+            let next = url.join(to).map_err(|e| unreadable(format!("a redirect: {e}")))?;
+            if url.scheme() == "https" && next.scheme() != "https" {
+                return Err(unreadable("a redirect from https to http".into()));
+            }
+            url = next;
+        }
+        Err(unreadable(format!("more than {MOST_HOPS} redirects")))
     }
 
     /// An answer that is a success; its body is still to come.
@@ -293,21 +298,29 @@ impl Client {
         request: reqwest::RequestBuilder,
     ) -> Result<reqwest::Response, NetError> {
         let response = in_context(request).send().await.map_err(|e| self.broken(&e))?;
+        self.success(response).await
+    }
+
+    async fn success(&self, response: reqwest::Response) -> Result<reqwest::Response, NetError> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let bytes = self.whole(response).await?;
+        let bytes = self.whole(response, self.most_bytes).await?;
         let body = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]).into_owned();
-        Err(NetError::Status { peer: self.base.clone(), status: status.as_u16(), body })
+        Err(NetError::Status { peer: self.shown.clone(), status: status.as_u16(), body })
     }
 
-    async fn whole(&self, mut response: reqwest::Response) -> Result<Vec<u8>, NetError> {
+    async fn whole(
+        &self,
+        mut response: reqwest::Response,
+        most: usize,
+    ) -> Result<Vec<u8>, NetError> {
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
-            if bytes.len() + chunk.len() > MOST_BYTES {
-                let reason = format!("more than {MOST_BYTES} bytes");
-                return Err(NetError::Decode { peer: self.base.clone(), reason });
+            if bytes.len() + chunk.len() > most {
+                let reason = format!("more than {most} bytes");
+                return Err(NetError::Decode { peer: self.shown.clone(), reason });
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -315,7 +328,10 @@ impl Client {
     }
 
     fn broken(&self, error: &reqwest::Error) -> NetError {
-        let (peer, reason) = (self.base.clone(), root_cause(error));
+        let (peer, reason) = (self.shown.clone(), root_cause(error));
+        if let Some(refusal) = destinations::refusal(error) {
+            return NetError::Private { peer, reason: refusal };
+        }
         if error.is_connect() {
             NetError::Connect { peer, reason }
         } else {
@@ -325,7 +341,7 @@ impl Client {
 
     fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, NetError> {
         serde_json::from_slice(bytes)
-            .map_err(|e| NetError::Decode { peer: self.base.clone(), reason: e.to_string() })
+            .map_err(|e| NetError::Decode { peer: self.shown.clone(), reason: e.to_string() })
     }
 }
 
@@ -348,10 +364,6 @@ impl Download {
     }
 }
 
-fn beginning(body: &str) -> &str {
-    &body[..body.floor_char_boundary(SHOWN)]
-}
-
 fn with_headers(
     request: reqwest::RequestBuilder,
     headers: &[(&str, impl AsRef<str>)],
@@ -367,6 +379,15 @@ fn in_context(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         propagator.inject_context(&context, &mut HeaderInjector(&mut headers));
     });
     request.headers(headers)
+}
+
+/// A URL without what may be secret in it.
+fn shown(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else { return "an address that is not a URL".into() };
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
+    url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

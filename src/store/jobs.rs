@@ -37,16 +37,7 @@ impl From<Row> for Job {
     }
 }
 
-/// What became of a submission.
-#[derive(Debug)]
-pub enum Insert {
-    /// It was stored.
-    New,
-    /// Its idempotency key was used before, for this job.
-    Existing(Box<Job>),
-}
-
-/// Stores a job and announces it, unless its idempotency key was used before.
+/// Stores a job and announces it.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -54,14 +45,12 @@ pub async fn insert(
     conn: &mut PgConnection,
     job: &Job,
     prompt_hashes: &serde_json::Value,
-    idempotency_key: Option<&str>,
-) -> Result<Insert, StoreError> {
-    let inserted = sqlx::query(
+) -> Result<(), StoreError> {
+    sqlx::query(
         "-- jobs::insert
          with job as (
-             insert into jobs (id, name, spec, prompt_hashes, status, idempotency_key, created_at, owner)
-             values ($1, $2, $3, $4, $5, $6, $7, $8)
-             on conflict (idempotency_key) do nothing returning id
+             insert into jobs (id, name, spec, prompt_hashes, status, created_at, owner)
+             values ($1, $2, $3, $4, $5, $6, $7) returning id
          )
          select pg_notify('nlac_plan', '') from job",
     )
@@ -70,22 +59,11 @@ pub async fn insert(
     .bind(Json(&job.spec))
     .bind(prompt_hashes)
     .bind(job.status)
-    .bind(idempotency_key)
     .bind(job.created_at)
     .bind(&job.owner)
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    if inserted.rows_affected() == 1 {
-        return Ok(Insert::New);
-    }
-    let row: Row = sqlx::query_as(
-        "-- jobs::insert
-         select * from jobs where idempotency_key = $1",
-    )
-    .bind(idempotency_key)
-    .fetch_one(conn)
-    .await?;
-    Ok(Insert::Existing(Box::new(row.into())))
+    Ok(())
 }
 
 /// One job.

@@ -10,6 +10,7 @@ pub mod datasets;
 pub mod episodes;
 pub mod events;
 pub mod generations;
+pub mod idempotency;
 pub mod iterations;
 pub mod jobs;
 pub mod keys;

@@ -138,7 +138,7 @@ impl Tinker {
     }
 
     fn begin(&self, operation: &'static str) -> Operation {
-        let trainer = (&*self.name, self.http.base());
+        let trainer = (&*self.name, self.http.address());
         Operation::begin(operation, trainer, &self.last_result, &self.meters)
     }
 }
@@ -341,7 +341,7 @@ impl Run for TinkerRun {
         let exporting = async {
             let _: serde_json::Value =
                 self.tinker.result("save_weights_for_sampler", &saving.request_id).await?;
-            self.tinker.http.get_bytes(&path, OPERATION).await.map_err(|e| self.tinker.net(e))
+            self.tinker.http.get_archive(&path, OPERATION).await.map_err(|e| self.tinker.net(e))
         };
         let archive = saving.operation.end(exporting).await?;
         Ok(adapter::unpack(&archive, into)?)

@@ -15,6 +15,7 @@ use crate::{
         checkpoint::Checkpoint,
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+        peer_key::{PeerKeyError, PeerKeys},
         spec::{JobSpec, ModelSpec},
     },
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
@@ -28,16 +29,17 @@ use crate::{
 #[derive(Default)]
 pub struct Peers {
     pub(super) meters: Meters,
+    keys: PeerKeys,
     pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
 }
 
 impl Peers {
-    /// No clients yet; those to come count on `meters`.
+    /// No clients yet; those to come show `keys` and count on `meters`.
     #[must_use]
-    pub fn new(meters: Meters) -> Self {
-        Self { meters, ..Self::default() }
+    pub fn new(keys: PeerKeys, meters: Meters) -> Self {
+        Self { keys, meters, ..Self::default() }
     }
 
     /// The engine that a job's model is served by, and the model's tokenizer.
@@ -66,10 +68,8 @@ impl Peers {
         let Some(name) = &model.frozen else { return Ok(None) };
         let record = self.registered(store, name).await?;
         let chat = kept(&self.chats, record, |record| {
-            let key = api_key(record.api_key_env.as_deref())?;
-            Chat::new(record, key.as_deref(), Limits::default())
-                .map(Arc::new)
-                .map_err(|e| e.fault())
+            let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+            Chat::new(record, key, Limits::default()).map(Arc::new).map_err(|e| e.fault())
         })?;
         Ok(Some(chat))
     }
@@ -111,8 +111,8 @@ impl Peers {
             if record.kind.serves_adapters() {
                 self.pool(record.clone())?.check().await.map_err(|e| e.fault())
             } else {
-                let key = api_key(record.api_key_env.as_deref())?;
-                let chat = Chat::new(record, key.as_deref(), Limits::default());
+                let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+                let chat = Chat::new(record, key, Limits::default());
                 chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
             }
         };
@@ -125,8 +125,13 @@ impl Peers {
     }
 
     fn tinker(&self, record: &TrainerRecord) -> Result<Tinker, Fault> {
-        let key = api_key(record.api_key_env.as_deref())?;
-        Tinker::new(record, key.as_deref(), &self.meters).map_err(|e| e.fault())
+        let key = self.key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url))?;
+        Tinker::new(record, key, &self.meters).map_err(|e| e.fault())
+    }
+
+    /// The API key that a registration names, where it names one.
+    fn key(&self, variable: Option<&str>, urls: &[String]) -> Result<Option<&str>, Fault> {
+        variable.map(|name| self.keys.key(name, urls)).transpose().map_err(Fault::fail)
     }
 
     async fn registered_trainer(&self, store: &Store, name: &str) -> Result<TrainerRecord, Fault> {
@@ -149,8 +154,8 @@ impl Peers {
     fn pool(&self, mut record: EngineRecord) -> Result<Arc<Pool>, Fault> {
         let draining = std::mem::take(&mut record.draining);
         let pool = kept(&self.pools, record, |record| {
-            let key = api_key(record.api_key_env.as_deref())?;
-            Pool::new(record, key.as_deref(), Limits::default(), &self.meters)
+            let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+            Pool::new(record, key, Limits::default(), &self.meters)
                 .map(Arc::new)
                 .map_err(|e| e.fault())
         })?;
@@ -172,28 +177,14 @@ impl Discover for Peers {
         self.ask_trainer(record).await.map_err(|fault| fault.to_string())
     }
 
-    fn holds_key(&self, variable: &str) -> bool {
-        api_key(Some(variable)).is_ok()
+    fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {
+        self.keys.key(variable, urls).map(drop)
     }
 }
 
 async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let late = |_| Fault::Retry(format!("no answer within {} s", DISCOVERY.as_secs()));
     tokio::time::timeout(DISCOVERY, asking).await.map_err(late).flatten()
-}
-
-/// The key that an environment variable of this process holds.
-fn api_key(variable: Option<&str>) -> Result<Option<String>, Fault> {
-    variable
-        .map(|name| {
-            std::env::var(name).map_err(|_| {
-                Fault::Fail(format!(
-                    "the service has no environment variable {name} with the API key; set it and start \
-                     the service again"
-                ))
-            })
-        })
-        .transpose()
 }
 
 /// What was made of a key before, or is made now.

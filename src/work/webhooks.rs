@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     domain::{clock::Clock, webhook::WebhookKey},
-    net::Client,
+    net::{Client, Destinations, NetError},
     store::{
         Announcements, Store, StoreError,
         webhooks::{self, Due},
@@ -18,6 +18,8 @@ use crate::{
 
 /// How long an answer is waited for.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// How much of an answer is read; none of it is kept.
+const MOST_BYTES: usize = 64 << 10;
 /// Told at a time.
 const MOST: usize = 16;
 /// How often is looked for what is to be tried again.
@@ -33,12 +35,13 @@ pub async fn tell(
     store: Store,
     events: Announcements,
     key: WebhookKey,
+    destinations: Destinations,
     clock: Arc<dyn Clock>,
     shutdown: CancellationToken,
 ) -> Result<(), StoreError> {
     let mut announced = events.subscribe();
     loop {
-        match shutdown.run_until_cancelled(round(&store, &key, &*clock)).await {
+        match shutdown.run_until_cancelled(round(&store, &key, &destinations, &*clock)).await {
             None => return Ok(()),
             // A full round: there may be more.
             Some(Ok(MOST)) => continue,
@@ -54,11 +57,16 @@ pub async fn tell(
 }
 
 /// Tells those who are due, and how many they were.
-async fn round(store: &Store, key: &WebhookKey, clock: &dyn Clock) -> Result<usize, StoreError> {
+async fn round(
+    store: &Store,
+    key: &WebhookKey,
+    destinations: &Destinations,
+    clock: &dyn Clock,
+) -> Result<usize, StoreError> {
     let due = webhooks::claim(&mut *store.acquire().await?, MOST as i64, DEADLINE * 3).await?;
     let told = due.len();
     let mut answers = stream::iter(due)
-        .map(|due| async move { (post(&due, key, clock).await, due) })
+        .map(|due| async move { (post(&due, key, destinations, clock).await, due) })
         .buffer_unordered(MOST);
     while let Some((answer, due)) = answers.next().await {
         let mut conn = store.acquire().await?;
@@ -73,7 +81,12 @@ async fn round(store: &Store, key: &WebhookKey, clock: &dyn Clock) -> Result<usi
     Ok(told)
 }
 
-async fn post(due: &Due, key: &WebhookKey, clock: &dyn Clock) -> Result<(), String> {
+async fn post(
+    due: &Due,
+    key: &WebhookKey,
+    destinations: &Destinations,
+    clock: &dyn Clock,
+) -> Result<(), String> {
     let id = format!("{}-{}", due.webhook_id, due.event_id);
     let at = due.at.format(&Rfc3339).map_err(|e| e.to_string())?;
     let body = json!({
@@ -92,6 +105,21 @@ async fn post(due: &Due, key: &WebhookKey, clock: &dyn Clock) -> Result<(), Stri
         ("webhook-timestamp", now.to_string()),
         ("webhook-signature", signature),
     ];
-    let client = Client::new(&due.url).map_err(|e| e.to_string())?;
-    client.post_raw("", body, &headers, DEADLINE).await.map_err(|e| e.to_string())
+    let client = Client::to_public(&due.url, destinations).map_err(told)?.at_most(MOST_BYTES);
+    client.post_raw("", body, &headers, DEADLINE).await.map_err(told)
+}
+
+/// Why a delivery failed. The receiver's answer is its own affair, and its address may hold a secret.
+fn told(error: NetError) -> String {
+    match error {
+        NetError::Status { status, .. } => format!("the receiver answered {status}"),
+        NetError::Connect { reason, .. } => format!("the receiver cannot be reached: {reason}"),
+        NetError::Broken { reason, .. } => {
+            format!("the connection to the receiver broke off: {reason}")
+        }
+        NetError::Timeout { seconds, .. } => {
+            format!("the receiver did not answer within {seconds} s")
+        }
+        NetError::Private { reason, .. } | NetError::Decode { reason, .. } => reason,
+    }
 }

@@ -341,7 +341,12 @@ async fn what_peers_can_do_is_shown_and_held_against_jobs() {
 
     for (change, named) in [
         (json!({ "draining": ["http://127.0.0.1:10"] }), "none of urls"),
-        (json!({ "api_key_env": "NLAC_TEST_NO_SUCH_KEY" }), "no variable NLAC_TEST_NO_SUCH_KEY"),
+        (
+            json!({ "api_key_env": "NLAC_PEER_KEY_NONE" }),
+            "no environment variable NLAC_PEER_KEY_NONE",
+        ),
+        (json!({ "urls": ["http://user:password@127.0.0.1:9"] }), "no user or password"),
+        (json!({ "urls": ["http://127.0.0.1:9/?key=secret"] }), "leave out"),
     ] {
         let mut body = body.clone();
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());

@@ -31,6 +31,7 @@ mod queue;
 mod replicas;
 mod retention;
 mod search;
+mod security;
 mod sglang;
 mod support;
 mod theory;

@@ -37,7 +37,7 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
         finished_at: None,
     };
     let mut tx = store.begin().await.unwrap();
-    jobs::insert(&mut tx, &job, &serde_json::json!({}), None).await.unwrap();
+    jobs::insert(&mut tx, &job, &serde_json::json!({})).await.unwrap();
     let from = [JobStatus::Queued];
     jobs::move_status(&mut tx, job.id, &from, JobStatus::Running, None).await.unwrap();
     let iteration = IterationId::new();

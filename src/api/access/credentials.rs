@@ -20,13 +20,16 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::from(key.trim().to_owned()))
 }
 
-/// The session in a cookie.
+/// The session in a cookie. Over https only the name counts that no other host and no plain http can set.
 pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let named =
         all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let ours = named.filter(|(name, _)| [COOKIE, SECURE_COOKIE].contains(name));
-    ours.map(|(_, value)| Secret::from(value.to_owned())).next()
+    let ours = if is_https(headers) { SECURE_COOKIE } else { COOKIE };
+    // A proxy may tell of https with some requests only; the secure name is good everywhere.
+    let mut ours: Vec<_> = named.filter(|(name, _)| [ours, SECURE_COOKIE].contains(name)).collect();
+    ours.sort_unstable_by_key(|(name, _)| *name != SECURE_COOKIE);
+    ours.first().map(|(_, value)| Secret::from((*value).to_owned()))
 }
 
 /// The header that begins a session in a browser.

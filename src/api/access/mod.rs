@@ -2,6 +2,7 @@
 //! and a line in the audit log for whatever changes something. What a route needs is in [`rules`].
 
 mod credentials;
+mod hosts;
 mod limits;
 mod origin;
 mod rules;
@@ -20,7 +21,9 @@ use axum::{
 };
 
 pub(super) use credentials::{SESSION, begin_session, end_session};
-pub(super) use origin::path_here;
+pub use hosts::Hosts;
+pub(super) use hosts::known;
+pub(super) use origin::{csrf, path_here};
 pub(super) use rules::{Access, Rules, declare};
 
 use self::limits::Limits;
@@ -110,14 +113,6 @@ pub(super) async fn guard(
     };
     let rule = rules.of(request.method(), route.as_str());
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if changes && !origin::is_own(request.headers()) {
-        return Problem::with_status(
-            StatusCode::FORBIDDEN,
-            "another site's page sent this request",
-        )
-        .remedy("act on the service's own pages, or send an API key as `Authorization: Bearer`")
-        .into();
-    }
     let Access::Needs(needed) = rule.access else {
         return next.run(request).await;
     };

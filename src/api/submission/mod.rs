@@ -12,6 +12,7 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
 };
 use garde::Validate;
+use serde::Deserialize;
 use serde_json::Value;
 
 use self::source::segment;
@@ -25,6 +26,9 @@ use super::{
     problem::{FieldError, Problem},
 };
 use crate::domain::spec::JobSpec;
+
+/// Mistakes that are reported at once.
+const MOST: usize = 50;
 
 /// Something wrong with a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +99,11 @@ pub(super) async fn read(
     let source = Source::read(text, format).map_err(Refused::Unreadable)?;
     let mut mistakes = source.repeated.clone();
     mistakes.extend(shape::mistakes(&source.value, "JobSpec"));
+    if mistakes.len() > MOST {
+        mistakes.truncate(MOST);
+        located(&source, &mut mistakes);
+        return Err(Refused::Mistaken(mistakes));
+    }
     let mut admitted = None;
     match without(&source.value, &mistakes) {
         Ok(spec) => {
@@ -112,16 +121,21 @@ pub(super) async fn read(
         }
         Err(_) => {}
     }
+    located(&source, &mut mistakes);
+    match admitted {
+        Some(admitted) if mistakes.is_empty() => Ok(admitted),
+        _ => Err(Refused::Mistaken(mistakes)),
+    }
+}
+
+/// Gives each mistake its place, and puts them in the order of the text.
+fn located(source: &Source, mistakes: &mut [Mistake]) {
     for mistake in mistakes.iter_mut().filter(|mistake| mistake.line.is_none()) {
         let place = source.place(&mistake.pointer);
         mistake.line = place.map(|place| place.line);
         mistake.column = place.map(|place| place.column);
     }
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    match admitted {
-        Some(admitted) if mistakes.is_empty() => Ok(admitted),
-        _ => Err(Refused::Mistaken(mistakes)),
-    }
 }
 
 /// The spec, with defaults in place of what is mistaken, so that the rest of it can be checked too.
@@ -130,17 +144,18 @@ fn without(value: &Value, mistakes: &[Mistake]) -> Result<JobSpec, serde_json::E
     for mistake in mistakes {
         let Some((parent, name)) = mistake.pointer.rsplit_once('/') else { continue };
         let name = name.replace("~1", "/").replace("~0", "~");
-        let mut attempt = value.clone();
-        if let Some(Value::Object(fields)) = attempt.pointer_mut(parent) {
-            fields.remove(&name);
-        }
+        let Some(Value::Object(fields)) = value.pointer_mut(parent) else { continue };
+        let removed = fields.remove(&name);
         // What cannot be left out stays: it may only be out of bounds.
         let missing = |e: &serde_json::Error| e.to_string().contains("missing field");
-        if !serde_json::from_value::<JobSpec>(attempt.clone()).is_err_and(|e| missing(&e)) {
-            value = attempt;
+        if let Some(removed) = removed
+            && JobSpec::deserialize(&value).is_err_and(|e| missing(&e))
+            && let Some(Value::Object(fields)) = value.pointer_mut(parent)
+        {
+            fields.insert(name, removed);
         }
     }
-    serde_json::from_value(value)
+    JobSpec::deserialize(&value)
 }
 
 /// Bounds that hang on other fields, which no schema says.
@@ -171,6 +186,12 @@ impl From<Refused> for Problem {
                         Self::unprocessable(first).remedy(remedy)
                     }
                     [_] => Self::unprocessable(first),
+                    all if all.len() == MOST => Self::unprocessable(format!(
+                        "{MOST} mistakes or more, first {first}"
+                    ))
+                    .remedy(
+                        "mend each of `errors`, then check again; see the schema in /openapi.yaml",
+                    ),
                     all => Self::unprocessable(format!("{} mistakes, first {first}", all.len()))
                         .remedy("mend each of `errors`; see the schema in /openapi.yaml"),
                 };

@@ -9,12 +9,12 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::{Mistake, source::segment};
+use super::{MOST, Mistake, source::segment};
 
 static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::json!(crate::api::document())["components"]["schemas"].take());
 
-/// All that a value does not share with a named schema.
+/// What a value does not share with a named schema, up to one mistake more than are reported.
 pub(super) fn mistakes(value: &Value, schema: &str) -> Vec<Mistake> {
     let mut found = Vec::new();
     look(value, &SCHEMAS[schema], "", &mut found);
@@ -22,6 +22,10 @@ pub(super) fn mistakes(value: &Value, schema: &str) -> Vec<Mistake> {
 }
 
 fn look(value: &Value, schema: &Value, at: &str, out: &mut Vec<Mistake>) {
+    // Whoever sends more is not read further: each costs work.
+    if out.len() > MOST {
+        return;
+    }
     let parts = parts(schema);
     if let Some(choices) = parts.iter().find_map(|part| part["oneOf"].as_array()) {
         match chosen(value, choices, at) {
@@ -106,6 +110,9 @@ fn object(fields: &Map<String, Value>, parts: &[&Value], at: &str, out: &mut Vec
         return;
     }
     for (name, value) in fields {
+        if out.len() > MOST {
+            return;
+        }
         let at = format!("{at}/{}", segment(name));
         match known.get(name.as_str()) {
             Some(schema) => look(value, schema, &at, out),

@@ -25,8 +25,9 @@ class PutEngine:
     """ Directory of the adapters as the engine sees it, where that is not this service's own path: another
     mount, or where `nlac sync` keeps them beside the engine. """
     api_key_env: None | str | Unset = UNSET
-    """ The environment variable of this service that holds the engine's API key. The key itself is kept
-    nowhere. """
+    """ The environment variable of this service that holds the engine's API key. Its name begins with
+    `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. The key itself is
+    stored nowhere. """
     draining: list[str] | Unset = UNSET
     """ Which of them get nothing new: what they are doing ends, then they may be stopped. """
     hedge_ms: int | None | Unset = UNSET

@@ -22,7 +22,8 @@ class PutTrainer:
     url: str
     """ `http://host:port`. """
     api_key_env: None | str | Unset = UNSET
-    """ The environment variable of this service that holds the trainer's API key. """
+    """ The environment variable of this service that holds the trainer's API key. Its name begins with
+    `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. """
     model: None | str | Unset = UNSET
     """ The model's name in specs (`model.base`); `base_model` unless given. """
 

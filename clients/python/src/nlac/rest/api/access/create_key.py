@@ -5,17 +5,21 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.key_view import KeyView
 from ...models.made_key import MadeKey
 from ...models.new_key import NewKey
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: NewKey,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -32,7 +36,12 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> MadeKey | Problem | None:
+) -> KeyView | MadeKey | Problem | None:
+    if response.status_code == 200:
+        response_200 = KeyView.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 201:
         response_201 = MadeKey.from_dict(response.json())
 
@@ -71,7 +80,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[MadeKey | Problem]:
+) -> Response[KeyView | MadeKey | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -84,10 +93,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: NewKey,
-) -> Response[MadeKey | Problem]:
+    idempotency_key: str | Unset = UNSET,
+) -> Response[KeyView | MadeKey | Problem]:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewKey): A key that is asked for.
 
     Raises:
@@ -95,11 +106,12 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[MadeKey | Problem]
+        Response[KeyView | MadeKey | Problem]
     """
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -113,10 +125,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: NewKey,
-) -> MadeKey | Problem | None:
+    idempotency_key: str | Unset = UNSET,
+) -> KeyView | MadeKey | Problem | None:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewKey): A key that is asked for.
 
     Raises:
@@ -124,12 +138,13 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        MadeKey | Problem
+        KeyView | MadeKey | Problem
     """
 
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -137,10 +152,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: NewKey,
-) -> Response[MadeKey | Problem]:
+    idempotency_key: str | Unset = UNSET,
+) -> Response[KeyView | MadeKey | Problem]:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewKey): A key that is asked for.
 
     Raises:
@@ -148,11 +165,12 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[MadeKey | Problem]
+        Response[KeyView | MadeKey | Problem]
     """
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -164,10 +182,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: NewKey,
-) -> MadeKey | Problem | None:
+    idempotency_key: str | Unset = UNSET,
+) -> KeyView | MadeKey | Problem | None:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewKey): A key that is asked for.
 
     Raises:
@@ -175,12 +195,13 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        MadeKey | Problem
+        KeyView | MadeKey | Problem
     """
 
     return (
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

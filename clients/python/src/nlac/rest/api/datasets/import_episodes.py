@@ -8,15 +8,18 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.import_report import ImportReport
 from ...models.problem import Problem
-from ...types import File, Response
+from ...types import UNSET, File, Response, Unset
 
 
 def _get_kwargs(
     name: str,
     *,
     body: File,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -45,6 +48,11 @@ def _parse_response(
         response_400 = Problem.from_dict(response.json())
 
         return response_400
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
 
     if response.status_code == 413:
         response_413 = Problem.from_dict(response.json())
@@ -78,11 +86,13 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ImportReport | Problem]:
     """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 
     Args:
         name (str):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -96,6 +106,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         name=name,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -110,11 +121,13 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    idempotency_key: str | Unset = UNSET,
 ) -> ImportReport | Problem | None:
     """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 
     Args:
         name (str):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -129,6 +142,7 @@ def sync(
         name=name,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -137,11 +151,13 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ImportReport | Problem]:
     """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 
     Args:
         name (str):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -155,6 +171,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         name=name,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -167,11 +184,13 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    idempotency_key: str | Unset = UNSET,
 ) -> ImportReport | Problem | None:
     """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 
     Args:
         name (str):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -187,5 +206,6 @@ async def asyncio(
             name=name,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

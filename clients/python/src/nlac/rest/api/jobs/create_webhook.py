@@ -8,14 +8,17 @@ from ...client import AuthenticatedClient, Client
 from ...models.new_webhook import NewWebhook
 from ...models.problem import Problem
 from ...models.webhook_made import WebhookMade
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: NewWebhook,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -33,6 +36,11 @@ def _get_kwargs(
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
 ) -> Problem | WebhookMade | None:
+    if response.status_code == 200:
+        response_200 = WebhookMade.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 201:
         response_201 = WebhookMade.from_dict(response.json())
 
@@ -47,6 +55,11 @@ def _parse_response(
         response_404 = Problem.from_dict(response.json())
 
         return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
 
     if response.status_code == 413:
         response_413 = Problem.from_dict(response.json())
@@ -84,6 +97,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: NewWebhook,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[Problem | WebhookMade]:
     """Tells an address of events from here on.
 
@@ -92,6 +106,7 @@ def sync_detailed(
     holds.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewWebhook): Whom to tell of what.
 
     Raises:
@@ -104,6 +119,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -117,6 +133,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: NewWebhook,
+    idempotency_key: str | Unset = UNSET,
 ) -> Problem | WebhookMade | None:
     """Tells an address of events from here on.
 
@@ -125,6 +142,7 @@ def sync(
     holds.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewWebhook): Whom to tell of what.
 
     Raises:
@@ -138,6 +156,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -145,6 +164,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: NewWebhook,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[Problem | WebhookMade]:
     """Tells an address of events from here on.
 
@@ -153,6 +173,7 @@ async def asyncio_detailed(
     holds.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewWebhook): Whom to tell of what.
 
     Raises:
@@ -165,6 +186,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -176,6 +198,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: NewWebhook,
+    idempotency_key: str | Unset = UNSET,
 ) -> Problem | WebhookMade | None:
     """Tells an address of events from here on.
 
@@ -184,6 +207,7 @@ async def asyncio(
     holds.
 
     Args:
+        idempotency_key (str | Unset):
         body (NewWebhook): Whom to tell of what.
 
     Raises:
@@ -198,5 +222,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -64,7 +64,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Tells it nothing more.
+    """Deletes a webhook with its deliveries.
 
     Args:
         id (UUID): Somebody who is told of events.
@@ -93,7 +93,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Tells it nothing more.
+    """Deletes a webhook with its deliveries.
 
     Args:
         id (UUID): Somebody who is told of events.
@@ -117,7 +117,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Tells it nothing more.
+    """Deletes a webhook with its deliveries.
 
     Args:
         id (UUID): Somebody who is told of events.
@@ -144,7 +144,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Tells it nothing more.
+    """Deletes a webhook with its deliveries.
 
     Args:
         id (UUID): Somebody who is told of events.

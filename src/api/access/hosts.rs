@@ -1,0 +1,98 @@
+//! Which hosts a request may be for. A web page can point a name of its own at this machine's loopback address (DNS
+//! rebinding) and then asks under that name, so while nobody has to sign in, unknown names are refused.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use crate::api::problem::Problem;
+
+/// The names under which the service answers.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    /// None answers under every name.
+    names: Option<Arc<[String]>>,
+}
+
+impl Hosts {
+    /// Answers under IP addresses, `localhost` and these names. With sign-in and no names, under every name: a page
+    /// of another site has no key to show.
+    #[must_use]
+    pub fn new(names: &[String], signs_in: bool) -> Self {
+        if signs_in && names.is_empty() {
+            return Self { names: None };
+        }
+        Self { names: Some(names.iter().map(|name| name.to_ascii_lowercase()).collect()) }
+    }
+
+    /// The origins of the names, as pages under them send it.
+    pub(in crate::api) fn origins(&self) -> impl Iterator<Item = String> {
+        let names = self.names.iter().flat_map(|names| names.iter());
+        names.flat_map(|name| ["https", "http"].map(|scheme| format!("{scheme}://{name}")))
+    }
+
+    fn admit(&self, authority: &Authority) -> bool {
+        let Some(names) = &self.names else { return true };
+        let host = authority.host().trim_matches(['[', ']']).to_ascii_lowercase();
+        host.parse::<IpAddr>().is_ok()
+            || host == "localhost"
+            || host.ends_with(".localhost")
+            || names.contains(&host)
+            || names.iter().any(|name| *name == authority.as_str().to_ascii_lowercase())
+    }
+}
+
+/// Lets requests for known hosts through.
+pub(in crate::api) async fn known(
+    State(hosts): State<Hosts>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    // HTTP/2 names the host in the request line. A request without a host comes from no browser.
+    let host = request.uri().authority().map_or(header, |authority| Some(authority.as_str()));
+    let admitted = host.is_none_or(|host| {
+        host.parse::<Authority>().is_ok_and(|authority| hosts.admit(&authority))
+    });
+    if admitted {
+        return next.run(request).await;
+    }
+    Problem::with_status(
+        StatusCode::MISDIRECTED_REQUEST,
+        "this service does not answer under the host name of the request",
+    )
+    .remedy("use an IP address or localhost, or start the service with --allowed-host NAME")
+    .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hosts;
+
+    #[test]
+    fn names_are_known_or_refused() {
+        let hosts = Hosts::new(&["nlac.example".to_owned()], false);
+        let admits = |host: &str| host.parse().is_ok_and(|authority| hosts.admit(&authority));
+        for known in [
+            "localhost:8470",
+            "127.0.0.1",
+            "[::1]:8470",
+            "10.0.0.7:80",
+            "NLAC.example:443",
+            "a.localhost",
+        ] {
+            assert!(admits(known), "{known}");
+        }
+        for unknown in
+            ["evil.example", "nlac.example.evil", "localhost.evil:8470", "127.0.0.1.nip.io"]
+        {
+            assert!(!admits(unknown), "{unknown}");
+        }
+        assert!(Hosts::new(&[], true).admit(&"any.example".parse().unwrap_or_else(|_| panic!())));
+    }
+}

@@ -1,0 +1,119 @@
+//! `Idempotency-Key`: a request that creates something may be sent again until its answer arrives. The key belongs to
+//! whoever sends it, and is looked up before the body is checked: what was accepted once stays accepted.
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+    http::HeaderMap,
+};
+use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+
+use super::{extract::Whole, problem::Problem};
+use crate::{
+    domain::access::Actor,
+    store::idempotency::{self, Earlier},
+};
+
+/// What the document says of the header.
+pub(super) const ABOUT: &str = "1 to 255 visible ASCII characters. The same key and body, sent again \
+                                with the same API key, create one thing and answer with it";
+
+/// A body with the idempotency key that came with it. The body is read, and checked once it is asked for.
+pub(super) struct Once<B> {
+    key: Option<(String, [u8; 32])>,
+    operation: &'static str,
+    body: Result<B, Problem>,
+}
+
+impl<B> Once<B> {
+    /// Names the operation that the key counts for.
+    pub fn of(self, operation: &'static str) -> Self {
+        Self { operation, ..self }
+    }
+
+    /// What an earlier request with the same key and body created.
+    ///
+    /// # Errors
+    /// A key that was used for something else.
+    pub async fn earlier(
+        &self,
+        conn: &mut PgConnection,
+        actor: &Actor,
+    ) -> Result<Option<String>, Problem> {
+        match self.request(actor) {
+            Some(request) => resource(idempotency::earlier(conn, request).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes the body out.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn body(&mut self) -> Result<B, Problem> {
+        let taken = Err(Problem::bad_request("the body was read already"));
+        std::mem::replace(&mut self.body, taken)
+    }
+
+    /// Notes what the request creates. Returns what a faster request with the same key created; the transaction is
+    /// to be dropped then.
+    ///
+    /// # Errors
+    /// A key that was used for something else.
+    pub async fn keep(
+        &self,
+        conn: &mut PgConnection,
+        actor: &Actor,
+        created: impl ToString,
+    ) -> Result<Option<String>, Problem> {
+        match self.request(actor) {
+            Some(request) => {
+                resource(idempotency::keep(conn, request, &created.to_string()).await?)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn request<'a>(&'a self, actor: &'a Actor) -> Option<idempotency::Request<'a>> {
+        let (key, body_hash) = self.key.as_ref()?;
+        Some(idempotency::Request { owner: &actor.name, key, operation: self.operation, body_hash })
+    }
+}
+
+fn resource(earlier: Option<Earlier>) -> Result<Option<String>, Problem> {
+    match earlier {
+        None => Ok(None),
+        Some(Earlier::Same(resource)) => Ok(Some(resource)),
+        Some(Earlier::Other) => {
+            Err(Problem::conflict("this Idempotency-Key was used for another request")
+                .remedy("use a new key for a new request"))
+        }
+    }
+}
+
+impl<S: Send + Sync, B: FromRequest<S, Rejection = Problem>> FromRequest<S> for Once<B> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let key = key(request.headers())?;
+        let (parts, body) = request.into_parts();
+        let whole = Request::from_parts(parts.clone(), body);
+        let Whole(bytes) = Whole::from_request(whole, state).await?;
+        let key = key.map(|key| (key, Sha256::digest(&bytes).into()));
+        let body = B::from_request(Request::from_parts(parts, Body::from(bytes)), state).await;
+        Ok(Self { key, operation: "", body })
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut all = headers.get_all("idempotency-key").iter();
+    let Some(key) = all.next() else { return Ok(None) };
+    let text = key.to_str().unwrap_or_default();
+    let fine = (1..=255).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    if fine && all.next().is_none() {
+        return Ok(Some(text.to_owned()));
+    }
+    Err(Problem::bad_request("Idempotency-Key: not one key of 1 to 255 visible ASCII characters")
+        .remedy("send a UUID, or leave the header out"))
+}

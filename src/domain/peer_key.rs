@@ -1,0 +1,142 @@
+//! The API keys of engines and trainers. They come from the environment of the process, in a namespace of their own,
+//! and each goes only to the origins that the operator of the process names beside it. So a registration over the API
+//! can neither read another variable nor send a key to another server.
+
+use std::{collections::BTreeMap, fmt};
+
+use url::{Origin, Url};
+
+/// What the names of such variables begin with.
+pub const PREFIX: &str = "NLAC_PEER_KEY_";
+/// What the name of the variable ends with that lists a key's origins.
+const ORIGINS: &str = "_ORIGINS";
+
+/// Why a key is not sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerKeyError {
+    /// Some other variable of the process.
+    #[error(
+        "api_key_env: {0} does not hold a peer's key; name a variable that begins with {PREFIX}"
+    )]
+    Namespace(String),
+    /// No such variable.
+    #[error(
+        "the service has no environment variable {0} with the API key; set it and start the service again"
+    )]
+    Missing(String),
+    /// The key is for other servers.
+    #[error(
+        "{name} is not for {origin}; if it is, set {name}{ORIGINS}={origin} (comma-separated for several) and \
+         start the service again"
+    )]
+    Origin {
+        /// The variable.
+        name: String,
+        /// Where the key would have been sent.
+        origin: String,
+    },
+}
+
+/// The keys that this process holds for its peers.
+#[derive(Clone, Default)]
+pub struct PeerKeys(BTreeMap<String, PeerKey>);
+
+#[derive(Clone)]
+struct PeerKey {
+    value: String,
+    origins: Vec<Origin>,
+}
+
+impl PeerKeys {
+    /// The keys among the environment variables of this process.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::among(std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }))
+    }
+
+    /// The keys among these variables.
+    #[must_use]
+    pub fn among(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut all: BTreeMap<String, String> =
+            variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let origins: Vec<_> = all.extract_if(.., |name, _| name.ends_with(ORIGINS)).collect();
+        let mut keys: BTreeMap<_, _> = all
+            .into_iter()
+            .map(|(name, value)| (name, PeerKey { value, origins: Vec::new() }))
+            .collect();
+        for (name, list) in origins {
+            if let Some(key) = keys.get_mut(name.trim_end_matches(ORIGINS)) {
+                key.origins = list.split(',').filter_map(|url| origin(url.trim())).collect();
+            }
+        }
+        Self(keys)
+    }
+
+    /// The key in the variable `name`, to be sent to all of `urls`.
+    ///
+    /// # Errors
+    /// See [`PeerKeyError`].
+    pub fn key(&self, name: &str, urls: &[String]) -> Result<&str, PeerKeyError> {
+        if !name.starts_with(PREFIX) || name.ends_with(ORIGINS) {
+            return Err(PeerKeyError::Namespace(name.into()));
+        }
+        let key = self.0.get(name).ok_or_else(|| PeerKeyError::Missing(name.into()))?;
+        for url in urls {
+            let origin = origin(url);
+            if origin.as_ref().is_none_or(|origin| !key.origins.contains(origin)) {
+                let origin = origin.map_or_else(|| url.clone(), |o| o.ascii_serialization());
+                return Err(PeerKeyError::Origin { name: name.into(), origin });
+            }
+        }
+        Ok(&key.value)
+    }
+}
+
+impl fmt::Debug for PeerKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Scheme, host and port; none of what is not a URL of a server.
+fn origin(url: &str) -> Option<Origin> {
+    Url::parse(url).ok().map(|url| url.origin()).filter(Origin::is_tuple)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PeerKeyError, PeerKeys};
+
+    #[test]
+    fn a_key_goes_only_where_the_operator_says() {
+        let variables = [
+            ("DATABASE_URL", "postgres://secret"),
+            ("NLAC_ADMIN_KEY", "admin"),
+            ("NLAC_PEER_KEY_A", "a"),
+            ("NLAC_PEER_KEY_A_ORIGINS", "https://api.example.org, http://10.0.0.1:8000/"),
+            ("NLAC_PEER_KEY_B", "b"),
+        ];
+        let keys = PeerKeys::among(variables.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        let key = |name, url: &str| keys.key(name, &[url.to_owned()]);
+        assert_eq!(key("NLAC_PEER_KEY_A", "https://api.example.org/v1"), Ok("a"));
+        assert_eq!(key("NLAC_PEER_KEY_A", "http://10.0.0.1:8000"), Ok("a"));
+        for elsewhere in [
+            "http://api.example.org",
+            "https://api.example.org:8443",
+            "https://api.example.org.evil",
+        ] {
+            let refused = key("NLAC_PEER_KEY_A", elsewhere);
+            assert!(matches!(refused, Err(PeerKeyError::Origin { .. })), "{elsewhere}");
+        }
+        assert!(matches!(key("NLAC_PEER_KEY_B", "http://b"), Err(PeerKeyError::Origin { .. })));
+        assert!(matches!(key("NLAC_PEER_KEY_C", "http://b"), Err(PeerKeyError::Missing(_))));
+        for other in ["DATABASE_URL", "NLAC_ADMIN_KEY", "NLAC_PEER_KEY_A_ORIGINS"] {
+            assert!(matches!(key(other, "http://b"), Err(PeerKeyError::Namespace(_))), "{other}");
+        }
+        let both = ["https://api.example.org".to_owned(), "http://evil.example".to_owned()];
+        assert!(keys.key("NLAC_PEER_KEY_A", &both).is_err());
+        assert!(!format!("{keys:?}").contains("\"a\""));
+    }
+}

@@ -1,0 +1,195 @@
+//! Where the service may connect on behalf of somebody who only gives a URL: public addresses, and what the
+//! operator allows. Otherwise a webhook could reach the cloud's metadata or a database beside the service.
+
+use std::{
+    error::Error,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+    sync::Arc,
+};
+
+use ipnet::IpNet;
+use reqwest::{
+    Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+};
+
+/// Networks that are not public (RFC 6890, and what carries IPv4 addresses inside IPv6).
+const PRIVATE: [&str; 24] = [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "::/96",
+    "::ffff:0:0/96",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "2001::/23",
+    "2002::/16",
+    "fc00::/7",
+    "fe80::/9",
+    "ff00::/8",
+];
+
+/// A host or a network that may be reached although it is not public.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Allowed {
+    /// A host name, as URLs name it.
+    Host(String),
+    /// A network, or one address.
+    Network(IpNet),
+}
+
+impl FromStr for Allowed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        if let Ok(network) = network {
+            return Ok(Self::Network(network));
+        }
+        let fine = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if !text.is_empty() && text.chars().all(fine) {
+            return Ok(Self::Host(text.to_ascii_lowercase()));
+        }
+        Err(format!("{text:?} is not a host name, an address or a network such as 10.1.0.0/16"))
+    }
+}
+
+/// Where such a client may connect.
+#[derive(Debug, Clone, Default)]
+pub struct Destinations(Arc<[Allowed]>);
+
+impl Destinations {
+    /// Public addresses, and these.
+    #[must_use]
+    pub fn new(allowed: Vec<Allowed>) -> Self {
+        Self(allowed.into())
+    }
+
+    /// Checks a URL as far as it can be without resolving a name.
+    ///
+    /// # Errors
+    /// Which address is not allowed, and how to allow it.
+    pub fn check(&self, url: &str) -> Result<(), String> {
+        let url = Url::parse(url).map_err(|e| e.to_string())?;
+        let host = url.host_str().ok_or("it names no host")?;
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(address) => self.admit(host, address),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn admit(&self, host: &str, address: IpAddr) -> Result<(), String> {
+        let is_allowed = self.0.iter().any(|allowed| match allowed {
+            Allowed::Host(name) => name.eq_ignore_ascii_case(host),
+            Allowed::Network(network) => network.contains(&address),
+        });
+        if is_allowed || is_public(address) {
+            return Ok(());
+        }
+        Err(format!(
+            "{address} is private or local; the operator of the service can allow it with \
+             --webhook-allow {host}"
+        ))
+    }
+}
+
+fn is_public(address: IpAddr) -> bool {
+    PRIVATE.iter().filter_map(|net| net.parse::<IpNet>().ok()).all(|net| !net.contains(&address))
+}
+
+/// Why a name was not connected to.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Refusal {}
+
+/// What the resolver refused, if that is why a request failed.
+pub(super) fn refusal(error: &reqwest::Error) -> Option<String> {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(Refusal(why)) = error.downcast_ref() {
+            return Some(why.clone());
+        }
+        cause = error.source();
+    }
+    None
+}
+
+impl Resolve for Destinations {
+    /// The connection goes to exactly the addresses that were checked: no second look-up can change them.
+    fn resolve(&self, name: Name) -> Resolving {
+        let allowed = self.clone();
+        Box::pin(async move {
+            let host = name.as_str();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            for address in &found {
+                allowed.admit(host, address.ip()).map_err(Refusal)?;
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Destinations, PRIVATE, is_public};
+
+    #[test]
+    fn only_public_addresses_and_those_that_are_allowed() {
+        assert!(PRIVATE.iter().all(|net| net.parse::<ipnet::IpNet>().is_ok()));
+        for private in [
+            "127.0.0.1",
+            "10.0.0.7",
+            "172.31.255.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fec0::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:7f00:1::",
+        ] {
+            assert!(private.parse().is_ok_and(|address| !is_public(address)), "{private}");
+        }
+        for public in ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111"] {
+            assert!(public.parse().is_ok_and(is_public), "{public}");
+        }
+        let allowed = ["10.1.0.0/16", "hooks.internal"].map(|text| text.parse());
+        let allowed = Destinations::new(allowed.into_iter().flatten().collect());
+        assert!(allowed.check("http://10.1.2.3/x").is_ok());
+        assert!(allowed.check("http://10.2.2.3/x").is_err());
+        assert!(allowed.check("http://[::1]:80/").is_err());
+        assert!(allowed.check("http://hooks.internal/").is_ok());
+        assert!(allowed.admit("hooks.internal", [127, 0, 0, 1].into()).is_ok());
+        assert!(allowed.admit("other.example", [127, 0, 0, 1].into()).is_err());
+    }
+}

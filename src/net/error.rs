@@ -1,0 +1,91 @@
+//! What can go wrong with a call to another service.
+
+use std::borrow::Cow;
+
+/// How much of a body an error shows.
+const SHOWN: usize = 2000;
+
+/// What went wrong with a peer.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// No connection: nothing was sent.
+    #[error(
+        "cannot reach {peer}: {reason}; check that it is running and that its address is right"
+    )]
+    Connect {
+        /// The peer's URL, without secrets.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// The connection failed after something was sent; its effect is unknown.
+    #[error("{peer} broke off: {reason}")]
+    Broken {
+        /// The peer's URL.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// No answer in time; its effect is unknown.
+    #[error("{peer} did not answer within {seconds} s")]
+    Timeout {
+        /// The peer's URL.
+        peer: String,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// An answer that is not a success. A redirect is one too: only downloads follow them.
+    #[error("{peer} answered {status}: {}", beginning(body))]
+    Status {
+        /// The peer's URL.
+        peer: String,
+        /// HTTP status.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// An address that the service must not call for others: nothing was sent.
+    #[error("{peer} is not a public address: {reason}")]
+    Private {
+        /// The URL, without secrets.
+        peer: String,
+        /// Which address, and the setting that allows it.
+        reason: String,
+    },
+    /// A body that is not what it should be.
+    #[error("{peer} sent what cannot be read: {reason}")]
+    Decode {
+        /// The peer's URL.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl NetError {
+    /// HTTP status of an answer.
+    #[must_use]
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Its kind in a word, or the status of the answer.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Connect { .. } => "connect",
+            Self::Broken { .. } => "broken",
+            Self::Timeout { .. } => "timeout",
+            Self::Status { status, .. } => return Cow::Owned(status.to_string()),
+            Self::Private { .. } => "private",
+            Self::Decode { .. } => "decode",
+        })
+    }
+}
+
+fn beginning(body: &str) -> &str {
+    &body[..body.floor_char_boundary(SHOWN)]
+}

@@ -1,0 +1,74 @@
+//! Requests that created something, by the idempotency key that came with them.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+
+/// A request with an idempotency key.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Who sent it.
+    pub owner: &'a str,
+    /// The idempotency key.
+    pub key: &'a str,
+    /// Operation id.
+    pub operation: &'a str,
+    /// Hash of its body.
+    pub body_hash: &'a [u8],
+}
+
+/// What a key was used for before.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// For the same request, which created this.
+    Same(String),
+    /// For another request.
+    Other,
+}
+
+/// What the owner used the key for before, if anything.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn earlier(
+    conn: &mut PgConnection,
+    request: Request<'_>,
+) -> Result<Option<Earlier>, StoreError> {
+    let found: Option<(String, bool)> = sqlx::query_as(
+        "-- idempotency::earlier
+         select resource, operation = $3 and body_hash = $4 from idempotency_keys
+         where owner = $1 and key = $2",
+    )
+    .bind(request.owner)
+    .bind(request.key)
+    .bind(request.operation)
+    .bind(request.body_hash)
+    .fetch_optional(conn)
+    .await?;
+    Ok(found.map(|(resource, same)| if same { Earlier::Same(resource) } else { Earlier::Other }))
+}
+
+/// Notes what a request creates, in the transaction that creates it. If another request with the key was faster, returns
+/// what that one created; nothing of this transaction is to be kept then.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn keep(
+    conn: &mut PgConnection,
+    request: Request<'_>,
+    resource: &str,
+) -> Result<Option<Earlier>, StoreError> {
+    let kept = sqlx::query(
+        "-- idempotency::keep
+         insert into idempotency_keys (owner, key, operation, body_hash, resource)
+         values ($1, $2, $3, $4, $5) on conflict do nothing",
+    )
+    .bind(request.owner)
+    .bind(request.key)
+    .bind(request.operation)
+    .bind(request.body_hash)
+    .bind(resource)
+    .execute(&mut *conn)
+    .await?;
+    if kept.rows_affected() == 1 { Ok(None) } else { earlier(conn, request).await }
+}
