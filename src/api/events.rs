@@ -32,6 +32,11 @@ use crate::{
     },
 };
 
+/// Events that a stream reads at a time.
+const PAGE: i64 = 200;
+/// How long a client of a stream may read nothing.
+const UNREAD: Duration = Duration::from_secs(30);
+
 /// A page of events.
 #[derive(Serialize, ToSchema)]
 pub struct EventList {
@@ -114,25 +119,31 @@ async fn stream(
     // Listening before looking: nothing falls in between.
     let mut announced = state.events.subscribe();
     loop {
-        let mut conn = state.store.acquire().await?;
         // Whoever was let in may not be any more.
-        if !keys::still_valid(&mut conn, actor).await? {
-            return Ok(());
-        }
-        let ended = jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final());
+        let ended = {
+            let mut conn = state.store.acquire().await?;
+            if !keys::still_valid(&mut conn, actor).await? {
+                return Ok(());
+            }
+            jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final())
+        };
         loop {
-            let page = read_jobs::events(&mut conn, id, after, 200).await?;
+            // No connection is held while a client reads.
+            let page = {
+                let mut conn = state.store.acquire().await?;
+                read_jobs::events(&mut conn, id, after, PAGE).await?
+            };
             let Some(last) = page.last() else { break };
             after = last.id;
             for event in page {
                 let sse = Sse::default().id(event.id.to_string()).event(event.kind.as_str());
                 let Ok(sse) = sse.json_data(&event) else { continue };
-                if sender.send(Ok(sse)).await.is_err() {
+                // A client that has stopped reading goes on later, with Last-Event-ID.
+                if sender.send_timeout(Ok(sse), UNREAD).await.is_err() {
                     return Ok(());
                 }
             }
         }
-        drop(conn);
         if ended {
             return Ok(());
         }

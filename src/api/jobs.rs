@@ -194,7 +194,7 @@ pub(super) async fn pause(
     change(&state, id, &from, JobStatus::Paused, EventKind::Paused, "the job was paused").await
 }
 
-/// Goes on where it was paused.
+/// Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is tried again.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
     params(("id" = JobId, Path)),
@@ -209,7 +209,7 @@ pub(super) async fn resume(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
 ) -> Result<Json<JobView>, Problem> {
-    let from = [JobStatus::Paused, JobStatus::Queued];
+    let from = [JobStatus::Paused, JobStatus::Queued, JobStatus::Failed];
     change(&state, id, &from, JobStatus::Running, EventKind::Resumed, "the job goes on").await
 }
 
@@ -250,6 +250,9 @@ async fn change(
             return Err(Problem::conflict(detail).remedy("submit its spec as a new job"));
         }
         jobs::move_status(&mut tx, id, from, to, None).await?;
+        if job.status == JobStatus::Failed {
+            work_items::revive(&mut tx, id).await?;
+        }
         if to == JobStatus::Cancelled {
             work_items::cancel_of_job(&mut tx, id).await?;
             overview::job_over(&job, to, &iterations::under_way(&mut tx, id).await?);

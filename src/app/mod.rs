@@ -80,6 +80,8 @@ pub struct App {
     pub address: SocketAddr,
     /// Its database.
     pub store: Store,
+    /// The same, by the API's connections.
+    asked: Store,
     /// What this process shows when it asks its own service; none where nobody signs in.
     pub own_key: Option<Secret>,
     postgres: Option<Postgres>,
@@ -186,8 +188,10 @@ impl App {
                 shutdown.clone(),
             )),
         ];
+        // Leases and heartbeats never wait for a connection that a request holds.
+        let asked = store.apart().await?;
         let state = api::AppState {
-            store: store.clone(),
+            store: asked.clone(),
             clock,
             metrics: Arc::new(move || meters.render()),
             shutdown: drain.clone(),
@@ -198,7 +202,7 @@ impl App {
             events,
             webhook_key,
             discover: peers.clone(),
-            critic: Arc::new(Critics::new(store.clone(), peers)),
+            critic: Arc::new(Critics::new(asked.clone(), peers)),
             hosts: api::Hosts::new(&settings.allowed_hosts, own_key.is_some()),
             webhook_url: Arc::new(move |url| destinations.check(url)),
             sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),
@@ -209,7 +213,7 @@ impl App {
                 .with_graceful_shutdown(token.cancelled_owned())
                 .await
         });
-        Ok(Self { address, store, own_key, postgres, local, shutdown, drain, server, tasks })
+        Ok(Self { address, store, asked, own_key, postgres, local, shutdown, drain, server, tasks })
     }
 
     /// Stops in order: no new work, what is under way finishes or is given back, then the pages, the
@@ -227,6 +231,7 @@ impl App {
         if let Some(local) = self.local {
             local.stop().await;
         }
+        self.asked.close().await;
         self.store.close().await;
         if let Some(postgres) = self.postgres
             && let Err(error) = postgres.stop().await

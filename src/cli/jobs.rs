@@ -134,6 +134,8 @@ fn show(job: &Value) {
         ("engine", text(&spec["model"]["engine"])),
         ("trainer", text(&spec["model"]["trainer"])),
         ("status", text(&job["status"])),
+        ("waits for", text(&job["waiting_for"])),
+        ("because", text(&job["waiting_why"])),
         ("iteration", Some(progress_of(job))),
         ("phase", phase),
         (
@@ -144,6 +146,6 @@ fn show(job: &Value) {
         ("submitted", moment(&job["created_at"])),
         ("started", moment(&job["started_at"])),
         ("finished", moment(&job["finished_at"])),
-        ("error", text(&job["error"])),
+        ("error", text(&job["error"]).or_else(|| text(&job["plan_error"]))),
     ]);
 }

@@ -85,7 +85,7 @@ pub enum JobsCommand {
         /// Its id.
         id: JobId,
     },
-    /// Go on where it was paused.
+    /// Resume a job that was paused, or that failed and whose cause is mended.
     Resume {
         /// Its id.
         id: JobId,

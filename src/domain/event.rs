@@ -25,6 +25,12 @@ text_enum!(
         Evaluated = "evaluated",
         /// A unit of work failed and will be tried again.
         Retried = "retried",
+        /// The job's work waits for an engine or a trainer that cannot be reached.
+        Waiting = "waiting",
+        /// What the job waited for is back.
+        Continued = "continued",
+        /// The job's next work cannot be planned; other jobs go on.
+        PlanFailed = "plan_failed",
         /// A unit of work was taken over from a process that died.
         Reclaimed = "reclaimed",
         /// No new work is claimed.
@@ -53,7 +59,7 @@ text_enum!(
 /// One event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Event {
-    /// Its place in the log of all jobs; SSE's event id.
+    /// Its place in the log of all jobs, drawn when it became visible; SSE's event id.
     pub id: i64,
     /// Its job.
     pub job_id: JobId,

@@ -25,6 +25,18 @@ text_enum!(
     }
 );
 
+text_enum!(
+    /// What a unit of work keeps busy. Each class has slots of its own, so that none starves another.
+    Class {
+        /// An engine.
+        Engine = "engine",
+        /// A trainer.
+        Trainer = "trainer",
+        /// Nothing but this process and the database.
+        Light = "light",
+    }
+);
+
 /// What is to be done. The phase of the iteration it belongs to is [`Payload::phase`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -79,6 +91,20 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// What it keeps busy.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        match self {
+            Self::Learn { .. } => Class::Trainer,
+            Self::Import { .. } => Class::Light,
+            Self::Collect { .. }
+            | Self::Annotate { .. }
+            | Self::Publish
+            | Self::Evaluate { .. }
+            | Self::Assess => Class::Engine,
+        }
+    }
+
     /// The phase in which such work is planned.
     #[must_use]
     pub const fn phase(&self) -> Phase {

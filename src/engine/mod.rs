@@ -202,6 +202,16 @@ impl EngineError {
         matches!(self, Self::Net { source: NetError::Timeout { .. }, .. })
     }
 
+    /// The engine that is away: it cannot be reached, serves nobody now, or all its replicas are drained.
+    #[must_use]
+    fn absent(&self) -> Option<&str> {
+        match self {
+            Self::Net { engine, source } if source.is_absence() => Some(engine),
+            Self::Draining { engine } => Some(engine),
+            _ => None,
+        }
+    }
+
     /// Its kind in a word, or the status of the engine's answer.
     #[must_use]
     pub fn kind(&self) -> Cow<'static, str> {
@@ -218,7 +228,9 @@ impl EngineError {
     /// What it asks of the queue.
     #[must_use]
     pub fn fault(&self) -> Fault {
-        if self.is_transient() {
+        if let Some(engine) = self.absent() {
+            Fault::away("engine", engine, self)
+        } else if self.is_transient() {
             Fault::retry(self)
         } else if self.is_of_request() {
             Fault::Refused(self.to_string())

@@ -72,6 +72,12 @@ impl NetError {
         }
     }
 
+    /// Whether the peer is away or serves nobody now: nothing about the request is wrong, and a later one may do.
+    #[must_use]
+    pub const fn is_absence(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Status { status: 429 | 502..=504, .. })
+    }
+
     /// Its kind in a word, or the status of the answer.
     #[must_use]
     pub fn kind(&self) -> Cow<'static, str> {

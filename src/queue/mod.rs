@@ -7,6 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use rand::Rng;
 use sqlx::postgres::PgListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,13 +15,23 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use crate::{
-    domain::{event::EventKind, fault::Fault, work::Lease},
-    store::{Store, StoreError, WORK_CHANNEL, events, work_items},
+    domain::{
+        event::EventKind,
+        fault::Fault,
+        work::{Class, Lease},
+    },
+    store::{
+        Store, StoreError, WORK_CHANNEL, events, jobs,
+        work_items::{self, Claim},
+    },
     telemetry::{Meters, spans},
 };
 
 /// How long a unit that has lost its lease may take to end by itself.
 const ENDING: Duration = Duration::from_secs(5);
+
+/// From when on a unit has reached its peers: one that cannot is told so earlier.
+const REACHED: Duration = Duration::from_secs(30);
 
 /// Does the work.
 #[async_trait]
@@ -33,23 +44,47 @@ pub trait Handler: Send + Sync {
 /// How a runner behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Units at once.
-    pub concurrency: usize,
+    /// Units at once, of each class.
+    pub slots: Slots,
     /// How long a claim lasts unless it is renewed; renewed at a third of it.
     pub ttl: Duration,
     /// Longest pause between two looks at the queue.
     pub poll: Duration,
     /// How long a shutdown waits for units under way.
     pub grace: Duration,
+    /// First and longest pause between two tries to reach a peer that is away.
+    pub waits: (Duration, Duration),
+}
+
+/// Units at once, of each class.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots {
+    /// That keep an engine busy.
+    pub engine: usize,
+    /// That keep a trainer busy.
+    pub trainer: usize,
+    /// That keep nothing else busy.
+    pub light: usize,
+}
+
+impl Slots {
+    const fn of(self, class: Class) -> usize {
+        match class {
+            Class::Engine => self.engine,
+            Class::Trainer => self.trainer,
+            Class::Light => self.light,
+        }
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            concurrency: 8,
+            slots: Slots { engine: 8, trainer: 4, light: 2 },
             ttl: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(5),
+            waits: (Duration::from_secs(1), Duration::from_secs(15)),
         }
     }
 }
@@ -82,39 +117,14 @@ impl Runner {
     /// A database that cannot be listened to at the start.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), StoreError> {
         let runner = Arc::new(self);
-        let slots = Arc::new(Semaphore::new(runner.settings.concurrency));
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        // Listening before looking: what is announced in between is not missed.
-        let mut listener = PgListener::connect_with(runner.store.pool()).await?;
-        listener.listen(WORK_CHANNEL).await?;
-        while !shutdown.is_cancelled() {
-            let slot = tokio::select! {
-                slot = slots.clone().acquire_owned() => slot,
-                () = shutdown.cancelled() => break,
-            };
-            let Ok(slot) = slot else { break };
-            match runner.claim().await {
-                Ok(Some(lease)) => {
-                    let (runner, stop) = (runner.clone(), stop.clone());
-                    tasks.spawn(async move { runner.work(lease, slot, stop).await });
-                    continue;
-                }
-                Ok(None) => drop(slot),
-                Err(error) => {
-                    drop(slot);
-                    tracing::warn!(%error, "cannot look at the queue");
-                }
-            }
-            let pause = runner.settings.poll.mul_f64(rand::rng().random_range(0.8..1.2));
-            tokio::select! {
-                // A listener that broke off wakes at the next poll and reconnects by itself.
-                _ = listener.recv() => {}
-                () = tokio::time::sleep(pause) => {}
-                () = shutdown.cancelled() => break,
-            }
-        }
-        drop(listener);
+        let serving = Class::ALL.iter().map(|&class| {
+            let (runner, tasks, stop) = (runner.clone(), tasks.clone(), stop.clone());
+            let shutdown = shutdown.clone();
+            async move { runner.serve(class, &tasks, &stop, &shutdown).await }
+        });
+        try_join_all(serving).await?;
         tasks.close();
         if tokio::time::timeout(runner.settings.grace, tasks.wait()).await.is_err() {
             stop.cancel();
@@ -124,17 +134,62 @@ impl Runner {
         Ok(())
     }
 
-    async fn claim(&self) -> Result<Option<Lease>, StoreError> {
+    /// Claims units of one class until `shutdown`.
+    async fn serve(
+        self: &Arc<Self>,
+        class: Class,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+        shutdown: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let slots = Arc::new(Semaphore::new(self.settings.slots.of(class)));
+        // Listening before looking: what is announced in between is not missed.
+        let mut listener = PgListener::connect_with(self.store.pool()).await?;
+        listener.listen(WORK_CHANNEL).await?;
+        while !shutdown.is_cancelled() {
+            let slot = tokio::select! {
+                slot = slots.clone().acquire_owned() => slot,
+                () = shutdown.cancelled() => break,
+            };
+            let Ok(slot) = slot else { break };
+            match self.claim(class).await {
+                Ok(Claim::Taken(lease, _)) => {
+                    let (runner, stop) = (self.clone(), stop.clone());
+                    tasks.spawn(async move { runner.work(lease, slot, stop).await });
+                    continue;
+                }
+                Ok(Claim::Unreadable) => continue,
+                Ok(Claim::Nothing) => drop(slot),
+                Err(error) => {
+                    drop(slot);
+                    tracing::warn!(%error, "cannot look at the queue");
+                }
+            }
+            let pause = self.settings.poll.mul_f64(rand::rng().random_range(0.8..1.2));
+            tokio::select! {
+                // A listener that broke off wakes at the next poll and reconnects by itself.
+                _ = listener.recv() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = shutdown.cancelled() => break,
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim(&self, class: Class) -> Result<Claim, StoreError> {
         let mut tx = self.store.begin().await?;
-        let claimed = work_items::claim(&mut tx, &self.owner, self.settings.ttl).await?;
-        if let Some((lease, true)) = &claimed {
-            let phase = lease.payload.phase();
-            let message = format!("a {phase} unit was taken over from a process that is gone");
+        let claim = work_items::claim(&mut tx, class, &self.owner, self.settings.ttl).await?;
+        if let Claim::Taken(lease, true) = &claim {
+            let message = format!(
+                "recovered a unit of {} after a worker stopped responding (attempt {})",
+                lease.payload.phase(),
+                lease.attempt
+            );
             let data = serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
             events::append(&mut tx, lease.job_id, EventKind::Reclaimed, &message, data).await?;
         }
         tx.commit().await?;
-        Ok(claimed.map(|(lease, _)| lease))
+        Ok(claim)
     }
 
     async fn work(&self, lease: Lease, _slot: OwnedSemaphorePermit, stop: CancellationToken) {
@@ -170,6 +225,7 @@ impl Runner {
         let result = match &outcome {
             Ok(()) => "done",
             Err(Fault::Retry(_)) => "retry",
+            Err(Fault::Away { .. }) => "waiting",
             Err(Fault::Fail(_) | Fault::Refused(_)) => "failed",
             Err(Fault::Cancelled) => "lost",
         };
@@ -186,12 +242,14 @@ impl Runner {
 
     /// Renews the lease until it is lost.
     async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
-        let mut last = tokio::time::Instant::now();
+        let begun = tokio::time::Instant::now();
+        let mut last = begun;
         loop {
             tokio::time::sleep(self.settings.ttl / 3).await;
+            let under_way = begun.elapsed() > REACHED;
             let beat = async {
                 let mut conn = self.store.acquire().await?;
-                work_items::heartbeat(&mut conn, lease, self.settings.ttl).await
+                work_items::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
             };
             match beat.await {
                 Ok(work_items::Beat::Held) => last = tokio::time::Instant::now(),
@@ -210,6 +268,17 @@ impl Runner {
         let phase = lease.payload.phase();
         match fault {
             Fault::Cancelled => return Ok(()),
+            Fault::Away { peer, reason } => {
+                // The job before its unit, as everybody locks them.
+                let news = jobs::set_waiting(&mut tx, lease.job_id, peer, reason).await?;
+                work_items::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
+                if news {
+                    let message = format!("the job waits for {peer}: {reason}");
+                    let data = serde_json::json!({ "peer": peer, "phase": phase });
+                    events::append(&mut tx, lease.job_id, EventKind::Waiting, &message, data)
+                        .await?;
+                }
+            }
             Fault::Retry(reason) if lease.attempt < lease.max_attempts => {
                 let exponent = u32::try_from(lease.attempt - 1).unwrap_or(0).min(6);
                 let seconds = f64::from(1_u32 << exponent) * rand::rng().random_range(0.5..1.5);

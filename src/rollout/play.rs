@@ -77,7 +77,7 @@ pub struct Played {
 /// Plays an episode. `seed` names all its chance: the environment's and every action's.
 ///
 /// # Errors
-/// [`Fault::Retry`] and [`Fault::Cancelled`] of the engine: then the episode was not played. A
+/// [`Fault::Retry`], [`Fault::Away`] and [`Fault::Cancelled`] of the engine: then the episode was not played. A
 /// permanent failure is an episode that failed.
 pub async fn play(stage: &Stage<'_>, seed: &SeedPath) -> Result<Played, Fault> {
     let env_seed = seed.label("environment").sampling_seed();
@@ -105,7 +105,9 @@ impl Played {
     pub(super) fn settle(mut self, outcome: Result<(), Failure>) -> Result<Self, Fault> {
         match outcome {
             Ok(()) => {}
-            Err(Failure::Engine(fault @ (Fault::Retry(_) | Fault::Cancelled))) => {
+            Err(Failure::Engine(
+                fault @ (Fault::Retry(_) | Fault::Away { .. } | Fault::Cancelled),
+            )) => {
                 return Err(fault);
             }
             Err(Failure::Engine(Fault::Fail(reason) | Fault::Refused(reason))) => {

@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 
 use crate::{
     domain::job::Job,
-    store::{StoreError, iterations, replay},
+    store::{StoreError, iterations, spending},
 };
 
 /// Which budget is spent once iteration `index` has learnt, in a sentence; none if it goes on.
@@ -20,24 +20,17 @@ pub async fn spent(
     if index.cast_unsigned() >= budget.iterations {
         return Ok(Some(format!("all {} iterations are taken", budget.iterations)));
     }
-    // Most jobs count iterations alone; sums over everything generated are not free.
-    let sums = if budget.optimizer_steps.or(budget.tokens).or(budget.wall_seconds).is_some() {
-        Some(iterations::spent(conn, job.id).await?)
-    } else {
-        None
-    };
-    let env_steps = match budget.env_steps {
-        Some(_) => Some(replay::env_steps(conn, job.id, i32::MAX).await?),
-        None => None,
-    };
+    let used = spending::of_job(conn, job.id, i32::MAX).await?;
+    let wall_seconds = iterations::wall_seconds(conn, job.id).await?;
+    let tokens = used.generated_tokens + used.prompt_tokens + used.trained_tokens;
     let counted = [
-        ("optimizer steps", budget.optimizer_steps, sums.map(|s| s.optimizer_steps)),
-        ("environment steps", budget.env_steps, env_steps),
-        ("tokens", budget.tokens, sums.map(|s| s.tokens)),
-        ("seconds", budget.wall_seconds, sums.map(|s| s.wall_seconds as i64)),
+        ("optimizer steps", budget.optimizer_steps, used.optimizer_steps),
+        ("environment steps", budget.env_steps, used.env_steps),
+        ("tokens", budget.tokens, tokens),
+        ("seconds", budget.wall_seconds, wall_seconds as i64),
     ];
     Ok(counted.into_iter().find_map(|(what, limit, used)| {
-        let (limit, used) = (limit?, used?.cast_unsigned());
+        let (limit, used) = (limit?, used.cast_unsigned());
         (used >= limit).then(|| format!("{used} {what} are spent of {limit}"))
     }))
 }

@@ -9,7 +9,7 @@ use crate::{
         job::{Iteration, Job},
         metric::{Metric, names},
     },
-    store::{StoreError, episodes, events, iterations, metrics, replay},
+    store::{StoreError, episodes, events, iterations, metrics, spending},
 };
 
 pub(super) fn metric(name: &str, iteration: i32, value: f64) -> Metric {
@@ -61,12 +61,13 @@ pub(super) async fn finish(
     seconds: f64,
 ) -> Result<(), StoreError> {
     let sums = metrics::summary(conn, iteration.id).await?;
+    let used = spending::of_job(conn, job.id, iteration.index).await?;
     let mut values = vec![
         (names::GENERATED_TOKENS, Some(sums.generated_tokens as f64)),
         (names::PROMPT_TOKENS, Some(sums.prompt_tokens as f64)),
         (names::TRAINED_TOKENS, Some(sums.trained_tokens as f64)),
         (names::OPTIMIZER_STEPS, Some(sums.steps as f64)),
-        (names::ENV_STEPS, Some(replay::env_steps(conn, job.id, iteration.index).await? as f64)),
+        (names::ENV_STEPS, Some(used.env_steps as f64)),
         (names::ITERATION_SECONDS, Some(seconds)),
         (names::CRITIC_LOSS, sums.critic_loss),
         (names::POLICY_LOSS, sums.policy_loss),

@@ -9,37 +9,51 @@ mod retention;
 
 use std::time::Duration;
 
+use serde_json::json;
 use sqlx::postgres::PgListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use retention::retain;
 
-use crate::store::{PLAN_CHANNEL, Store, StoreError, jobs, work_items};
+use crate::{
+    domain::{event::EventKind, ids::JobId},
+    store::{PLAN_CHANNEL, Store, StoreError, events, jobs, work_items},
+};
 
 /// Longest pause between two looks.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Plans until `shutdown`.
+/// Plans until `shutdown`. A notification names its job, and only that one is looked at; all are once in a while.
 ///
 /// # Errors
 /// A database that cannot be listened to at the start.
 pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreError> {
     let mut listener = PgListener::connect_with(store.pool()).await?;
     listener.listen(PLAN_CHANNEL).await?;
+    let mut named = None;
+    let mut full = Instant::now();
     while !shutdown.is_cancelled() {
-        if let Err(error) = reconcile(&store).await {
+        let look = match named.take() {
+            Some(job) if full > Instant::now() => advance(&store, job).await,
+            _ => {
+                full = Instant::now() + POLL;
+                reconcile(&store).await
+            }
+        };
+        if let Err(error) = look {
             tracing::warn!(%error, "planning failed; it is tried again");
         }
         tokio::select! {
-            _ = listener.recv() => {}
-            () = tokio::time::sleep(POLL) => {}
+            heard = listener.recv() => named = heard.ok().and_then(|heard| heard.payload().parse().ok()),
+            () = tokio::time::sleep_until(full) => {}
             () = shutdown.cancelled() => break,
         }
     }
     Ok(())
 }
 
-/// One look: fails what cannot be tried any more, then moves every job on as far as it goes.
+/// One look at everything: fails what cannot be tried any more, then moves every job on as far as it goes.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -49,9 +63,29 @@ pub async fn reconcile(store: &Store) -> Result<(), StoreError> {
     let active = jobs::active(&mut conn).await?;
     drop(conn);
     for job in active {
-        let mut tx = store.begin().await?;
-        plan::advance(&mut tx, job).await?;
-        tx.commit().await?;
+        advance(store, job).await?;
     }
     Ok(())
+}
+
+/// Moves one job on. What is wrong with that job alone becomes its own event, and holds up no other.
+async fn advance(store: &Store, job: JobId) -> Result<(), StoreError> {
+    let mut tx = store.begin().await?;
+    let outcome = plan::advance(&mut tx, job).await;
+    let error = match outcome {
+        Ok(()) => {
+            jobs::set_plan_error(&mut tx, job, None).await?;
+            return Ok(tx.commit().await?);
+        }
+        Err(error) if error.is_of_rows() => error,
+        Err(error) => return Err(error),
+    };
+    drop(tx);
+    let mut tx = store.begin().await?;
+    let why = format!("the job's next work cannot be planned: {error}");
+    if jobs::set_plan_error(&mut tx, job, Some(&why)).await? {
+        tracing::error!(%job, %error, "a job cannot be planned");
+        events::append(&mut tx, job, EventKind::PlanFailed, &why, json!({})).await?;
+    }
+    Ok(tx.commit().await?)
 }

@@ -22,6 +22,11 @@ use crate::{
 /// Moves a job on as far as it goes, under its lock.
 pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreError> {
     let Some(job) = jobs::lock(conn, id).await? else { return Ok(()) };
+    if let Some((peer, seconds)) = jobs::end_waiting(conn, id).await? {
+        let message = format!("{peer} is back after {seconds:.0} s, and the job goes on");
+        let data = json!({ "peer": peer, "seconds": seconds });
+        events::append(conn, id, EventKind::Continued, &message, data).await?;
+    }
     match job.status {
         JobStatus::Queued => {
             jobs::move_status(conn, id, &[JobStatus::Queued], JobStatus::Running, None).await?;

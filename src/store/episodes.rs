@@ -1,12 +1,17 @@
 //! Episodes.
 
+use std::collections::HashSet;
+
 use sqlx::PgConnection;
 
 use super::{
     StoreError,
     rows::{ROWS, json},
 };
-use crate::domain::{episode::Episode, ids::IterationId};
+use crate::domain::{
+    episode::{Episode, Purpose},
+    ids::IterationId,
+};
 
 /// What an evaluation came to.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -46,6 +51,28 @@ pub async fn insert_many(conn: &mut PgConnection, episodes: &[Episode]) -> Resul
         .await?;
     }
     Ok(())
+}
+
+/// Ordinals of an iteration's episodes of a purpose and temperature that were played.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn played(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    purpose: Purpose,
+    temperature: f32,
+) -> Result<HashSet<i32>, StoreError> {
+    let ordinals: Vec<i32> = sqlx::query_scalar(
+        "-- episodes::played
+         select ordinal from episodes where iteration_id = $1 and purpose = $2 and temperature = $3",
+    )
+    .bind(iteration)
+    .bind(purpose)
+    .bind(temperature)
+    .fetch_all(conn)
+    .await?;
+    Ok(ordinals.into_iter().collect())
 }
 
 /// What an iteration's evaluation came to, per temperature.

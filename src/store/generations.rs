@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use super::{
     StoreError,
     rows::{ROWS, json},
+    spending::{self, Spending},
 };
 use crate::domain::{
     generation::{Generation, Sampling},
@@ -21,7 +22,7 @@ struct Row<'a> {
     sampling: &'a Sampling,
 }
 
-/// Stores texts.
+/// Stores texts, and counts their tokens.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -51,5 +52,8 @@ pub async fn insert_many<'a>(
         .execute(&mut *conn)
         .await?;
     }
-    Ok(())
+    let written = all.iter().map(|row| row.generation.token_ids.len() as i64).sum();
+    let read = all.iter().map(|row| i64::from(row.generation.prompt_tokens)).sum();
+    let more = Spending { generated_tokens: written, prompt_tokens: read, ..Spending::default() };
+    spending::add(conn, iteration, more).await
 }

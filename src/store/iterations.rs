@@ -179,52 +179,15 @@ pub async fn roll_back(
     Ok(changed.rows_affected() == 1)
 }
 
-/// Counts environment steps that annotation took.
+/// Seconds since a job started; 0 before.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn add_env_steps(
-    conn: &mut PgConnection,
-    id: IterationId,
-    steps: u64,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "-- iterations::add_env_steps
-         update iterations set branch_env_steps = branch_env_steps + $2 where id = $1",
-    )
-    .bind(id)
-    .bind(steps.cast_signed())
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// What a job has used of its budgets.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
-pub struct Spent {
-    /// Optimizer steps.
-    pub optimizer_steps: i64,
-    /// Tokens generated and trained on, prompts included.
-    pub tokens: i64,
-    /// Since it started.
-    pub wall_seconds: f64,
-}
-
-/// Sums up what a job has used.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn spent(conn: &mut PgConnection, job: JobId) -> Result<Spent, StoreError> {
-    Ok(sqlx::query_as(
-        "-- iterations::spent
-         select s.optimizer_steps, s.tokens + g.tokens as tokens,
-             coalesce(extract(epoch from clock_timestamp() - j.started_at), 0)::float8 as wall_seconds
-         from jobs j,
-         (select count(*) as optimizer_steps, coalesce(sum(tokens), 0)::int8 as tokens
-          from train_steps where job_id = $1 and state = 'applied') s,
-         (select coalesce(sum(cardinality(token_ids) + prompt_tokens), 0)::int8 as tokens
-          from iterations i join generations on iteration_id = i.id where i.job_id = $1) g
-         where j.id = $1",
+pub async fn wall_seconds(conn: &mut PgConnection, job: JobId) -> Result<f64, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- iterations::wall_seconds
+         select coalesce(extract(epoch from clock_timestamp() - started_at), 0)::float8
+         from jobs where id = $1",
     )
     .bind(job)
     .fetch_one(conn)

@@ -52,7 +52,7 @@ pub async fn insert(
              insert into jobs (id, name, spec, prompt_hashes, status, created_at, owner)
              values ($1, $2, $3, $4, $5, $6, $7) returning id
          )
-         select pg_notify('nlac_plan', '') from job",
+         select pg_notify('nlac_plan', id::text) from job",
     )
     .bind(job.id)
     .bind(&job.spec.name)
@@ -141,10 +141,79 @@ pub async fn move_status(
     .bind(from)
     .execute(&mut *conn)
     .await?;
-    sqlx::query("select pg_notify('nlac_plan', ''), pg_notify('nlac_work', '')")
+    sqlx::query("select pg_notify('nlac_plan', $1::text), pg_notify('nlac_work', '')")
+        .bind(id)
         .execute(conn)
         .await?;
     Ok(moved.rows_affected() == 1)
+}
+
+/// Notes what a running job waits for; returns whether it did not wait for that before.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_waiting(
+    conn: &mut PgConnection,
+    id: JobId,
+    peer: &str,
+    why: &str,
+) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::set_waiting
+         with before as (select waiting_for from jobs where id = $1 for no key update)
+         update jobs j set waiting_for = $2, waiting_why = $3,
+             waiting_since = case when before.waiting_for = $2 then j.waiting_since else now() end
+         from before where j.id = $1
+         returning before.waiting_for is distinct from $2",
+    )
+    .bind(id)
+    .bind(peer)
+    .bind(why)
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Notes that a job waits no more, if none of its units does; returns what it waited for, and for how many seconds.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn end_waiting(
+    conn: &mut PgConnection,
+    id: JobId,
+) -> Result<Option<(String, f64)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- jobs::end_waiting
+         with before as (select waiting_for, waiting_since from jobs where id = $1)
+         update jobs j set waiting_for = null, waiting_why = null, waiting_since = null
+         from before
+         where j.id = $1 and j.waiting_for is not null and not exists (
+             select from work_items w
+             where w.job_id = $1 and w.waiting_for is not null and w.state in ('ready', 'leased'))
+         returning before.waiting_for, extract(epoch from now() - before.waiting_since)::float8",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Notes why a job's next work cannot be planned, or that it can; returns whether that is news.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_plan_error(
+    conn: &mut PgConnection,
+    id: JobId,
+    error: Option<&str>,
+) -> Result<bool, StoreError> {
+    let changed = sqlx::query(
+        "-- jobs::set_plan_error
+         update jobs set plan_error = $2 where id = $1 and plan_error is distinct from $2",
+    )
+    .bind(id)
+    .bind(error)
+    .execute(conn)
+    .await?;
+    Ok(changed.rows_affected() == 1)
 }
 
 /// The prompt hashes that a job pinned when it was submitted.

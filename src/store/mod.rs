@@ -22,6 +22,7 @@ pub mod replay_draws;
 mod rows;
 pub mod search;
 pub mod sessions;
+pub mod spending;
 pub mod training;
 pub mod transitions;
 pub mod webhooks;
@@ -90,6 +91,21 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
 }
 
 impl StoreError {
+    /// Whether it lies in the rows that were read or written, not in the database: others may be fine.
+    #[must_use]
+    pub fn is_of_rows(&self) -> bool {
+        match self {
+            Self::Database(
+                sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::ColumnNotFound(_)
+                | sqlx::Error::RowNotFound,
+            ) => true,
+            Self::Database(sqlx::Error::Database(_)) => matches!(self.fault(), Fault::Fail(_)),
+            _ => false,
+        }
+    }
+
     /// What it asks of the queue: a database that is away comes back.
     #[must_use]
     pub fn fault(&self) -> Fault {
@@ -113,10 +129,19 @@ impl From<StoreError> for Fault {
     }
 }
 
+/// Connections of a pool: of the workers and the planner, or of the API.
+const CONNECTIONS: u32 = 20;
+
+async fn pool(connections: u32, options: PgConnectOptions) -> Result<PgPool, StoreError> {
+    let pool = PgPoolOptions::new().max_connections(connections);
+    Ok(pool.acquire_timeout(Duration::from_secs(30)).connect_with(options).await?)
+}
+
 /// The database.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    options: PgConnectOptions,
 }
 
 impl Store {
@@ -125,13 +150,18 @@ impl Store {
     /// # Errors
     /// A database that cannot be reached, or a schema that is newer than this program.
     pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
-        let pool = PgPoolOptions::new()
-            .max_connections(24)
-            .acquire_timeout(Duration::from_secs(30))
-            .connect_with(options)
-            .await?;
-        MIGRATIONS.run(&pool).await?;
-        Ok(Self { pool })
+        let store = Self { pool: pool(CONNECTIONS, options.clone()).await?, options };
+        MIGRATIONS.run(&store.pool).await?;
+        Ok(store)
+    }
+
+    /// The same database by connections of its own: who waits for these takes none from the others.
+    ///
+    /// # Errors
+    /// A database that cannot be reached.
+    pub async fn apart(&self) -> Result<Self, StoreError> {
+        let options = self.options.clone();
+        Ok(Self { pool: pool(CONNECTIONS, options.clone()).await?, options })
     }
 
     /// The pool.

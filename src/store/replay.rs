@@ -113,24 +113,6 @@ pub async fn set_annotated(
     Ok(())
 }
 
-/// Steps that were taken for training up to an iteration, in episodes and by annotation.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn env_steps(conn: &mut PgConnection, job: JobId, until: i32) -> Result<i64, StoreError> {
-    Ok(sqlx::query_scalar(
-        "-- replay::env_steps
-         select (select count(*) from transitions t join iterations i on i.id = t.iteration_id
-                 where t.job_id = $1 and t.generation_id is not null and i.index <= $2)
-             + (select coalesce(sum(branch_env_steps), 0)::int8 from iterations
-                where job_id = $1 and index <= $2)",
-    )
-    .bind(job)
-    .bind(until)
-    .fetch_one(conn)
-    .await?)
-}
-
 /// Notes the critic's loss on transitions that were learnt from.
 ///
 /// # Errors

@@ -109,8 +109,8 @@ pub async fn set_losses(
     Ok(())
 }
 
-/// Records steps before they are sent, or what they came to. Those of an attempt that was lost are
-/// overwritten by the attempt that repeats them.
+/// Records steps before they are sent, or what they came to. The attempt that repeats an iteration overwrites the steps
+/// of one that was lost; no iteration touches those of another.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -123,7 +123,7 @@ pub async fn record_steps(conn: &mut PgConnection, steps: &[TrainStep]) -> Resul
              select job_id, iteration_id, step, state, attempt, examples, tokens,
                  critic_loss, policy_loss, grad_norm, learning_rate
              from json_populate_recordset(null::train_steps, $1::json)
-             on conflict (job_id, step) do update set state = excluded.state, attempt = excluded.attempt,
+             on conflict (iteration_id, step) do update set state = excluded.state, attempt = excluded.attempt,
                  examples = excluded.examples, tokens = excluded.tokens, critic_loss = excluded.critic_loss,
                  policy_loss = excluded.policy_loss, grad_norm = excluded.grad_norm,
                  learning_rate = excluded.learning_rate, at = now()",

@@ -97,10 +97,10 @@ pub async fn deliveries(
     }
     let found = sqlx::query_as(
         "-- webhooks::deliveries
-         select d.event_id, e.job_id, e.kind, d.state, d.attempts, d.error, d.due_at, d.settled_at
+         select e.place as event_id, e.job_id, e.kind, d.state, d.attempts, d.error, d.due_at, d.settled_at
          from webhook_deliveries d join events e on e.id = d.event_id
-         where d.webhook_id = $1 and ($2::bigint is null or d.event_id < $2)
-         order by d.event_id desc limit $3",
+         where d.webhook_id = $1 and ($2::bigint is null or e.place < $2)
+         order by e.place desc limit $3",
     )
     .bind(id)
     .bind(before)
@@ -117,6 +117,8 @@ pub struct Due {
     pub webhook_id: WebhookId,
     /// Where.
     pub url: String,
+    /// The event's row.
+    event_row: i64,
     /// The event.
     pub event_id: i64,
     /// Its job.
@@ -155,9 +157,9 @@ pub async fn claim(
              where d.webhook_id = due.webhook_id and d.event_id = due.event_id
              returning d.webhook_id, d.event_id, d.attempts
          )
-         select t.webhook_id, w.url, e.id as event_id, e.job_id, e.at, e.kind, e.message, e.data, t.attempts
+         select t.webhook_id, w.url, e.id as event_row, e.place as event_id, e.job_id, e.at, e.kind, e.message, e.data, t.attempts
          from taken t join webhooks w on w.id = t.webhook_id join events e on e.id = t.event_id
-         order by e.id",
+         order by e.place",
     )
     .bind(most)
     .bind(hold.as_secs_f64())
@@ -176,7 +178,7 @@ pub async fn delivered(conn: &mut PgConnection, due: &Due) -> Result<(), StoreEr
          where webhook_id = $1 and event_id = $2",
     )
     .bind(due.webhook_id)
-    .bind(due.event_id)
+    .bind(due.event_row)
     .execute(conn)
     .await?;
     Ok(())
@@ -201,7 +203,7 @@ pub async fn failed(
          where webhook_id = $1 and event_id = $2 and state = 'waiting'",
     )
     .bind(due.webhook_id)
-    .bind(due.event_id)
+    .bind(due.event_row)
     .bind(error)
     .bind(pause.map(|pause| pause.as_secs_f64()))
     .execute(conn)

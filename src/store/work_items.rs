@@ -9,7 +9,7 @@ use super::StoreError;
 use crate::domain::{
     ids::{IterationId, JobId, LeaseToken, WorkItemId},
     job::Phase,
-    work::{Lease, Payload},
+    work::{Class, Lease, Payload},
 };
 
 /// How many times a unit of work is tried.
@@ -58,8 +58,8 @@ pub async fn plan(
     for (ordinal, payload) in (0_i32..).zip(payloads) {
         sqlx::query(
             "-- work_items::plan
-             insert into work_items (id, job_id, iteration_id, phase, ordinal, payload, state, max_attempts)
-             values ($1, $2, $3, $4, $5, $6, 'ready', $7)
+             insert into work_items (id, job_id, iteration_id, phase, ordinal, payload, state, max_attempts, class)
+             values ($1, $2, $3, $4, $5, $6, 'ready', $7, $8)
              on conflict (iteration_id, phase, ordinal) do nothing",
         )
         .bind(WorkItemId::new())
@@ -69,6 +69,7 @@ pub async fn plan(
         .bind(ordinal)
         .bind(Json(payload))
         .bind(MAX_ATTEMPTS)
+        .bind(payload.class())
         .execute(&mut *conn)
         .await?;
     }
@@ -81,35 +82,58 @@ struct Claimed {
     id: WorkItemId,
     job_id: JobId,
     iteration_id: IterationId,
-    payload: Json<Payload>,
+    payload: serde_json::Value,
     attempt: i32,
     max_attempts: i32,
     lease_expires_at: OffsetDateTime,
     reclaimed: bool,
 }
 
-/// Claims one unit of a running job: ready, or leased to somebody who let the lease lapse. Tells
-/// whether it was taken over. A unit whose attempts are spent stays where it is.
+/// What a look at the queue came to.
+pub enum Claim {
+    /// A unit, and whether it was taken over from somebody who let the lease lapse.
+    Taken(Lease, bool),
+    /// A unit whose payload this version cannot read; it has failed.
+    Unreadable,
+    /// There is nothing to do.
+    Nothing,
+}
+
+/// Claims one unit of a class, of a running job: ready, or leased to somebody who let the lease lapse. The job with the
+/// fewest units of the class under way is next, then the one whose turn is longest ago. A unit whose attempts are spent
+/// stays where it is.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn claim(
     conn: &mut PgConnection,
+    class: Class,
     owner: &str,
     ttl: Duration,
-) -> Result<Option<(Lease, bool)>, StoreError> {
+) -> Result<Claim, StoreError> {
     let token = LeaseToken::new();
     let claimed: Option<Claimed> = sqlx::query_as(
         "-- work_items::claim
-         with next as (
-             select w.id, w.state = 'leased' as reclaimed
-             from work_items w join jobs j on j.id = w.job_id
-             where j.status = 'running' and w.attempt < w.max_attempts
-               and ((w.state = 'ready' and w.run_at <= now())
-                    or (w.state = 'leased' and w.lease_expires_at < now()))
-             order by w.run_at, w.id
+         with busy as (
+             select job_id, count(*) as units from work_items
+             where state = 'leased' and lease_expires_at >= now() and class = $4 group by job_id
+         ), next as (
+             select first.id, first.state = 'leased' as reclaimed
+             from jobs j
+             cross join lateral (
+                 select w.id, w.state, w.run_at from work_items w
+                 where w.job_id = j.id and w.class = $4 and w.attempt < w.max_attempts
+                   and ((w.state = 'ready' and w.run_at <= now())
+                        or (w.state = 'leased' and w.lease_expires_at < now()))
+                 order by w.run_at, w.id
+                 limit 1
+                 for update skip locked
+             ) first
+             left join busy on busy.job_id = j.id
+             left join work_turns turn on turn.job_id = j.id and turn.class = $4
+             where j.status = 'running'
+             order by coalesce(busy.units, 0), turn.at nulls first, first.run_at, first.id
              limit 1
-             for update of w skip locked
          ), lost as (
              update work_attempts a set ended_at = now(), outcome = 'lost'
              from next where a.item_id = next.id and a.ended_at is null
@@ -124,32 +148,49 @@ pub async fn claim(
     .bind(token)
     .bind(owner)
     .bind(interval(ttl))
+    .bind(class)
     .fetch_optional(&mut *conn)
     .await?;
-    let Some(row) = claimed else { return Ok(None) };
+    let Some(row) = claimed else { return Ok(Claim::Nothing) };
     sqlx::query(
         "-- work_items::claim
+         with turn as (
+             insert into work_turns (job_id, class, at) values ($4, $5, clock_timestamp())
+             on conflict (job_id, class) do update set at = excluded.at
+         )
          insert into work_attempts (item_id, attempt, owner) values ($1, $2, $3)",
     )
     .bind(row.id)
     .bind(row.attempt)
     .bind(owner)
-    .execute(conn)
+    .bind(row.job_id)
+    .bind(class)
+    .execute(&mut *conn)
     .await?;
-    let lease = Lease {
+    let lease = |payload| Lease {
         item_id: row.id,
         job_id: row.job_id,
         iteration_id: row.iteration_id,
-        payload: row.payload.0,
+        payload,
         token,
         attempt: row.attempt,
         max_attempts: row.max_attempts,
         expires_at: row.lease_expires_at,
     };
-    Ok(Some((lease, row.reclaimed)))
+    match serde_json::from_value(row.payload) {
+        Ok(payload) => Ok(Claim::Taken(lease(payload), row.reclaimed)),
+        Err(error) => {
+            let reason = format!(
+                "this version of nlac cannot read the unit's payload ({error}); run the version that planned it, \
+                 or resume the job after the upgrade"
+            );
+            fail(conn, &lease(Payload::Assess), &reason).await?;
+            Ok(Claim::Unreadable)
+        }
+    }
 }
 
-/// Renews a lease.
+/// Renews a lease. A unit that has been `under_way` for a while has reached its peer: it waits no more.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -157,15 +198,18 @@ pub async fn heartbeat(
     conn: &mut PgConnection,
     lease: &Lease,
     ttl: Duration,
+    under_way: bool,
 ) -> Result<Beat, StoreError> {
     let renewed = sqlx::query(
         "-- work_items::heartbeat
-         update work_items set lease_expires_at = now() + $3
+         update work_items set lease_expires_at = now() + $3,
+             waiting_for = case when not $4 then waiting_for end, waits = case when $4 then 0 else waits end
          where id = $1 and lease_token = $2 and state = 'leased'",
     )
     .bind(lease.item_id)
     .bind(lease.token)
     .bind(interval(ttl))
+    .bind(under_way)
     .execute(conn)
     .await?;
     Ok(if renewed.rows_affected() == 1 { Beat::Held } else { Beat::Lost })
@@ -202,7 +246,7 @@ async fn end(
          update work_items
          set state = $3, lease_token = null, lease_owner = null, lease_expires_at = null,
              last_error = coalesce($4, last_error), run_at = now() + $5,
-             finished_at = case when $3 in ('done', 'failed') then now() end,
+             finished_at = case when $3 in ('done', 'failed') then now() end, waiting_for = null, waits = 0,
              attempt = attempt - case when $6 = 'released' then 1 else 0 end
          where id = $1 and lease_token = $2 and state = 'leased'",
     )
@@ -236,7 +280,8 @@ async fn end(
         .execute(&mut *conn)
         .await?;
     }
-    sqlx::query("select pg_notify('nlac_plan', ''), pg_notify('nlac_work', '')")
+    sqlx::query("select pg_notify('nlac_plan', $1::text), pg_notify('nlac_work', '')")
+        .bind(lease.job_id)
         .execute(conn)
         .await?;
     Ok(())
@@ -277,6 +322,62 @@ pub async fn fail(conn: &mut PgConnection, lease: &Lease, error: &str) -> Result
 /// [`StoreError::LeaseLost`] if somebody else has it now.
 pub async fn release(conn: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
     end(conn, lease, "ready", "released", None, Duration::ZERO).await
+}
+
+/// The work waits for a peer that cannot be reached. The attempt does not count, and the pause doubles with each wait in a
+/// row, from `pause` to `most`.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn wait(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    peer: &str,
+    reason: &str,
+    (pause, most): (Duration, Duration),
+) -> Result<(), StoreError> {
+    let waits = sqlx::query(
+        "-- work_items::wait
+         with attempted as (delete from work_attempts where item_id = $1 and attempt = $7)
+         update work_items
+         set state = 'ready', lease_token = null, lease_owner = null, lease_expires_at = null,
+             attempt = attempt - 1, last_error = $4, waiting_for = $3, waits = waits + 1,
+             run_at = now() + least($5 * power(2, least(waits, 10)), $6) * (0.75 + random() / 2)
+         where id = $1 and lease_token = $2 and state = 'leased'",
+    )
+    .bind(lease.item_id)
+    .bind(lease.token)
+    .bind(peer)
+    .bind(reason)
+    .bind(interval(pause))
+    .bind(interval(most))
+    .bind(lease.attempt)
+    .execute(&mut *conn)
+    .await?;
+    if waits.rows_affected() != 1 {
+        return Err(StoreError::LeaseLost);
+    }
+    Ok(())
+}
+
+/// Makes a failed job's units claimable again: those that failed, and those that were cancelled with them. They have as
+/// many attempts as at first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn revive(conn: &mut PgConnection, job: JobId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- work_items::revive
+         update work_items
+         set state = 'ready', run_at = now(), finished_at = null, last_error = null,
+             max_attempts = attempt + $2
+         where job_id = $1 and state in ('failed', 'cancelled')",
+    )
+    .bind(job)
+    .bind(MAX_ATTEMPTS)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Takes everything that is not finished off the queue. Holders notice at their next heartbeat or write.

@@ -146,6 +146,9 @@ impl TrainerError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
+            Self::Net { trainer, source } if source.is_absence() => {
+                Fault::away("trainer", trainer, self)
+            }
             Self::Net { source, .. } => match source.status() {
                 Some(400 | 401 | 403 | 409 | 422) => Fault::fail(self),
                 _ => Fault::retry(self),

@@ -18,7 +18,8 @@ use crate::{
         work::Lease,
     },
     store::{
-        StoreError, annotations, events, generations, iterations, replay, replay_draws, search,
+        StoreError, annotations, events, generations, replay, replay_draws, search,
+        spending::{self, Spending},
         training, transitions, work_items,
     },
 };
@@ -94,7 +95,8 @@ impl Worker {
         let out: Vec<_> = made.left_out.keys().copied().collect();
         replay::set_annotated(&mut tx, &verdicts, &out).await?;
         search::refresh(&mut tx, &made.annotated()).await?;
-        iterations::add_env_steps(&mut tx, iteration, made.env_steps).await?;
+        let taken = Spending { env_steps: made.env_steps.cast_signed(), ..Spending::default() };
+        spending::add(&mut tx, iteration, taken).await?;
         if let Some(first) = made.left_out.values().next() {
             let (count, index) = (out.len(), scene.index());
             let message = format!(

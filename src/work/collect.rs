@@ -1,6 +1,8 @@
 //! Playing episodes: to learn from, and to measure.
 
-use futures_util::future::try_join_all;
+use std::ops::Range;
+
+use futures_util::future::join_all;
 
 use super::{Worker, scene::Scene};
 use crate::{
@@ -12,7 +14,11 @@ use crate::{
     },
     env::Split,
     rollout::{Played, PlayedStep, Stage, play},
-    store::{episodes, generations, replay, search, transitions, work_items},
+    store::{
+        StoreError, episodes, generations, replay, search,
+        spending::{self, Spending},
+        transitions, work_items,
+    },
 };
 
 impl Worker {
@@ -26,13 +32,13 @@ impl Worker {
     ) -> Result<(), Fault> {
         let scene = self.scene(lease, |_| version).await?;
         let temperature = scene.job.spec.rollout.temperature;
-        let played =
-            self.play_many(&scene, Split::Train, "collect", temperature, first, count).await?;
+        let (played, failed) =
+            self.play_missing(&scene, Purpose::Collect, temperature, first..first + count).await?;
 
         let (mut rows, mut steps, mut entrants) = (Vec::new(), Vec::new(), Vec::new());
         let mut texts = Vec::new();
-        for (ordinal, played) in (first..).zip(&played) {
-            let episode = self.episode(&scene, played, Purpose::Collect, temperature, ordinal)?;
+        for (ordinal, played) in &played {
+            let episode = self.episode(&scene, played, Purpose::Collect, temperature, *ordinal)?;
             // What failed or was cut before its end trains nothing.
             let whole = played.error.is_none();
             for (number, step) in (0..).zip(&played.steps).filter(|_| whole) {
@@ -54,8 +60,9 @@ impl Worker {
         transitions::insert_many(&mut tx, &steps).await?;
         search::refresh(&mut tx, &steps.iter().map(|step| step.id).collect::<Vec<_>>()).await?;
         replay::insert_many(&mut tx, scene.job.id, &entrants).await?;
-        work_items::complete(&mut tx, lease).await?;
-        tx.commit().await.map_err(|e| crate::store::StoreError::from(e).into())
+        let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
+        spending::add(&mut tx, scene.iteration.id, taken).await?;
+        self.finish(tx, lease, failed).await
     }
 
     /// Plays held-out episodes with the iteration's own adapter.
@@ -67,28 +74,49 @@ impl Worker {
         count: u32,
     ) -> Result<(), Fault> {
         let scene = self.scene(lease, |iteration| iteration.index).await?;
-        let played =
-            self.play_many(&scene, Split::HeldOut, "evaluate", temperature, first, count).await?;
-        let rows = (first..)
-            .zip(&played)
-            .map(|(ordinal, p)| self.episode(&scene, p, Purpose::Evaluate, temperature, ordinal))
+        let (played, failed) =
+            self.play_missing(&scene, Purpose::Evaluate, temperature, first..first + count).await?;
+        let rows = played
+            .iter()
+            .map(|(ordinal, p)| self.episode(&scene, p, Purpose::Evaluate, temperature, *ordinal))
             .collect::<Result<Vec<_>, _>>()?;
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         episodes::insert_many(&mut tx, &rows).await?;
-        work_items::complete(&mut tx, lease).await?;
-        tx.commit().await.map_err(|e| crate::store::StoreError::from(e).into())
+        self.finish(tx, lease, failed).await
     }
 
-    async fn play_many(
+    /// Keeps the episodes that were played. The unit is done with them, unless one of its episodes met a fault: then the
+    /// unit is tried again, for those alone.
+    async fn finish(
+        &self,
+        mut tx: sqlx::Transaction<'static, sqlx::Postgres>,
+        lease: &Lease,
+        failed: Option<Fault>,
+    ) -> Result<(), Fault> {
+        if failed.is_none() {
+            work_items::complete(&mut tx, lease).await?;
+        }
+        tx.commit().await.map_err(StoreError::from)?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Plays those of the ordinals that no earlier attempt has played, each by a seed of its own. Returns them, and the
+    /// first fault that kept one from being played.
+    async fn play_missing(
         &self,
         scene: &Scene,
-        split: Split,
-        purpose: &str,
+        purpose: Purpose,
         temperature: f32,
-        first: u32,
-        count: u32,
-    ) -> Result<Vec<Played>, Fault> {
+        ordinals: Range<u32>,
+    ) -> Result<(Vec<(u32, Played)>, Option<Fault>), Fault> {
+        let (split, label) = match purpose {
+            Purpose::Collect | Purpose::Import => (Split::Train, "collect"),
+            Purpose::Evaluate => (Split::HeldOut, "evaluate"),
+        };
+        let mut conn = self.store.acquire().await?;
+        let there = episodes::played(&mut conn, scene.iteration.id, purpose, temperature).await?;
+        drop(conn);
         let cast = scene.cast()?;
         let stage = Stage {
             cast: &cast,
@@ -97,9 +125,20 @@ impl Worker {
             rollout: &scene.job.spec.rollout,
             temperature,
         };
-        let seed = scene.seed(purpose);
-        let seeds: Vec<_> = (first..first + count).map(|o| seed.index(u64::from(o))).collect();
-        try_join_all(seeds.iter().map(|seed| play(&stage, seed))).await
+        let seed = scene.seed(label);
+        let playing =
+            ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
+                let (stage, seed) = (&stage, seed.index(u64::from(ordinal)));
+                async move { (ordinal, play(stage, &seed).await) }
+            });
+        let (mut played, mut failed) = (Vec::new(), None);
+        for (ordinal, outcome) in join_all(playing).await {
+            match outcome {
+                Ok(episode) => played.push((ordinal, episode)),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        Ok((played, failed))
     }
 
     fn episode(

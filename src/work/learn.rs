@@ -19,7 +19,11 @@ use crate::{
         training::{Objective, StepState, TrainStep, TrainingExample},
         work::Lease,
     },
-    store::{StoreError, checkpoints, replay, training, work_items},
+    store::{
+        StoreError, checkpoints, replay,
+        spending::{self, Spending},
+        training, work_items,
+    },
     telemetry::spans,
     trainer::{AskedStep, Run, adapter},
 };
@@ -159,6 +163,12 @@ impl Worker {
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         training::record_steps(&mut tx, &learnt.steps).await?;
+        let taken = Spending {
+            optimizer_steps: learnt.steps.len() as i64,
+            trained_tokens: learnt.steps.iter().map(|step| i64::from(step.tokens)).sum(),
+            ..Spending::default()
+        };
+        spending::add(&mut tx, scene.iteration.id, taken).await?;
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, &critic).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;

@@ -1,5 +1,6 @@
 // A person at a service that asks for keys: sign in, make a key, see it once, revoke it, sign out.
 import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import assert from "node:assert/strict";
@@ -7,7 +8,7 @@ import assert from "node:assert/strict";
 const [url, keyFile] = process.argv.slice(2);
 const admin = readFileSync(keyFile, "utf8").trim();
 const shots = process.env.SHOTS;
-const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: flags });
@@ -27,7 +28,7 @@ const fits = async (name) => {
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `${name} overflows ${width} px`);
   }
   await page.setViewportSize({ width: 1280, height: 900 });
-  await page.addScriptTag({ path: axe });
+  await page.evaluate(axeSource);
   const found = await page.evaluate(async () => (await globalThis.axe.run()).violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
     .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")}`));

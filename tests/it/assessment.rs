@@ -64,12 +64,14 @@ async fn the_critics_health_is_measured_and_rehearsal_is_learnt_beside_the_rest(
     // A quarter of the 24 transitions of each iteration, less what was cut.
     assert!(rehearsed.len() == 3 && rehearsed.iter().all(|n| (1..=6).contains(n)), "{rehearsed:?}");
     // What was measured trained nothing and cost no budget.
-    let steps: i64 =
-        sqlx::query_scalar("select sum(branch_env_steps)::int8 from iterations where job_id = $1")
-            .bind(job)
-            .fetch_one(&mut *conn)
-            .await
-            .unwrap();
+    let steps: i64 = sqlx::query_scalar(
+        "select (sum(s.env_steps) - (select count(*) from transitions where job_id = $1))::int8
+             from iterations i join spending s on s.iteration_id = i.id where i.job_id = $1",
+    )
+    .bind(job)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
     assert_eq!(steps, 0);
     drop(conn);
     service.stop().await;

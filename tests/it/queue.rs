@@ -10,13 +10,17 @@ use async_trait::async_trait;
 use nlac::{
     domain::{
         clock::{Clock, SystemClock},
+        event::EventKind,
         fault::Fault,
         ids::{IterationId, JobId, WorkItemId},
         job::{Job, JobStatus, Phase},
-        work::{Lease, Payload},
+        work::{Class, Lease, Payload},
     },
-    queue::{Handler, Runner, Settings},
-    store::{Store, StoreError, iterations, jobs, work_items},
+    queue::{Handler, Runner, Settings, Slots},
+    store::{
+        Store, StoreError, events, iterations, jobs,
+        work_items::{self, Claim},
+    },
     telemetry::Meters,
 };
 use tokio_util::sync::CancellationToken;
@@ -25,8 +29,8 @@ use crate::support::{database, small_job};
 
 const TTL: Duration = Duration::from_millis(600);
 
-async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
-    let job = Job {
+fn queued() -> Job {
+    Job {
         id: JobId::new(),
         spec: serde_json::from_value(small_job()).unwrap(),
         owner: "local".into(),
@@ -35,7 +39,11 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
         created_at: SystemClock.now(),
         started_at: None,
         finished_at: None,
-    };
+    }
+}
+
+async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
+    let job = queued();
     let mut tx = store.begin().await.unwrap();
     jobs::insert(&mut tx, &job, &serde_json::json!({})).await.unwrap();
     let from = [JobStatus::Queued];
@@ -51,25 +59,34 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     (job.id, iteration)
 }
 
+/// Claims a unit for an owner, if there is one.
+async fn claimed(conn: &mut sqlx::PgConnection, owner: &str) -> Option<(Lease, bool)> {
+    match work_items::claim(conn, Class::Engine, owner, TTL).await.unwrap() {
+        Claim::Taken(lease, reclaimed) => Some((lease, reclaimed)),
+        Claim::Nothing => None,
+        Claim::Unreadable => panic!("a unit cannot be read"),
+    }
+}
+
 #[tokio::test]
 async fn a_lost_lease_cannot_write_any_more() {
     let (store, postgres, _place) = database().await;
     planned(&store, 1).await;
     let mut conn = store.acquire().await.unwrap();
-    let (first, reclaimed) = work_items::claim(&mut conn, "a", TTL).await.unwrap().unwrap();
+    let (first, reclaimed) = claimed(&mut conn, "a").await.unwrap();
     assert!(!reclaimed);
-    assert!(work_items::claim(&mut conn, "b", TTL).await.unwrap().is_none(), "it is leased");
+    assert!(claimed(&mut conn, "b").await.is_none(), "it is leased");
     for _ in 0..3 {
         tokio::time::sleep(TTL / 2).await;
-        let beat = work_items::heartbeat(&mut conn, &first, TTL).await.unwrap();
+        let beat = work_items::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
         assert_eq!(beat, work_items::Beat::Held);
     }
-    assert!(work_items::claim(&mut conn, "b", TTL).await.unwrap().is_none(), "it was renewed");
+    assert!(claimed(&mut conn, "b").await.is_none(), "it was renewed");
     tokio::time::sleep(TTL + Duration::from_millis(200)).await;
-    let (second, reclaimed) = work_items::claim(&mut conn, "b", TTL).await.unwrap().unwrap();
+    let (second, reclaimed) = claimed(&mut conn, "b").await.unwrap();
     assert!(reclaimed);
     assert_eq!(second.attempt, 2);
-    let beat = work_items::heartbeat(&mut conn, &first, TTL).await.unwrap();
+    let beat = work_items::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
     assert_eq!(beat, work_items::Beat::Lost);
     for refused in [
         work_items::hold(&mut conn, &first).await,
@@ -154,6 +171,149 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     let completed = handler.completed.lock().unwrap().clone();
     assert_eq!(completed.len(), 40);
     assert!(completed.values().all(|n| *n == 1));
+    store.close().await;
+    postgres.stop().await.unwrap();
+}
+
+/// Counts what it completes, by job.
+struct Counting {
+    store: Store,
+    order: Mutex<Vec<JobId>>,
+}
+
+#[async_trait]
+impl Handler for Counting {
+    async fn run(&self, lease: &Lease, _: &CancellationToken) -> Result<(), Fault> {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut tx = self.store.begin().await.map_err(Fault::from)?;
+        work_items::complete(&mut tx, lease).await?;
+        tx.commit().await.map_err(Fault::retry)?;
+        self.order.lock().unwrap().push(lease.job_id);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own_job_alone() {
+    let (store, postgres, _place) = database().await;
+    let (large, _) = planned(&store, 300).await;
+    let (small, iteration) = planned(&store, 10).await;
+    let (broken, unreadable) = planned(&store, 1).await;
+    let mut conn = store.acquire().await.unwrap();
+    sqlx::query(
+        "update work_items set payload = '{\"kind\": \"of a later version\"}' where job_id = $1",
+    )
+    .bind(broken)
+    .execute(&mut *conn)
+    .await
+    .unwrap();
+    let handler = Arc::new(Counting { store: store.clone(), order: Mutex::default() });
+    let shutdown = CancellationToken::new();
+    let slots = Slots { engine: 2, trainer: 1, light: 1 };
+    let settings = Settings { slots, ..Settings::default() };
+    let meters = Meters::default();
+    let runner = Runner::new(store.clone(), handler.clone(), "a".into(), settings, meters);
+    let running = tokio::spawn(runner.run(shutdown.clone()));
+    for _ in 0..200 {
+        let tally = work_items::tally(&mut conn, iteration, Phase::Annotate).await.unwrap();
+        if tally.open == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    let order = handler.order.lock().unwrap().clone();
+    let last = order.iter().rposition(|job| *job == small).unwrap();
+    assert_eq!(order.iter().filter(|job| **job == small).count(), 10);
+    let others = order[..last].iter().filter(|job| **job == large).count();
+    assert!((5..=20).contains(&others), "{others} units of the large job came first");
+    let failed = work_items::tally(&mut conn, unreadable, Phase::Annotate).await.unwrap();
+    assert_eq!((failed.open, failed.failed), (0, 1));
+    assert!(failed.first_error.unwrap().contains("cannot read the unit's payload"));
+    drop(conn);
+    store.close().await;
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_cannot_be_planned_says_so_once_and_holds_up_no_other() {
+    let (store, postgres, _place) = database().await;
+    let (broken, _) = planned(&store, 1).await;
+    let mut conn = store.acquire().await.unwrap();
+    let newer = queued();
+    jobs::insert(&mut conn, &newer, &serde_json::json!({})).await.unwrap();
+    let spec = "update jobs set spec = '{\"of\": \"a later version\"}' where id = $1";
+    sqlx::query(spec).bind(broken).execute(&mut *conn).await.unwrap();
+    for _ in 0..3 {
+        nlac::scheduler::reconcile(&store).await.unwrap();
+    }
+    let job = jobs::get(&mut conn, newer.id).await.unwrap().unwrap();
+    assert_eq!(job.status, JobStatus::Running, "the newer job is planned");
+    let told: Vec<(String, String)> =
+        sqlx::query_as("select kind, message from events where job_id = $1")
+            .bind(broken)
+            .fetch_all(&mut *conn)
+            .await
+            .unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 == "plan_failed" && told[0].1.contains("cannot be planned"), "{told:?}");
+    drop(conn);
+    store.close().await;
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_read_every_event_once_whatever_commits_first() {
+    let (store, postgres, _place) = database().await;
+    let (job, _) = planned(&store, 1).await;
+    let append = async |tx: &mut sqlx::PgConnection, text: &str| {
+        let data = serde_json::json!({});
+        events::append(tx, job, EventKind::Warned, text, data).await.unwrap();
+    };
+    let read = async |after: i64| {
+        let mut conn = store.acquire().await.unwrap();
+        nlac::store::read::jobs::events(&mut conn, job, after, 200).await.unwrap()
+    };
+    let (mut early, mut late) = (store.begin().await.unwrap(), store.begin().await.unwrap());
+    append(&mut early, "inserted first, committed last").await;
+    append(&mut late, "inserted last, committed first").await;
+    late.commit().await.unwrap();
+    let seen = read(0).await;
+    assert_eq!(seen.len(), 1);
+    early.commit().await.unwrap();
+    let rest = read(seen[0].id).await;
+    assert_eq!(rest.len(), 1, "a follower misses nothing");
+    assert!(rest[0].message.contains("committed last"));
+
+    // Many at once: whoever follows reads each once, in one order.
+    let last = rest[0].id;
+    let writers = (0..8).map(|writer| {
+        let (store, append) = (&store, &append);
+        async move {
+            for number in 0..25 {
+                let mut tx = store.begin().await.unwrap();
+                append(&mut tx, &format!("{writer}-{number}")).await;
+                tokio::time::sleep(Duration::from_millis((writer * 7 + number) % 5)).await;
+                tx.commit().await.unwrap();
+            }
+        }
+    });
+    let following = async {
+        let (mut after, mut all) = (last, Vec::new());
+        while all.len() < 200 {
+            for event in read(after).await {
+                after = event.id;
+                all.push(event.message);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        all
+    };
+    let follow = async { tokio::join!(following, futures_util::future::join_all(writers)).0 };
+    let all = tokio::time::timeout(Duration::from_secs(60), follow).await.unwrap();
+    let whole: Vec<_> = read(last).await.into_iter().map(|event| event.message).collect();
+    assert_eq!(all, whole, "the follower's order is the log's");
     store.close().await;
     postgres.stop().await.unwrap();
 }

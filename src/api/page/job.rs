@@ -92,8 +92,10 @@ struct Live {
     id: String,
     status: JobStatus,
     over: bool,
-    /// Why it failed, or which guard paused it.
+    /// Why it failed or cannot be planned, or which guard paused it.
     halted: Option<String>,
+    /// What it waits for, since when, and why.
+    waiting: Option<String>,
     promoted: Option<i32>,
     progress: String,
     phase: String,
@@ -199,7 +201,16 @@ async fn live_of(
         id: id.to_string(),
         status: job.status,
         over: job.status.is_final(),
-        halted: job.error.clone().or_else(|| by_guard.map(|event| event.message.clone())),
+        halted: job
+            .error
+            .clone()
+            .or_else(|| job.plan_error.clone())
+            .or_else(|| by_guard.map(|event| event.message.clone())),
+        waiting: job.waiting_for.as_ref().map(|peer| {
+            let since = job.waiting_since.map(format::minute).unwrap_or_default();
+            let why = job.waiting_why.as_deref().unwrap_or_default();
+            format!("Waiting for {peer} since {since} UTC: {why}")
+        }),
         promoted: job.promoted_version,
         progress: job.iteration.map_or_else(
             || "–".into(),

@@ -63,6 +63,8 @@ struct Row {
     owner: Option<String>,
     kind: &'static str,
     status: JobStatus,
+    /// The peer that it waits for.
+    waiting_for: Option<String>,
     iteration: i32,
     of: u32,
     before: String,
@@ -124,6 +126,7 @@ fn row(job: JobView, cost: &Cost) -> Row {
         owner: Some(job.owner).filter(|owner| owner != LOCAL),
         kind: job.spec.algorithm.name(),
         status: job.status,
+        waiting_for: job.waiting_for.clone(),
         iteration: job.iteration.unwrap_or(0),
         of: job.spec.budget.iterations,
         before: format::percent(job.success_before),

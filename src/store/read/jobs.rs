@@ -30,6 +30,16 @@ pub struct JobView {
     pub spec: Json<JobSpec>,
     /// Why it failed, with the remedy.
     pub error: Option<String>,
+    /// The engine or trainer that its work waits for, because it cannot be reached; null while nothing waits.
+    pub waiting_for: Option<String>,
+    /// What the last try to reach it said.
+    pub waiting_why: Option<String>,
+    /// Since when it waits.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub waiting_since: Option<OffsetDateTime>,
+    /// Why its next work cannot be planned; null while it can.
+    pub plan_error: Option<String>,
     /// The iteration that is under way, or the last one.
     pub iteration: Option<i32>,
     /// Its phase.
@@ -102,7 +112,8 @@ pub async fn page(
 ) -> Result<Vec<JobView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::page
-         select j.id, j.owner, j.status, j.spec, j.error, j.created_at, j.started_at, j.finished_at,
+         select j.id, j.owner, j.status, j.spec, j.error, j.waiting_for, j.waiting_why, j.waiting_since, j.plan_error,
+             j.created_at, j.started_at, j.finished_at,
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
              promoted.version as promoted_version, promoted.name as promoted_name,
@@ -286,8 +297,8 @@ pub async fn events(
     Ok(sqlx::query_as(
         "-- read::jobs::events
          -- As a range of the index, so that no plan goes through the events of all jobs from the first on.
-         select id, at, kind, message, data from events
-         where job_id >= $1 and job_id <= $1 and (job_id, id) > ($1, $2) order by job_id, id limit $3",
+         select place as id, at, kind, message, data from events
+         where job_id >= $1 and job_id <= $1 and (job_id, place) > ($1, $2) order by job_id, place limit $3",
     )
     .bind(job)
     .bind(after)
@@ -303,7 +314,7 @@ pub async fn events(
 pub async fn last_event(conn: &mut PgConnection, job: JobId) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar(
         "-- read::jobs::last_event
-         select coalesce(max(id), 0) from events where job_id = $1",
+         select coalesce(max(place), 0) from events where job_id = $1",
     )
     .bind(job)
     .fetch_one(conn)
@@ -327,8 +338,8 @@ pub async fn remarkable_events(
     ];
     Ok(sqlx::query_as(
         "-- read::jobs::remarkable_events
-         select id, at, kind, message, data from events
-         where job_id = $1 and kind <> all($2) order by id desc limit $3",
+         select place as id, at, kind, message, data from events
+         where job_id = $1 and kind <> all($2) order by place desc limit $3",
     )
     .bind(job)
     .bind(usual.map(EventKind::as_str))

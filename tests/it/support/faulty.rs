@@ -87,6 +87,19 @@ impl Faulty {
         Self { url, inner }
     }
 
+    /// The process ends, and nothing answers until [`Faulty::back`].
+    pub fn away(&self) {
+        let mut process = self.inner.process.lock().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// A new process takes its place, with the same files.
+    pub async fn back(&self) {
+        let next = spawn(&self.inner.command, self.inner.port).await;
+        *self.inner.process.lock().unwrap() = next;
+    }
+
     /// The requests that did not simply pass.
     pub fn spoilt(&self) -> Vec<String> {
         self.inner.spoilt.lock().unwrap().clone()

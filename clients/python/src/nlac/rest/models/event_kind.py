@@ -3,6 +3,7 @@ from typing import Literal, cast
 EventKind = Literal[
     "budget_spent",
     "cancelled",
+    "continued",
     "demoted",
     "evaluated",
     "failed",
@@ -10,6 +11,7 @@ EventKind = Literal[
     "iteration_finished",
     "paused",
     "phase_started",
+    "plan_failed",
     "promoted",
     "published",
     "reclaimed",
@@ -19,6 +21,7 @@ EventKind = Literal[
     "started",
     "submitted",
     "succeeded",
+    "waiting",
     "warned",
 ]
 

@@ -39,6 +39,8 @@ class JobView:
     owner: str
     """ Name of the key that submitted it; `local` where nobody signs in. """
     phase: None | Phase
+    plan_error: None | str
+    """ Why its next work cannot be planned; null while it can. """
     promoted_checkpoint_id: None | UUID
     promoted_name: None | str
     """ Its adapter's name: what to give as `model` to the engine, which keeps it loaded. """
@@ -58,6 +60,12 @@ class JobView:
     """ Units of work of the phase. """
     units_done: int | None
     """ Units of work of the phase that are done. """
+    waiting_for: None | str
+    """ The engine or trainer that its work waits for, because it cannot be reached; null while nothing waits. """
+    waiting_since: datetime.datetime | None
+    """ Since when it waits. """
+    waiting_why: None | str
+    """ What the last try to reach it said. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +98,9 @@ class JobView:
             phase = self.phase
         else:
             phase = self.phase
+
+        plan_error: None | str
+        plan_error = self.plan_error
 
         promoted_checkpoint_id: None | str
         if isinstance(self.promoted_checkpoint_id, UUID):
@@ -125,6 +136,18 @@ class JobView:
         units_done: int | None
         units_done = self.units_done
 
+        waiting_for: None | str
+        waiting_for = self.waiting_for
+
+        waiting_since: None | str
+        if isinstance(self.waiting_since, datetime.datetime):
+            waiting_since = self.waiting_since.isoformat()
+        else:
+            waiting_since = self.waiting_since
+
+        waiting_why: None | str
+        waiting_why = self.waiting_why
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -137,6 +160,7 @@ class JobView:
                 "iteration": iteration,
                 "owner": owner,
                 "phase": phase,
+                "plan_error": plan_error,
                 "promoted_checkpoint_id": promoted_checkpoint_id,
                 "promoted_name": promoted_name,
                 "promoted_version": promoted_version,
@@ -147,6 +171,9 @@ class JobView:
                 "success_before": success_before,
                 "units": units,
                 "units_done": units_done,
+                "waiting_for": waiting_for,
+                "waiting_since": waiting_since,
+                "waiting_why": waiting_why,
             }
         )
 
@@ -221,6 +248,13 @@ class JobView:
             return cast(None | Phase, data)
 
         phase = _parse_phase(d.pop("phase", None))
+
+        def _parse_plan_error(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        plan_error = _parse_plan_error(d.pop("plan_error", None))
 
         def _parse_promoted_checkpoint_id(data: object) -> None | UUID:
             if data is None:
@@ -300,6 +334,35 @@ class JobView:
 
         units_done = _parse_units_done(d.pop("units_done", None))
 
+        def _parse_waiting_for(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        waiting_for = _parse_waiting_for(d.pop("waiting_for", None))
+
+        def _parse_waiting_since(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                waiting_since_type_0 = isoparse(data)
+
+                return waiting_since_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        waiting_since = _parse_waiting_since(d.pop("waiting_since", None))
+
+        def _parse_waiting_why(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        waiting_why = _parse_waiting_why(d.pop("waiting_why", None))
+
         job_view = cls(
             created_at=created_at,
             error=error,
@@ -309,6 +372,7 @@ class JobView:
             iteration=iteration,
             owner=owner,
             phase=phase,
+            plan_error=plan_error,
             promoted_checkpoint_id=promoted_checkpoint_id,
             promoted_name=promoted_name,
             promoted_version=promoted_version,
@@ -319,6 +383,9 @@ class JobView:
             success_before=success_before,
             units=units,
             units_done=units_done,
+            waiting_for=waiting_for,
+            waiting_since=waiting_since,
+            waiting_why=waiting_why,
         )
 
         job_view.additional_properties = d

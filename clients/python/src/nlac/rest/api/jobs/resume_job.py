@@ -71,7 +71,8 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Goes on where it was paused.
+    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
+    tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -100,7 +101,8 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Goes on where it was paused.
+    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
+    tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -124,7 +126,8 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Goes on where it was paused.
+    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
+    tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -151,7 +154,8 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Goes on where it was paused.
+    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
+    tried again.
 
     Args:
         id (UUID): A submitted job.

@@ -1,0 +1,75 @@
+//! What iterations have used, counted in the transactions that write the rows.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+use crate::domain::ids::{IterationId, JobId};
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Spending {
+    /// Environment steps taken for training: in episodes and by annotation.
+    pub env_steps: i64,
+    /// Tokens generated.
+    pub generated_tokens: i64,
+    /// Prompt tokens read to generate them.
+    pub prompt_tokens: i64,
+    /// Optimizer steps, those of rolled-back iterations included.
+    pub optimizer_steps: i64,
+    /// Tokens trained on, prompts included.
+    pub trained_tokens: i64,
+}
+
+/// Adds to what an iteration has used. Call it in the transaction that writes what is counted.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn add(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    more: Spending,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- spending::add
+         insert into spending as s
+             (iteration_id, env_steps, generated_tokens, prompt_tokens, optimizer_steps, trained_tokens)
+         values ($1, $2, $3, $4, $5, $6)
+         on conflict (iteration_id) do update set env_steps = s.env_steps + $2,
+             generated_tokens = s.generated_tokens + $3, prompt_tokens = s.prompt_tokens + $4,
+             optimizer_steps = s.optimizer_steps + $5, trained_tokens = s.trained_tokens + $6",
+    )
+    .bind(iteration)
+    .bind(more.env_steps)
+    .bind(more.generated_tokens)
+    .bind(more.prompt_tokens)
+    .bind(more.optimizer_steps)
+    .bind(more.trained_tokens)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What a job's iterations up to `until` have used.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_job(
+    conn: &mut PgConnection,
+    job: JobId,
+    until: i32,
+) -> Result<Spending, StoreError> {
+    Ok(sqlx::query_as(
+        "-- spending::of_job
+         select coalesce(sum(s.env_steps), 0)::int8 as env_steps,
+             coalesce(sum(s.generated_tokens), 0)::int8 as generated_tokens,
+             coalesce(sum(s.prompt_tokens), 0)::int8 as prompt_tokens,
+             coalesce(sum(s.optimizer_steps), 0)::int8 as optimizer_steps,
+             coalesce(sum(s.trained_tokens), 0)::int8 as trained_tokens
+         from iterations i join spending s on s.iteration_id = i.id
+         where i.job_id = $1 and i.index <= $2",
+    )
+    .bind(job)
+    .bind(until)
+    .fetch_one(conn)
+    .await?)
+}
