@@ -12,7 +12,7 @@ pub(super) async fn all_but_refused<T>(
 ) -> Result<Vec<Result<T, String>>, Fault> {
     try_join_all(asked.into_iter().map(|one| async {
         match one.await {
-            Err(Fault::Refused(reason)) => Ok(Err(reason)),
+            Err(Fault::Refused(reason) | Fault::TooLong(reason)) => Ok(Err(reason)),
             said => said.map(Ok),
         }
     }))

@@ -26,10 +26,25 @@ text_enum!(
     EndReason {
         /// The task itself ended it, with its real reward (a turn limit that is part of the task included).
         Terminated = "terminated",
-        /// A deadline or a context limit cut it; no reward is known.
+        /// A limit that is not part of the task cut it: its steps are kept, and its end is not known. In success rates
+        /// it counts as not solved.
         Truncated = "truncated",
         /// The engine or the environment failed; counted, shown, trains nothing.
         Failed = "failed",
+    }
+);
+
+text_enum!(
+    /// What cut an episode that did not come to its end. None of it is part of the task.
+    TruncatedBy {
+        /// The conversation, or what may still be written, no longer fits in the engine's context.
+        Context = "context",
+        /// The job's step cap: `rollout.max_steps`.
+        Steps = "steps",
+        /// The job's deadline for an episode: `rollout.max_seconds`.
+        Deadline = "deadline",
+        /// The environment, or the log that the episode was imported from.
+        Environment = "environment",
     }
 );
 
@@ -80,6 +95,8 @@ pub struct Episode {
     pub reward_status: RewardStatus,
     /// Whether the task was solved; null unless the environment said so.
     pub success: Option<bool>,
+    /// What truncated it; null unless it was truncated.
+    pub truncated_by: Option<TruncatedBy>,
     /// What failed, when it failed.
     pub error: Option<String>,
     /// When it ended.

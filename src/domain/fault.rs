@@ -18,10 +18,12 @@ pub enum Fault {
     /// Will not succeed by repetition: a wrong spec, a missing model, a broken invariant.
     #[error("{0}")]
     Fail(String),
-    /// Will not be answered, whoever is asked: a prompt beyond the context, say. What else there is to do
-    /// may go on without it.
+    /// Will not be answered, whoever is asked. What else there is to do may go on without it.
     #[error("{0}")]
     Refused(String),
+    /// Will not be answered, because the prompt, or what may be written after it, does not fit in the engine's context.
+    #[error("{0}")]
+    TooLong(String),
     /// The lease was lost or the job was cancelled: stop without writing.
     #[error("the lease was lost or the job was cancelled")]
     Cancelled,

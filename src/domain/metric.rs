@@ -19,16 +19,23 @@ pub struct Metric {
 pub mod names {
     /// Share of held-out episodes solved, 0 to 1.
     pub const EVAL_SUCCESS: &str = "eval.success";
-    /// Held-out episodes with a known outcome.
+    /// Held-out episodes that were played: all but those that failed technically. One that was truncated counts as not
+    /// solved.
     pub const EVAL_EPISODES: &str = "eval.episodes";
+    /// Held-out episodes that were truncated.
+    pub const EVAL_TRUNCATED: &str = "eval.truncated";
     /// Held-out episodes that failed technically; they count in no success rate.
     pub const EVAL_FAILED: &str = "eval.failed";
     /// Mean steps per held-out episode.
     pub const EVAL_TURNS: &str = "eval.turns";
-    /// Mean return of held-out episodes.
+    /// Mean return of the held-out episodes that came to their end.
     pub const EVAL_RETURN: &str = "eval.return";
-    /// Share of collected episodes solved, 0 to 1.
+    /// Share of collected episodes solved, 0 to 1; those that failed technically do not count, truncated ones do.
     pub const COLLECT_SUCCESS: &str = "collect.success";
+    /// Share of collected episodes that were truncated, 0 to 1.
+    pub const COLLECT_TRUNCATED: &str = "collect.truncated";
+    /// Collected episodes that failed technically.
+    pub const COLLECT_FAILED: &str = "collect.failed";
     /// Environment steps taken for training so far.
     pub const ENV_STEPS: &str = "collect.env_steps";
     /// Mean cross entropy per token of the successor on its targets before learning from them, nats.
@@ -37,6 +44,10 @@ pub mod names {
     pub const POLICY_LOSS: &str = "policy.loss";
     /// Share of Bellman targets accepted, 0 to 1.
     pub const TARGETS_ACCEPTED: &str = "critic.targets_accepted";
+    /// Share of targets dropped because they do not tell what really came, 0 to 1.
+    pub const TARGETS_MISQUOTED: &str = "critic.targets_misquoted";
+    /// Share of targets dropped because the token limit cut them or they lack the prescribed form, 0 to 1.
+    pub const TARGETS_UNPARSEABLE: &str = "critic.targets_unparseable";
     /// Share of first verdicts that are Yes, 0 to 1.
     pub const VERDICT_YES: &str = "evaluator.yes";
     /// Share of verdicts that could not be read, 0 to 1.
@@ -45,7 +56,7 @@ pub mod names {
     pub const REFINEMENT_CHANGED: &str = "refiner.changed";
     /// Share of refined actions that the environment can parse, 0 to 1.
     pub const REFINEMENT_VALID: &str = "refiner.valid";
-    /// Share of targets dropped because their reasoning cites hindsight, 0 to 1.
+    /// Share of targets dropped because they cite what only hindsight knows, 0 to 1.
     pub const TARGETS_LEAKED: &str = "critic.targets_leaked";
     /// Distinct pairs of words per pair, over predicted futures.
     pub const DISTINCT_PAIRS: &str = "critic.distinct_pairs";

@@ -196,6 +196,18 @@ impl EngineError {
         matches!(self, Self::Net { source: NetError::Status { status: 400 | 413 | 422, .. }, .. })
     }
 
+    /// Whether the prompt, or what may be written after it, does not fit in the engine's context.
+    #[must_use]
+    fn is_too_long(&self) -> bool {
+        match self {
+            Self::Net { source: NetError::Status { body, .. }, .. } if self.is_of_request() => {
+                let body = body.to_lowercase();
+                TOO_LONG.iter().any(|words| body.contains(words))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it took a whole deadline to find out.
     #[must_use]
     const fn is_silence(&self) -> bool {
@@ -232,6 +244,8 @@ impl EngineError {
             Fault::away("engine", engine, self)
         } else if self.is_transient() {
             Fault::retry(self)
+        } else if self.is_too_long() {
+            Fault::TooLong(self.to_string())
         } else if self.is_of_request() {
             Fault::Refused(self.to_string())
         } else {
@@ -239,6 +253,19 @@ impl EngineError {
         }
     }
 }
+
+/// How engines say that a request is longer than their context: vLLM, SGLang and OpenAI ("maximum context length",
+/// "context_length_exceeded"), vLLM before it looks at the limit on what is written ("maximum model length"), SGLang's
+/// scheduler ("maximum allowed length"), TGI, llama.cpp.
+const TOO_LONG: [&str; 7] = [
+    "context length",
+    "context_length_exceeded",
+    "maximum model length",
+    "maximum allowed length",
+    "`inputs` must have less than",
+    "`inputs` tokens + `max_new_tokens`",
+    "context size",
+];
 
 /// An engine.
 #[async_trait]

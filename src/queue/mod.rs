@@ -226,7 +226,7 @@ impl Runner {
             Ok(()) => "done",
             Err(Fault::Retry(_)) => "retry",
             Err(Fault::Away { .. }) => "waiting",
-            Err(Fault::Fail(_) | Fault::Refused(_)) => "failed",
+            Err(Fault::Fail(_) | Fault::Refused(_) | Fault::TooLong(_)) => "failed",
             Err(Fault::Cancelled) => "lost",
         };
         spans::unit_ended(&span, result);
@@ -289,7 +289,10 @@ impl Runner {
                     serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
                 events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
             }
-            Fault::Retry(reason) | Fault::Fail(reason) | Fault::Refused(reason) => {
+            Fault::Retry(reason)
+            | Fault::Fail(reason)
+            | Fault::Refused(reason)
+            | Fault::TooLong(reason) => {
                 work_items::fail(&mut tx, lease, reason).await?;
             }
         }

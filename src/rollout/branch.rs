@@ -46,6 +46,7 @@ async fn act_out(
     seed: &SeedPath,
     played: &mut Played,
 ) -> Result<(), Failure> {
+    let deadline = stage.deadline();
     let reset = stage.environment.reset(origin.split, origin.seed).await;
     let mut session = reset.map_err(Failure::Environment)?;
     session.task().clone_into(&mut played.task);
@@ -62,7 +63,7 @@ async fn act_out(
         }
     }
     played.messages = said.to_vec();
-    let mut course = Course::new(stage, session, played);
+    let mut course = Course::new(stage, session, played, deadline, past.len() / 2);
     if course.take(action, None).await? {
         return Ok(());
     }

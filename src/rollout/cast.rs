@@ -120,7 +120,7 @@ impl Cast<'_> {
                     adapter: published.map(|p| p.adapter.clone()),
                     prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
                     sampling,
-                    logprobs: line.role == Role::Policy,
+                    logprobs: matches!(line.role, Role::Policy | Role::Evaluator),
                     session: line.seed.siblings(),
                     origin: self.origin,
                 };

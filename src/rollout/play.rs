@@ -1,11 +1,16 @@
 //! The actor's loop: state in, action out, until the episode ends.
 //!
 //! A failing engine or environment is an outcome of its own: such an episode has no return, and its
-//! steps train nothing.
+//! steps train nothing. An episode that is truncated (by the engine's context, by the job's step cap or deadline, by
+//! its environment) keeps its steps: its end is not known, and the last step's future may be bootstrapped.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     domain::{
-        episode::{EndReason, RewardStatus},
+        episode::{EndReason, RewardStatus, TruncatedBy},
         fault::Fault,
         generation::{FinishReason, Generation, Weights},
         message::Message,
@@ -70,8 +75,17 @@ pub struct Played {
     pub reward_status: RewardStatus,
     /// Solved or not, if it came to its end.
     pub success: Option<bool>,
+    /// What truncated it, if anything did.
+    pub truncated_by: Option<TruncatedBy>,
     /// What failed.
     pub error: Option<String>,
+}
+
+impl Stage<'_> {
+    /// When an episode that begins now is truncated.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.rollout.max_seconds.into())
+    }
 }
 
 /// Plays an episode. `seed` names all its chance: the environment's and every action's.
@@ -97,7 +111,18 @@ impl Played {
             episode_return: None,
             reward_status: RewardStatus::Failed,
             success: None,
+            truncated_by: None,
             error: None,
+        }
+    }
+
+    /// Cuts it here: the end is not known.
+    pub(super) fn truncate(&mut self, by: TruncatedBy) {
+        self.end_reason = EndReason::Truncated;
+        self.reward_status = RewardStatus::Truncated;
+        self.truncated_by = Some(by);
+        if let Some(last) = self.steps.last_mut() {
+            last.truncated = true;
         }
     }
 
@@ -110,7 +135,9 @@ impl Played {
             )) => {
                 return Err(fault);
             }
-            Err(Failure::Engine(Fault::Fail(reason) | Fault::Refused(reason))) => {
+            Err(Failure::Engine(
+                Fault::Fail(reason) | Fault::Refused(reason) | Fault::TooLong(reason),
+            )) => {
                 self.error = Some(reason);
             }
             Err(Failure::Environment(error)) => self.error = Some(error.to_string()),
@@ -130,11 +157,16 @@ async fn act_out(
     env_seed: i64,
     played: &mut Played,
 ) -> Result<(), Failure> {
-    let reset = stage.environment.reset(stage.split, env_seed).await;
-    let session = reset.map_err(Failure::Environment)?;
+    let deadline = stage.deadline();
+    let reset = timeout_at(deadline, stage.environment.reset(stage.split, env_seed)).await;
+    let Ok(session) = reset else {
+        played.truncate(TruncatedBy::Deadline);
+        return Ok(());
+    };
+    let session = session.map_err(Failure::Environment)?;
     session.task().clone_into(&mut played.task);
     played.messages = session.opening();
-    Course::new(stage, session, played).go_on(seed).await
+    Course::new(stage, session, played, deadline, 0).go_on(seed).await
 }
 
 /// An episode on its way.
@@ -143,6 +175,9 @@ pub(super) struct Course<'a> {
     session: Box<dyn Session>,
     played: &'a mut Played,
     total: f64,
+    deadline: Instant,
+    /// Steps of the episode before those that are played here.
+    before: usize,
 }
 
 impl<'a> Course<'a> {
@@ -150,26 +185,41 @@ impl<'a> Course<'a> {
         stage: &'a Stage<'a>,
         session: Box<dyn Session>,
         played: &'a mut Played,
+        deadline: Instant,
+        before: usize,
     ) -> Self {
-        Self { stage, session, played, total: 0.0 }
+        Self { stage, session, played, total: 0.0, deadline, before }
     }
 
-    /// The policy acts until the episode ends. Its actions are numbered by the steps taken here.
+    /// The policy acts until the episode ends or is truncated. Its actions are numbered by the steps taken here.
     pub(super) async fn go_on(&mut self, seed: &SeedPath) -> Result<(), Failure> {
         loop {
-            let number = self.played.steps.len() as u64;
-            let seed = seed.index(number);
+            let number = self.played.steps.len();
+            if self.before + number >= self.stage.rollout.max_steps as usize {
+                self.played.truncate(TruncatedBy::Steps);
+                return Ok(());
+            }
+            let seed = seed.index(number as u64);
             let sampling = SamplingSpec {
                 temperature: self.stage.temperature,
                 max_tokens: self.stage.rollout.max_tokens,
             };
             let state = &self.played.messages;
             let acting = self.stage.cast.act(state, Weights::Online, sampling, seed);
-            let generation = acting.await.map_err(Failure::Engine)?;
-            let reply = generation.text.clone();
-            if self.take(&reply, Some(generation)).await? {
-                return Ok(());
-            }
+            let truncated_by = match timeout_at(self.deadline, acting).await {
+                Ok(Ok(generation)) => {
+                    let reply = generation.text.clone();
+                    if self.take(&reply, Some(generation)).await? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Ok(Err(Fault::TooLong(_))) => TruncatedBy::Context,
+                Ok(Err(fault)) => return Err(Failure::Engine(fault)),
+                Err(_) => TruncatedBy::Deadline,
+            };
+            self.played.truncate(truncated_by);
+            return Ok(());
         }
     }
 
@@ -182,7 +232,11 @@ impl<'a> Course<'a> {
         // What was cut by the token limit was not said to its end: the environment hears it as it is.
         let readable = generation.as_ref().is_none_or(|g| g.finish_reason == FinishReason::Stop);
         let env_action = self.stage.environment.parse_action(reply).filter(|_| readable);
-        let step = self.session.step(reply).await.map_err(Failure::Environment)?;
+        let Ok(step) = timeout_at(self.deadline, self.session.step(reply)).await else {
+            self.played.truncate(TruncatedBy::Deadline);
+            return Ok(true);
+        };
+        let step = step.map_err(Failure::Environment)?;
         let played = &mut *self.played;
         self.total += step.reward;
         let state_len = played.messages.len();
@@ -206,10 +260,7 @@ impl<'a> Course<'a> {
                 played.reward_status = RewardStatus::Observed;
                 played.success = Some(success);
             }
-            Outcome::Truncated => {
-                played.end_reason = EndReason::Truncated;
-                played.reward_status = RewardStatus::Truncated;
-            }
+            Outcome::Truncated => played.truncate(TruncatedBy::Environment),
         }
         Ok(true)
     }

@@ -30,23 +30,31 @@ pub(super) async fn evaluated(
             measured.push(Metric { name, iteration: iteration.index, temperature, value });
         };
         put(names::EVAL_EPISODES, tally.episodes as f64);
+        put(names::EVAL_TRUNCATED, tally.truncated as f64);
         put(names::EVAL_FAILED, tally.failed as f64);
-        // Without a known outcome there is no rate, not a rate of 0.
+        // Where no episode was played there is no rate, not a rate of 0.
         if tally.episodes > 0 {
-            let known = tally.episodes as f64;
-            put(names::EVAL_SUCCESS, tally.successes as f64 / known);
-            put(names::EVAL_TURNS, tally.turns as f64 / known);
+            let played = tally.episodes as f64;
+            put(names::EVAL_SUCCESS, tally.successes as f64 / played);
+            put(names::EVAL_TURNS, tally.turns as f64 / played);
         }
         if let Some(mean) = tally.mean_return {
             put(names::EVAL_RETURN, mean);
         }
-        let message = format!(
+        let mut message = format!(
             "{} of {} held-out episodes solved at temperature {}",
             tally.successes, tally.episodes, tally.temperature
         );
+        for (count, what) in [(tally.truncated, "truncated"), (tally.failed, "failed technically")]
+        {
+            if count > 0 {
+                message.push_str(&format!("; {count} {what}"));
+            }
+        }
         let data = json!({
             "iteration": iteration.index, "temperature": tally.temperature,
-            "successes": tally.successes, "episodes": tally.episodes, "failed": tally.failed,
+            "successes": tally.successes, "episodes": tally.episodes,
+            "truncated": tally.truncated, "failed": tally.failed,
         });
         events::append(conn, job.id, EventKind::Evaluated, &message, data).await?;
     }
@@ -75,9 +83,14 @@ pub(super) async fn finish(
         (names::STALENESS, sums.staleness),
     ];
     let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
+    let collected = sums.collected + sums.collected_failed;
     values.extend([
         (names::COLLECT_SUCCESS, share(sums.collected_successes, sums.collected)),
+        (names::COLLECT_TRUNCATED, share(sums.collected_truncated, sums.collected)),
+        (names::COLLECT_FAILED, (collected > 0).then_some(sums.collected_failed as f64)),
         (names::TARGETS_ACCEPTED, share(sums.targets_accepted, sums.targets)),
+        (names::TARGETS_MISQUOTED, share(sums.targets_misquoted, sums.targets)),
+        (names::TARGETS_UNPARSEABLE, share(sums.targets_unparseable, sums.targets)),
         (names::VERDICT_YES, share(sums.first_verdicts_yes, sums.first_verdicts)),
         (names::VERDICT_UNPARSEABLE, share(sums.first_verdicts_unparseable, sums.first_verdicts)),
         (names::REFINEMENT_CHANGED, share(sums.refinements_changed, sums.refinements)),

@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use super::{budget, measure, phases};
 use crate::{
     domain::{
+        episode::Purpose,
         event::EventKind,
         guard::{Guard, GuardAction},
         ids::{IterationId, JobId},
@@ -15,7 +16,9 @@ use crate::{
         metric::names,
         spec::JobSpec,
     },
-    store::{StoreError, checkpoints, datasets, events, iterations, jobs, metrics, work_items},
+    store::{
+        StoreError, checkpoints, datasets, episodes, events, iterations, jobs, metrics, work_items,
+    },
     telemetry::overview,
 };
 
@@ -57,6 +60,12 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
             fail(conn, job, &all, &error).await?;
             return Ok(false);
         }
+        if tally.open == 0
+            && let Some(error) = nothing_played(conn, iteration).await?
+        {
+            fail(conn, job, &all, &error).await?;
+            return Ok(false);
+        }
         let before = place.checked_sub(1).map(|i| &all[i]);
         if tally.open == 0 && next_phase(conn, job, before, iteration).await? {
             return Ok(true);
@@ -81,6 +90,30 @@ async fn move_on(conn: &mut PgConnection, job: &Job) -> Result<bool, StoreError>
     let Some(version) = acting(conn, job, newest, index).await? else { return Ok(false) };
     begin(conn, job, index, version).await?;
     Ok(true)
+}
+
+/// Why an iteration has no episode to learn from, or to measure by, although it played some: none took a step that
+/// counts. Its units have failed then, and a job that is resumed plays them again.
+async fn nothing_played(
+    conn: &mut PgConnection,
+    iteration: &Iteration,
+) -> Result<Option<String>, StoreError> {
+    let (purpose, which) = match iteration.phase {
+        Phase::Collect => (Purpose::Collect, "episodes"),
+        Phase::Evaluate => (Purpose::Evaluate, "held-out episodes"),
+        _ => return Ok(None),
+    };
+    let Some((count, first)) = episodes::all_without_steps(conn, iteration.id, purpose).await?
+    else {
+        return Ok(None);
+    };
+    let error = format!(
+        "all {count} {which} of iteration {} came to nothing; the first: {first}",
+        iteration.index
+    );
+    episodes::delete(conn, iteration.id, purpose).await?;
+    work_items::fail_phase(conn, iteration.id, iteration.phase, &error).await?;
+    Ok(Some(error))
 }
 
 /// Measures the iterations that only want that: whoever looks why a guard paused finds its numbers.

@@ -18,13 +18,15 @@ use crate::domain::{
 pub struct EvaluationTally {
     /// Sampling temperature.
     pub temperature: f32,
-    /// Episodes with a known outcome.
+    /// Episodes that were played: all but those that failed technically.
     pub episodes: i64,
     /// Those that solved their task.
     pub successes: i64,
+    /// Those that were truncated.
+    pub truncated: i64,
     /// Episodes that failed technically.
     pub failed: i64,
-    /// Steps of all episodes with a known outcome.
+    /// Steps of all episodes that were played.
     pub turns: i64,
     /// Mean return of those whose reward was observed.
     pub mean_return: Option<f64>,
@@ -40,10 +42,10 @@ pub async fn insert_many(conn: &mut PgConnection, episodes: &[Episode]) -> Resul
             "-- episodes::insert_many
              insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed,
                  checkpoint_id, temperature, messages, turns, end_reason, episode_return,
-                 reward_status, success, error, created_at)
+                 reward_status, success, truncated_by, error, created_at)
              select id, job_id, iteration_id, purpose, ordinal, task, seed, checkpoint_id,
                  temperature, messages, turns, end_reason, episode_return, reward_status, success,
-                 error, created_at
+                 truncated_by, error, created_at
              from json_populate_recordset(null::episodes, $1::json)",
         )
         .bind(json(rows)?)
@@ -75,6 +77,49 @@ pub async fn played(
     Ok(ordinals.into_iter().collect())
 }
 
+/// Deletes the episodes that an iteration played for a purpose.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delete(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    purpose: Purpose,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- episodes::delete
+         delete from episodes where iteration_id = $1 and purpose = $2",
+    )
+    .bind(iteration)
+    .bind(purpose)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// How many episodes an iteration played for a purpose, and why the first came to nothing, if all did: each failed
+/// technically or was truncated before its first step.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn all_without_steps(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    purpose: Purpose,
+) -> Result<Option<(i64, String)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- episodes::all_without_steps
+         select count(*), (array_agg(coalesce(error, 'truncated before its first step: ' || truncated_by)
+             order by temperature, ordinal))[1]
+         from episodes where iteration_id = $1 and purpose = $2
+         having count(*) > 0 and bool_and(turns = 0 or end_reason = 'failed')",
+    )
+    .bind(iteration)
+    .bind(purpose)
+    .fetch_optional(conn)
+    .await?)
+}
+
 /// What an iteration's evaluation came to, per temperature.
 ///
 /// # Errors
@@ -85,9 +130,11 @@ pub async fn evaluation(
 ) -> Result<Vec<EvaluationTally>, StoreError> {
     Ok(sqlx::query_as(
         "-- episodes::evaluation
-         select temperature, count(success) as episodes, count(*) filter (where success) as successes,
-             count(*) filter (where success is null) as failed,
-             coalesce(sum(turns) filter (where success is not null), 0) as turns,
+         select temperature, count(*) filter (where end_reason <> 'failed') as episodes,
+             count(*) filter (where success) as successes,
+             count(*) filter (where end_reason = 'truncated') as truncated,
+             count(*) filter (where end_reason = 'failed') as failed,
+             coalesce(sum(turns) filter (where end_reason <> 'failed'), 0) as turns,
              avg(episode_return) as mean_return
          from episodes where iteration_id = $1 and purpose = 'evaluate'
          group by temperature order by temperature",

@@ -46,8 +46,12 @@ pub struct Summary {
     pub prompt_tokens: i64,
     pub collected: i64,
     pub collected_successes: i64,
+    pub collected_truncated: i64,
+    pub collected_failed: i64,
     pub targets: i64,
     pub targets_accepted: i64,
+    pub targets_misquoted: i64,
+    pub targets_unparseable: i64,
     pub first_verdicts: i64,
     pub first_verdicts_yes: i64,
     pub first_verdicts_unparseable: i64,
@@ -76,9 +80,14 @@ pub async fn summary(
          (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
               coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
           from generations where iteration_id = $1) g,
-         (select count(*) as collected, count(*) filter (where success) as collected_successes
+         (select count(*) filter (where end_reason <> 'failed') as collected,
+              count(*) filter (where success) as collected_successes,
+              count(*) filter (where end_reason = 'truncated') as collected_truncated,
+              count(*) filter (where end_reason = 'failed') as collected_failed
           from episodes where iteration_id = $1 and purpose = 'collect') e,
-         (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted
+         (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted,
+              count(*) filter (where status = 'misquoted') as targets_misquoted,
+              count(*) filter (where status = 'unparseable') as targets_unparseable
           from targets where iteration_id = $1) t,
          (select count(*) as first_verdicts, count(*) filter (where verdict = 'yes') as first_verdicts_yes,
               count(*) filter (where verdict = 'unparseable') as first_verdicts_unparseable

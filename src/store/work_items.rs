@@ -425,6 +425,29 @@ pub async fn tally(
     .await?)
 }
 
+/// Fails the units of a phase that were done, because together they came to nothing. Imports stay done.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn fail_phase(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    phase: Phase,
+    error: &str,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- work_items::fail_phase
+         update work_items set state = 'failed', last_error = $3
+         where iteration_id = $1 and phase = $2 and state = 'done' and payload->>'kind' <> 'import'",
+    )
+    .bind(iteration)
+    .bind(phase)
+    .bind(error)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Fails units whose last attempt was lost; returns how many.
 ///
 /// # Errors

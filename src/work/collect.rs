@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::{Worker, scene::Scene};
 use crate::{
     domain::{
-        episode::{Episode, Purpose, RewardStatus, Transition},
+        episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
         fault::Fault,
         ids::{EpisodeId, TransitionId},
         work::Lease,
@@ -39,9 +39,9 @@ impl Worker {
         let mut texts = Vec::new();
         for (ordinal, played) in &played {
             let episode = self.episode(&scene, played, Purpose::Collect, temperature, *ordinal)?;
-            // What failed or was cut before its end trains nothing.
-            let whole = played.error.is_none();
-            for (number, step) in (0..).zip(&played.steps).filter(|_| whole) {
+            // An episode that failed trains nothing; one that was truncated keeps its steps.
+            let kept = played.end_reason != EndReason::Failed;
+            for (number, step) in (0..).zip(&played.steps).filter(|_| kept) {
                 let transition = transition(&episode, number, step);
                 entrants.push(replay::Entrant {
                     transition_id: transition.id,
@@ -165,6 +165,7 @@ impl Worker {
             episode_return: played.episode_return,
             reward_status: played.reward_status,
             success: played.success,
+            truncated_by: played.truncated_by,
             error: played.error.clone(),
             created_at: self.clock.now(),
         })

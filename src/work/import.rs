@@ -3,7 +3,7 @@
 use super::{Worker, scene::Scene};
 use crate::{
     domain::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
+        episode::{EndReason, Episode, Purpose, RewardStatus, Transition, TruncatedBy},
         fault::Fault,
         ids::{EpisodeId, TransitionId},
         logged::LoggedEpisode,
@@ -68,6 +68,7 @@ impl Worker {
             episode_return: (!truncated).then(|| logged.total()),
             reward_status: if truncated { RewardStatus::Truncated } else { RewardStatus::Observed },
             success: logged.success,
+            truncated_by: truncated.then_some(TruncatedBy::Environment),
             error: None,
             created_at: self.clock.now(),
         }

@@ -219,8 +219,9 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
         "set local session_replication_role = replica",
         "insert into iterations (id, job_id, index, phase) values (gen_random_uuid(), gen_random_uuid(), 0, 'annotate')",
         "insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed, temperature, messages, turns,
-             end_reason, reward_status)
-         select gen_random_uuid(), job_id, id, 'import', 0, '', 0, 0, '[]', 0, 'truncated', 'truncated' from iterations",
+             end_reason, truncated_by, reward_status)
+         select gen_random_uuid(), job_id, id, 'import', 0, '', 0, 0, '[]', 0, 'truncated', 'environment', 'truncated'
+         from iterations",
         "insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action, observation,
              reward_status, done, truncated, action_tokens)
          select gen_random_uuid(), e.job_id, e.iteration_id, e.id, n, 1, 'what is it ?', '', 'truncated', false, false, '{}'

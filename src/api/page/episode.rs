@@ -15,7 +15,7 @@ use crate::{
         problem::Problem,
     },
     domain::{
-        episode::{EndReason, Purpose},
+        episode::{EndReason, Purpose, TruncatedBy},
         ids::{EpisodeId, JobId, TransitionId},
     },
     store::read::{
@@ -113,7 +113,12 @@ const fn ending(episode: &EpisodeView) -> (bool, &'static str) {
         (Some(true), _) => (false, "solved"),
         (Some(false), _) => (true, "not solved"),
         (None, EndReason::Failed) => (true, "failed technically"),
-        (None, EndReason::Truncated) => (true, "cut"),
+        (None, EndReason::Truncated) => match episode.truncated_by {
+            Some(TruncatedBy::Context) => (true, "truncated: context full"),
+            Some(TruncatedBy::Steps) => (true, "truncated: step cap"),
+            Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
+            Some(TruncatedBy::Environment) | None => (true, "truncated"),
+        },
         (None, EndReason::Terminated) => (false, "ended"),
     }
 }

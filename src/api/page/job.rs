@@ -284,6 +284,16 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             ]),
         ),
         plot(
+            "Bellman targets",
+            "share",
+            series(&[
+                (names::TARGETS_ACCEPTED, "accepted"),
+                (names::TARGETS_LEAKED, "leaked"),
+                (names::TARGETS_MISQUOTED, "misquoted"),
+                (names::TARGETS_UNPARSEABLE, "unparseable"),
+            ]),
+        ),
+        plot(
             "Predictions: collapse",
             "share",
             series(&[

@@ -181,6 +181,14 @@ pub struct RolloutSpec {
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,
+    /// Steps after which an episode is truncated, unless its task has ended.
+    #[garde(range(min = 1, max = 10_000))]
+    #[schema(minimum = 1, maximum = 10_000)]
+    pub max_steps: u32,
+    /// Seconds after which an episode is truncated, waiting for a busy engine included.
+    #[garde(range(min = 1, max = 86_400))]
+    #[schema(minimum = 1, maximum = 86_400)]
+    pub max_seconds: u32,
 }
 
 /// The adapter's shape.
@@ -316,7 +324,7 @@ fn default_prompts() -> String {
 
 impl Default for RolloutSpec {
     fn default() -> Self {
-        Self { episodes: 64, temperature: 1.0, max_tokens: 256 }
+        Self { episodes: 64, temperature: 1.0, max_tokens: 256, max_steps: 200, max_seconds: 3_600 }
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::{
-        episode::{EndReason, Purpose, RewardStatus},
+        episode::{EndReason, Purpose, RewardStatus, TruncatedBy},
         ids::{CheckpointId, EpisodeId, JobId},
         message::Message,
     },
@@ -50,6 +50,8 @@ pub struct EpisodeView {
     pub reward_status: RewardStatus,
     /// Solved or not; null unless the environment said so.
     pub success: Option<bool>,
+    /// What truncated it; null unless it was truncated.
+    pub truncated_by: Option<TruncatedBy>,
     /// What failed.
     pub error: Option<String>,
     /// When it was stored.

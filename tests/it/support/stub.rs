@@ -1,11 +1,14 @@
 //! An engine whose words are a function of who is asked what.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use nlac::{
     domain::{
         generation::FinishReason, ids::CheckpointId, message::Message, peer::EngineCapabilities,
     },
     engine::{Adapter, Completion, Engine, EngineError, Request, Tokenized},
+    net::NetError,
     prompt::{Encoder, PromptSet},
     rollout::{Cast, Published},
 };
@@ -22,15 +25,49 @@ pub struct Asked<'a> {
     pub seed: i64,
 }
 
+/// Something about what is asked, and about the text that is said.
+type Of<T> = Box<dyn Fn(&Asked<'_>, &str) -> T + Send + Sync>;
+
 /// Speaks by a function.
 pub struct Stub<F> {
     encoder: Encoder,
     say: F,
+    cut: Of<bool>,
+    logprob: Of<f32>,
+    context: usize,
+    takes: Duration,
 }
 
 impl<F: Fn(Asked<'_>) -> String + Send + Sync> Stub<F> {
     pub fn new(say: F) -> Self {
-        Self { encoder: Encoder::load(&model_dir()).unwrap(), say }
+        Self {
+            encoder: Encoder::load(&model_dir()).unwrap(),
+            say,
+            cut: Box::new(|_, _| false),
+            logprob: Box::new(|_, _| -1.0),
+            context: usize::MAX,
+            takes: Duration::ZERO,
+        }
+    }
+
+    /// Ends those texts by the token limit, without end-of-text.
+    pub fn cutting(self, cut: impl Fn(&Asked<'_>, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self { cut: Box::new(cut), ..self }
+    }
+
+    /// Gives each token of a text a log-probability.
+    pub fn sure(self, logprob: impl Fn(&Asked<'_>, &str) -> f32 + Send + Sync + 'static) -> Self {
+        Self { logprob: Box::new(logprob), ..self }
+    }
+
+    /// Has room for so many tokens, of prompt and text together.
+    pub fn of_context(self, context: usize) -> Self {
+        Self { context, ..self }
+    }
+
+    /// Takes so long for a request.
+    pub fn taking(self, takes: Duration) -> Self {
+        Self { takes, ..self }
     }
 }
 
@@ -67,21 +104,36 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
     }
 
     async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
+        tokio::time::sleep(self.takes).await;
+        let wanted = request.prompt.len() + request.sampling.max_tokens as usize;
+        if wanted > self.context {
+            let body = format!(
+                "This model's maximum context length is {} tokens. However, you requested {wanted}.",
+                self.context
+            );
+            let source = NetError::Status { peer: "stub".into(), status: 400, body };
+            return Err(EngineError::Net { engine: "stub".into(), source });
+        }
         let prompt = self.encoder.decode(&request.prompt).unwrap();
         let adapter = request.adapter.as_ref().map(|a| a.name.as_str());
         let each = (0..count).map(|i| {
             let seed = request.sampling.of_sample(i).seed.unwrap();
-            let text = (self.say)(Asked { adapter, prompt: &prompt, seed });
+            let asked = || Asked { adapter, prompt: &prompt, seed };
+            let text = (self.say)(asked());
             let mut token_ids = self.encoder.encode_text(&text).unwrap();
-            token_ids.push(2);
+            let cut = (self.cut)(&asked(), &text);
+            if !cut {
+                token_ids.push(2);
+            }
+            let logprob = (self.logprob)(&asked(), &text);
             Completion {
                 engine: "stub".into(),
                 model: adapter.unwrap_or("base").into(),
                 prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-                logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
+                logprobs: request.logprobs.then(|| vec![logprob; token_ids.len()]),
                 token_ids,
                 text,
-                finish_reason: FinishReason::Stop,
+                finish_reason: if cut { FinishReason::Length } else { FinishReason::Stop },
             }
         });
         Ok(each.collect())

@@ -84,6 +84,7 @@ from .trainer_record import TrainerRecord
 from .trainer_view import TrainerView
 from .transition_list import TransitionList
 from .transition_view import TransitionView
+from .truncated_by import TruncatedBy
 from .usage import Usage
 from .verdict import Verdict
 from .wanted_adapter import WantedAdapter
@@ -178,6 +179,7 @@ __all__ = (
     "TrainerView",
     "TransitionList",
     "TransitionView",
+    "TruncatedBy",
     "Usage",
     "Verdict",
     "WantedAdapter",

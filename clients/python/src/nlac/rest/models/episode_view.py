@@ -12,6 +12,7 @@ from dateutil.parser import isoparse
 from ..models.end_reason import EndReason, check_end_reason
 from ..models.purpose import Purpose, check_purpose
 from ..models.reward_status import RewardStatus, check_reward_status
+from ..models.truncated_by import TruncatedBy, check_truncated_by
 
 if TYPE_CHECKING:
     from ..models.message import Message
@@ -55,6 +56,7 @@ class EpisodeView:
     """ The task. """
     temperature: float
     """ Sampling temperature of the policy. """
+    truncated_by: None | TruncatedBy
     turns: int
     """ Steps taken. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -102,6 +104,12 @@ class EpisodeView:
 
         temperature = self.temperature
 
+        truncated_by: None | str
+        if isinstance(self.truncated_by, str):
+            truncated_by = self.truncated_by
+        else:
+            truncated_by = self.truncated_by
+
         turns = self.turns
 
         field_dict: dict[str, Any] = {}
@@ -124,6 +132,7 @@ class EpisodeView:
                 "success": success,
                 "task": task,
                 "temperature": temperature,
+                "truncated_by": truncated_by,
                 "turns": turns,
             }
         )
@@ -201,6 +210,21 @@ class EpisodeView:
 
         temperature = d.pop("temperature")
 
+        def _parse_truncated_by(data: object) -> None | TruncatedBy:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                truncated_by_type_1 = check_truncated_by(data)
+
+                return truncated_by_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | TruncatedBy, data)
+
+        truncated_by = _parse_truncated_by(d.pop("truncated_by", None))
+
         turns = d.pop("turns")
 
         episode_view = cls(
@@ -220,6 +244,7 @@ class EpisodeView:
             success=success,
             task=task,
             temperature=temperature,
+            truncated_by=truncated_by,
             turns=turns,
         )
 

@@ -1,0 +1,212 @@
+//! An episode that is truncated keeps its steps and counts as not solved. One that failed technically counts in no
+//! rate; a phase in which nothing else happened fails its job.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use nlac::{
+    domain::{
+        episode::{EndReason, RewardStatus, TruncatedBy},
+        seed::SeedPath,
+        spec::RolloutSpec,
+    },
+    env::{HelpDesk, Split},
+    prompt::PromptSet,
+    rollout::{Played, Stage, play},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Service,
+    faulty::{Fate, Faulty},
+    model_dir, small_job,
+    stub::{Asked, Stub},
+};
+
+fn waiting(_: Asked<'_>) -> String {
+    "please wait .".into()
+}
+
+async fn played<F: Fn(Asked<'_>) -> String + Send + Sync>(
+    engine: &Stub<F>,
+    rollout: RolloutSpec,
+) -> Played {
+    let prompts = PromptSet::load("desk").unwrap();
+    let cast = engine.cast(&prompts);
+    let stage = Stage {
+        cast: &cast,
+        environment: &HelpDesk,
+        split: Split::Train,
+        rollout: &rollout,
+        temperature: 1.0,
+    };
+    play(&stage, &SeedPath::root(3)).await.unwrap()
+}
+
+fn assert_truncated(played: &Played, by: TruncatedBy) {
+    assert_eq!((played.end_reason, played.truncated_by), (EndReason::Truncated, Some(by)));
+    assert_eq!((played.reward_status, played.success), (RewardStatus::Truncated, None));
+    assert_eq!(played.error, None);
+    let last = played.steps.last().unwrap();
+    assert!(
+        last.truncated && !last.done,
+        "the future of the last step is there to be bootstrapped"
+    );
+    assert!(played.steps.iter().rev().skip(1).all(|step| !step.truncated));
+}
+
+#[tokio::test]
+async fn an_episode_that_outgrows_the_context_is_truncated_and_keeps_its_steps() {
+    let rollout = RolloutSpec { max_tokens: 8, ..RolloutSpec::default() };
+    let whole = played(&Stub::new(waiting), rollout.clone()).await;
+    assert_eq!((whole.end_reason, whole.truncated_by), (EndReason::Terminated, None));
+    // Room for the third action's prompt, not for the fourth's.
+    let third = whole.steps[2].generation.as_ref().unwrap().prompt_tokens;
+    let context = usize::try_from(third).unwrap() + 8;
+    let cut = played(&Stub::new(waiting).of_context(context), rollout).await;
+    assert_truncated(&cut, TruncatedBy::Context);
+    assert_eq!(cut.steps.len(), 3);
+    assert_eq!(cut.messages, whole.messages[..cut.messages.len()]);
+}
+
+#[tokio::test]
+async fn the_step_cap_and_the_deadline_truncate() {
+    let capped = RolloutSpec { max_steps: 2, ..RolloutSpec::default() };
+    let capped = played(&Stub::new(waiting), capped).await;
+    assert_truncated(&capped, TruncatedBy::Steps);
+    assert_eq!(capped.steps.len(), 2);
+
+    let hurried = RolloutSpec { max_seconds: 1, ..RolloutSpec::default() };
+    let slow = Stub::new(waiting).taking(Duration::from_millis(400));
+    let begun = Instant::now();
+    let late = played(&slow, hurried).await;
+    assert!(begun.elapsed() < Duration::from_millis(1500));
+    assert_truncated(&late, TruncatedBy::Deadline);
+    assert_eq!(late.steps.len(), 2);
+}
+
+async fn metric(service: &Service, job: &str, name: &str) -> Vec<f64> {
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/metrics?name={name}")).await;
+    page["data"].as_array().unwrap().iter().map(|m| m["value"].as_f64().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn truncated_episodes_count_as_not_solved_and_are_learnt_from() {
+    let service = Service::start().await;
+    let mut job = small_job();
+    job["budget"]["iterations"] = 1.into();
+    job["rollout"]["max_steps"] = 1.into();
+    let (status, job) = service.post("/v1/jobs", &job).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let job = service.finished(id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+
+    // No form is complete after one question.
+    assert_eq!(metric(&service, id, "eval.success").await, [0.0, 0.0]);
+    assert_eq!(metric(&service, id, "eval.episodes").await, [20.0, 20.0]);
+    assert_eq!(metric(&service, id, "eval.failed").await, [0.0, 0.0]);
+    assert!(metric(&service, id, "eval.truncated").await.iter().all(|count| *count > 10.0));
+    assert!(metric(&service, id, "collect.truncated").await[0] > 0.5);
+    assert_eq!(metric(&service, id, "collect.failed").await, [0.0]);
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect")).await;
+    let episodes = page["data"].as_array().unwrap();
+    let truncated: Vec<_> = episodes.iter().filter(|e| e["end_reason"] == "truncated").collect();
+    assert!(!truncated.is_empty());
+    assert!(truncated.iter().all(|e| e["truncated_by"] == "steps" && e["turns"] == 1), "{page}");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/transitions?limit=200")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 12, "one step of each episode");
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let bootstrapped: i64 = sqlx::query_scalar(
+        "select count(*) from targets g join transitions t on t.id = g.transition_id
+         where t.truncated and g.next_prediction_id is not null and g.status = 'accepted'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(bootstrapped > 0);
+    drop(conn);
+    service.stop().await;
+}
+
+/// An engine that refuses every text after so many, and counts those that it is asked for.
+struct Refusing {
+    name: &'static str,
+    answers: Arc<AtomicU32>,
+    asked: Arc<AtomicU32>,
+    _engine: Faulty,
+}
+
+impl Refusing {
+    async fn after(service: &Service, name: &'static str, answered: u32) -> Self {
+        let (answers, asked) = (Arc::new(AtomicU32::new(answered)), Arc::default());
+        let (most, count): (_, Arc<AtomicU32>) = (answers.clone(), Arc::clone(&asked));
+        let engine = Faulty::engine(Box::new(move |path, number| {
+            if path != "/v1/completions" {
+                return Fate::Pass;
+            }
+            count.fetch_max(number, Ordering::SeqCst);
+            if number > most.load(Ordering::SeqCst) { Fate::Refuse(400) } else { Fate::Pass }
+        }))
+        .await;
+        let body = json!({
+            "kind": "vllm", "urls": [engine.url], "base_model": "help-desk-base", "model_dir": model_dir(),
+        });
+        let put = service.http.put(format!("{}/v1/engines/{name}", service.url)).json(&body);
+        assert!(put.send().await.unwrap().status().is_success());
+        Self { name, answers, asked, _engine: engine }
+    }
+
+    async fn run(&self, service: &Service, mut job: Value) -> Value {
+        job["model"]["engine"] = self.name.into();
+        let (status, job) = service.post("/v1/jobs", &job).await;
+        assert_eq!(status, 201, "{job}");
+        service.finished(job["id"].as_str().unwrap()).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_fails_where_every_episode_failed_and_says_why() {
+    let service = Service::start().await;
+    // What is asked for until the untrained adapter is measured.
+    let mut measured = small_job();
+    measured["algorithm"] = json!({ "kind": "react" });
+    let counting = Refusing::after(&service, "counting", u32::MAX).await;
+    let react = counting.run(&service, measured).await;
+    assert_eq!(react["status"], "succeeded", "{react}");
+
+    let answered = counting.asked.load(Ordering::SeqCst);
+    let refusing = Refusing::after(&service, "refusing", answered).await;
+    let job = refusing.run(&service, small_job()).await;
+    assert_eq!(job["status"], "failed", "{job}");
+    let error = job["error"].as_str().unwrap();
+    assert!(error.contains("all 12 episodes of iteration 1 came to nothing"), "{error}");
+    assert!(error.contains("400"), "the first error: {error}");
+
+    // Its cause is mended: the same episodes are played again.
+    refusing.answers.store(u32::MAX, Ordering::SeqCst);
+    let id = job["id"].as_str().unwrap();
+    let (status, answer) = service.post(&format!("/v1/jobs/{id}/resume"), &json!({})).await;
+    assert_eq!(status, 200, "{answer}");
+    let job = service.finished(id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 24, "two iterations of 12");
+
+    // No prompt fits beside what may be written: the context is 512 tokens.
+    let mut job = small_job();
+    job["rollout"]["max_tokens"] = 511.into();
+    let (_, job) = service.post("/v1/jobs", &job).await;
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "failed", "{job}");
+    let error = job["error"].as_str().unwrap();
+    let expected = "all 20 held-out episodes of iteration 0 came to nothing; the first: truncated \
+                    before its first step: context";
+    assert_eq!(error, expected);
+    service.stop().await;
+}
