@@ -88,6 +88,8 @@ pub struct Replayed {
     pub messages: Vec<Message>,
     /// The action as the engine wrote it, end-of-text included.
     pub action_tokens: Vec<u32>,
+    /// The token limit cut the action: it has no end-of-text, and no policy learns it.
+    pub action_cut: bool,
     /// Its place in the iteration's batch: names its random choices.
     pub position: u64,
     /// Seed of its episode's environment.
@@ -97,7 +99,7 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// A transition with its conversation, at a place of a batch; its loss counts in full.
+    /// A transition with its conversation, at a place of a batch; its action is whole, its loss counts in full.
     #[must_use]
     pub fn new(
         transition: Transition,
@@ -107,7 +109,15 @@ impl Replayed {
         position: u64,
     ) -> Self {
         let action_tokens = action_tokens.into_iter().map(i32::cast_unsigned).collect();
-        Self { transition, messages, action_tokens, position, episode_seed, importance: 1.0 }
+        Self {
+            transition,
+            messages,
+            action_tokens,
+            action_cut: false,
+            position,
+            episode_seed,
+            importance: 1.0,
+        }
     }
 
     /// An action in a state that no stored episode went through: what its critic is asked about.

@@ -26,7 +26,7 @@ pub fn select(
     drawn
 }
 
-/// The policy prompt of s, and the action that was taken in it.
+/// The policy prompt of s, and the action that was taken in it; none for an action that the token limit cut.
 ///
 /// # Errors
 /// A prompt that cannot be rendered or encoded.
@@ -39,5 +39,5 @@ pub fn examples(
         let action = lesson::signed(&replayed.action_tokens);
         lesson::policy((prompts, encoder), replayed, ExampleSource::Action, action, 1.0)
     };
-    batch.iter().map(example).collect()
+    batch.iter().filter(|replayed| !replayed.action_cut).map(example).collect()
 }

@@ -99,17 +99,19 @@ fn bin(spec: &ScalarSpec, value: f64, seed: &SeedPath) -> u32 {
     (exact.floor() + f64::from(u8::from(chance < exact.fract()))) as u32
 }
 
-/// The policy says again what it did.
+/// The policy says again what it did; what the token limit cut it does not.
 fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let mut made = Annotations::default();
-    if setting.environment.parse_action(&replayed.transition.action).is_some() {
+    let readable = setting.environment.parse_action(&replayed.transition.action).is_some();
+    if readable && !replayed.action_cut {
         let tokens = lesson::signed(&replayed.action_tokens);
         made.examples.push(policy_example(setting, replayed, tokens, ExampleSource::Action, 1.0)?);
     }
     Ok(made)
 }
 
-/// Several actions of the policy, each weighed by its value.
+/// Several actions of the target policy, each weighed by the online critic's value of it. One that the token limit
+/// cut has no weight.
 async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let seed = setting.seed.index(replayed.position);
     let (state, spec) = (replayed.state(), setting.spec);
@@ -119,7 +121,7 @@ async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotatio
     };
     let actions = try_join_all((0..spec.candidates).map(|i| {
         let seed = seed.label("candidate").index(u64::from(i));
-        setting.cast.act(state, Weights::Online, sampling, seed)
+        setting.cast.act(state, Weights::Target, sampling, seed)
     }))
     .await?;
     let judged = try_join_all((0..).zip(&actions).map(|(i, action)| {
@@ -129,8 +131,9 @@ async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotatio
     let mut made = Annotations::default();
     let mut valued = Vec::new();
     for ((ordinal, action), judged) in (0..).zip(&actions).zip(judged) {
+        let whole = action.finish_reason == FinishReason::Stop;
         let readable = setting.environment.parse_action(&action.text).is_some();
-        if let Some(value) = judged.value.filter(|_| readable) {
+        if let Some(value) = judged.value.filter(|_| whole && readable) {
             valued.push((action, value));
         }
         record(&mut made, replayed, PredictionUse::Critique, ordinal, &action.text, judged.said);

@@ -95,7 +95,8 @@ pub struct Generation {
     /// The tokens written, end-of-text included where the engine returns it. Of a frozen model's text, the
     /// tokens that the job's own model would write it in.
     pub token_ids: Vec<i32>,
-    /// Log-probability of each token under the weights, natural log; only for the policy's actions.
+    /// Log-probability of each token under the weights, natural log; only for the policy's actions and the evaluator's
+    /// verdicts.
     pub logprobs: Option<Vec<f32>>,
     /// The text, without special tokens.
     pub text: String,

@@ -42,12 +42,16 @@ const SUPPOSING: [&str; 11] = [
     "should",
 ];
 
+/// The words by which a text admits that its writer was shown what came; none if nothing does, or if `revealed` says
+/// them itself.
+pub(super) fn confession(text: &str, revealed: &str) -> Option<String> {
+    let (text, revealed) = (text.to_lowercase(), revealed.to_lowercase());
+    let admits = |phrase: &&&str| text.contains(**phrase) && !revealed.contains(**phrase);
+    CONFESSIONS.iter().find(admits).map(|phrase| (*phrase).to_owned())
+}
+
 /// What of `revealed` the reasoning tells as a fact although `known` does not hold it; none if nothing.
-pub(super) fn find(reasoning: &str, known: &str, revealed: &str) -> Option<String> {
-    let lower = reasoning.to_lowercase();
-    if let Some(phrase) = CONFESSIONS.iter().find(|phrase| lower.contains(**phrase)) {
-        return Some((*phrase).to_owned());
-    }
+pub(super) fn fact(reasoning: &str, known: &str, revealed: &str) -> Option<String> {
     let (said, known, revealed) = (words(reasoning), words(known), words(revealed));
     let spans = |words: &[String]| -> HashSet<String> {
         words.windows(SPAN).map(|span| span.join(" ")).collect()
@@ -79,27 +83,29 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::{confession, fact};
 
     const KNOWN: &str = "I am thinking of an object. Is it alive? The user said it is small.";
 
     #[test]
     fn invariant_11_a_fact_leaks_and_a_conjecture_does_not() {
-        let leak = |text: &str| find(text, KNOWN, "Yes. Questions left: 7.").is_some();
+        let leak = |text: &str| fact(text, KNOWN, "Yes. Questions left: 7.").is_some();
         assert!(leak("The user answered Yes, so the question was a good one."));
         assert!(leak("Then the user replied: yes."));
         assert!(!leak("If the user answers Yes, then half of the objects are gone."));
         assert!(!leak("If the user answered Yes, half of the objects would be gone."));
         assert!(!leak("The user said it is small, so a mouse is likely."));
-        assert!(leak("In hindsight the question was wasted."));
+        let admits = |text: &str| confession(text, "In hindsight I know.").is_some();
+        assert!(admits("As we now know, the question was wasted."));
+        assert!(!admits("They say: in hindsight I know."), "that is what came next");
     }
 
     #[test]
     fn invariant_11_five_words_of_what_came_next_leak_unless_they_were_known() {
         let next = "the card ending in 4242 has expired last week";
-        assert!(find("Payment fails: the card ending in 4242 will not do.", KNOWN, next).is_some());
-        assert!(find("Payment fails: the card may have expired.", KNOWN, next).is_none());
+        assert!(fact("Payment fails: the card ending in 4242 will not do.", KNOWN, next).is_some());
+        assert!(fact("Payment fails: the card may have expired.", KNOWN, next).is_none());
         let known = "my card: the card ending in 4242";
-        assert!(find("They pay with the card ending in 4242 again.", known, next).is_none());
+        assert!(fact("They pay with the card ending in 4242 again.", known, next).is_none());
     }
 }

@@ -68,6 +68,13 @@ impl PromptSet {
                 templates.insert(part, Template::parse(&file, &bytes.data)?);
             }
         }
+        if !templates["successor"].replies().has_target_form() {
+            return Err(PromptError::Invalid {
+                file: format!("{name}/successor.md"),
+                reason: "its reply needs `prediction` or `conclusion`: a target must name an end"
+                    .into(),
+            });
+        }
         let general = Arc::new(General::load(name)?);
         Ok(Self { name: name.into(), templates: Arc::new(templates), general })
     }
@@ -157,11 +164,13 @@ impl PromptSet {
         self.templates.get("value")
     }
 
-    /// What the reasoning of `target` gives away: something of `revealed` (what came next) that is told
-    /// as a fact and is not in `known` (state and action).
+    /// What `target` gives away: anywhere, that its writer was shown what came; in its reasoning, something of
+    /// `revealed` (what came next) that is told as a fact and is not in `known` (state and action). The conclusion
+    /// may tell the outcome: the successor is to learn it.
     #[must_use]
     pub fn leak(&self, target: &str, known: &str, revealed: &str) -> Option<String> {
-        leak::find(self.successor().replies().reasoning(target), known, revealed)
+        let reasoning = self.successor().replies().reasoning(target);
+        leak::confession(target, revealed).or_else(|| leak::fact(reasoning, known, revealed))
     }
 
     /// Reads an evaluator's reply.
@@ -188,11 +197,16 @@ impl PromptSet {
         self.successor().replies().names_ends()
     }
 
-    /// Whether a Bellman target may be trained on: in the prescribed form, and saying what really came
-    /// next.
+    /// Whether a Bellman target has the prescribed form, names an end, and tells what really came: `observation` next
+    /// and, where the step ended the task, `last_reward`.
     #[must_use]
-    pub fn target_status(&self, target: &str, observation: &str) -> TargetStatus {
-        self.successor().replies().target_status(target, observation)
+    pub fn target_status(
+        &self,
+        target: &str,
+        observation: &str,
+        last_reward: Option<f64>,
+    ) -> TargetStatus {
+        self.successor().replies().target_status(target, observation, last_reward)
     }
 }
 

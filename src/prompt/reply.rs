@@ -5,6 +5,9 @@ use regex::Regex;
 use super::template::ReplyForm;
 use crate::domain::annotation::{TargetStatus, Verdict};
 
+/// A target may round a reward by so much.
+const REWARD_TOLERANCE: f64 = 0.01;
+
 /// A predicted future in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PredictionParts {
@@ -18,6 +21,7 @@ pub struct PredictionParts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Replies {
     prediction: Option<Regex>,
+    conclusion: Option<Regex>,
     reasoning: Option<Regex>,
     success: Option<Regex>,
     failure: Option<Regex>,
@@ -30,6 +34,7 @@ impl Replies {
         let compile = |text: &Option<String>| text.as_deref().map(Regex::new).transpose();
         Ok(Self {
             prediction: compile(&form.prediction)?,
+            conclusion: compile(&form.conclusion)?,
             reasoning: compile(&form.reasoning)?,
             success: compile(&form.success)?,
             failure: compile(&form.failure)?,
@@ -52,10 +57,10 @@ impl Replies {
         Some(PredictionParts { next: parts["next"].to_owned(), end: parts["end"].to_owned() })
     }
 
-    /// The part of a text that reasons; all of it where the set knows no such part.
+    /// The part of a text that reasons; empty where it has none.
     pub(super) fn reasoning<'a>(&self, text: &'a str) -> &'a str {
         let found = self.reasoning.as_ref().and_then(|form| form.captures(text));
-        found.and_then(|parts| parts.name("reasoning")).map_or(text, |part| part.as_str())
+        found.and_then(|parts| parts.name("reasoning")).map_or("", |part| part.as_str())
     }
 
     /// Whether a predicted future ends well; none if it names no end, or both.
@@ -72,16 +77,44 @@ impl Replies {
         self.success.is_some() && self.failure.is_some()
     }
 
-    pub(super) fn target_status(&self, target: &str, observation: &str) -> TargetStatus {
-        if self.prediction.is_none() {
-            let empty = target.trim().is_empty();
-            return if empty { TargetStatus::Unparseable } else { TargetStatus::Accepted };
+    /// Whether there is a form that a target can be held against.
+    pub(super) const fn has_target_form(&self) -> bool {
+        self.prediction.is_some() || self.conclusion.is_some()
+    }
+
+    /// Whether a target has every form that the set prescribes, and tells what really came: `observation` next and,
+    /// where the step ended the task, `last_reward`.
+    pub(super) fn target_status(
+        &self,
+        target: &str,
+        observation: &str,
+        last_reward: Option<f64>,
+    ) -> TargetStatus {
+        if !self.has_target_form() {
+            return TargetStatus::Unparseable;
         }
-        match self.prediction(target) {
-            None => TargetStatus::Unparseable,
-            Some(parts) if !starts_with_words(observation, &parts.next) => TargetStatus::Misquoted,
-            Some(_) => TargetStatus::Accepted,
+        if self.prediction.is_some() {
+            match self.prediction(target) {
+                None => return TargetStatus::Unparseable,
+                Some(parts) if !starts_with_words(observation, &parts.next) => {
+                    return TargetStatus::Misquoted;
+                }
+                Some(_) => {}
+            }
         }
+        if let Some(form) = &self.conclusion {
+            let named = form.captures(target.trim()).and_then(|parts| {
+                parts.name("reward").and_then(|reward| reward.as_str().parse::<f64>().ok())
+            });
+            match (named, last_reward) {
+                (None, _) => return TargetStatus::Unparseable,
+                (Some(named), Some(real)) if (named - real).abs() > REWARD_TOLERANCE => {
+                    return TargetStatus::Misquoted;
+                }
+                (Some(_), _) => {}
+            }
+        }
+        TargetStatus::Accepted
     }
 }
 
@@ -97,6 +130,7 @@ mod tests {
 
     fn replies() -> Replies {
         let form = ReplyForm {
+            conclusion: None,
             prediction: Some("^next (?P<next>.+?) then .+ end (?P<end>.+)$".into()),
             reasoning: Some("<think>(?P<reasoning>.*?)</think>".into()),
             success: Some("end solved$".into()),
@@ -118,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_target_must_have_the_form_and_say_what_really_came_next() {
-        let status = |target: &str| replies().target_status(target, "refused item is missing");
+        let status =
+            |target: &str| replies().target_status(target, "refused item is missing", None);
         assert_eq!(status("next refused then nothing end lost"), TargetStatus::Accepted);
         assert_eq!(status("next ok then nothing end lost"), TargetStatus::Misquoted);
         assert_eq!(status("refused item is missing"), TargetStatus::Unparseable);
@@ -132,6 +167,24 @@ mod tests {
         assert_eq!(outcome("next ok then ok"), None);
         assert_eq!(outcome("end lost or end solved"), None);
         assert_eq!(replies().reasoning("<think>maybe</think> end lost"), "maybe");
-        assert_eq!(replies().reasoning("end lost"), "end lost");
+        assert_eq!(replies().reasoning("end lost"), "");
+    }
+
+    #[test]
+    fn a_target_must_name_an_end_and_the_reward_that_really_came() {
+        let form = ReplyForm {
+            conclusion: Some(r"outcome: (?:success|failure); reward: (?P<reward>-?[\d.]+)$".into()),
+            ..ReplyForm::default()
+        };
+        let replies = Replies::compile(&form).unwrap_or_else(|e| panic!("{e}"));
+        let status = |target: &str, reward| replies.target_status(target, "Yes.", reward);
+        let target = "They say yes. outcome: success; reward: 1.0";
+        assert_eq!(status(target, None), TargetStatus::Accepted);
+        assert_eq!(status(target, Some(1.0)), TargetStatus::Accepted);
+        assert_eq!(status(target, Some(0.0)), TargetStatus::Misquoted);
+        assert_eq!(status("They say yes, and all ends well.", None), TargetStatus::Unparseable);
+        assert_eq!(status("outcome: success; reward: ..", None), TargetStatus::Unparseable);
+        let formless = Replies::compile(&ReplyForm::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(formless.target_status(target, "Yes.", None), TargetStatus::Unparseable);
     }
 }

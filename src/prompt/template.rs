@@ -39,6 +39,9 @@ pub(super) struct ReplyForm {
     /// Of a prediction, with the groups `next` and `end`.
     #[serde(default)]
     pub prediction: Option<String>,
+    /// Of how a prediction names its end and its reward, with the group `reward`.
+    #[serde(default)]
+    pub conclusion: Option<String>,
     /// Of a text that reasons before it concludes, with the group `reasoning`.
     #[serde(default)]
     pub reasoning: Option<String>,

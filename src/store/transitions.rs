@@ -11,6 +11,7 @@ use super::{
 };
 use crate::domain::{
     episode::{RewardStatus, Transition},
+    generation::FinishReason,
     ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
     message::Message,
 };
@@ -24,6 +25,8 @@ pub struct Loaded {
     pub messages: Vec<Message>,
     /// The action's tokens, as the engine wrote them or as it was imported.
     pub action_tokens: Vec<i32>,
+    /// The token limit cut the action. Imported actions are whole: logs do not tell.
+    pub action_cut: bool,
     /// Seed of its episode's environment.
     pub episode_seed: i64,
 }
@@ -48,6 +51,7 @@ struct Row {
     seed: i64,
     messages: Json<Vec<Message>>,
     token_ids: Option<Vec<i32>>,
+    finish_reason: Option<FinishReason>,
 }
 
 impl From<Row> for Loaded {
@@ -71,6 +75,7 @@ impl From<Row> for Loaded {
             },
             messages: row.messages.0,
             action_tokens: row.token_ids.or(row.action_tokens).unwrap_or_default(),
+            action_cut: row.finish_reason == Some(FinishReason::Length),
             episode_seed: row.seed,
         }
     }
@@ -140,7 +145,7 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.messages, e.seed, g.token_ids
+         select t.*, e.messages, e.seed, g.token_ids, g.finish_reason
          from transitions t
          join episodes e on e.id = t.episode_id
          left join generations g on g.id = t.generation_id

@@ -198,6 +198,7 @@ async fn load(
         .zip(loaded)
         .map(|((position, draw), loaded)| Replayed {
             importance: draw.importance,
+            action_cut: loaded.action_cut,
             ..Replayed::new(
                 loaded.transition,
                 loaded.messages,

@@ -14,7 +14,7 @@ use nlac::{
 };
 
 use crate::{
-    invariants::{by_role, replayed, run, run_on, spec},
+    invariants::{annotate_with, by_role, replayed, run, run_on, spec},
     support::{
         model_dir,
         stub::{Asked, Stub},
@@ -66,8 +66,7 @@ async fn shuffled_critiques_go_to_another_transition() {
     }
 }
 
-/// NLQL: N actions are sampled, equal ones are judged once, the first good one is distilled, nothing is
-/// refined.
+/// NLQL: N actions are sampled, equal ones are judged once, the best one is distilled, nothing is refined.
 #[tokio::test]
 async fn the_best_of_several_actions_is_distilled_without_a_refiner() {
     let ablation = Ablation::BestOfActions { candidates: 4 };
@@ -90,7 +89,76 @@ async fn the_best_of_several_actions_is_distilled_without_a_refiner() {
 
     let (made, _) = run(&good, false, false).await;
     assert_eq!(made.critiques[0].verdict, Verdict::No);
-    assert_eq!(examples(&made, Objective::Policy), 0, "no good action, nothing to distil");
+    assert_eq!(
+        examples(&made, Objective::Policy),
+        1,
+        "the best of several is the best, whatever its verdict"
+    );
+    let (made, _) = run_on(&good, false, Some("what now"), &[replayed(false)]).await;
+    assert_eq!(examples(&made, Objective::Policy), 0, "nobody can read what was sampled");
+}
+
+/// The best is the action whose verdict is most surely Yes, or least surely No; never merely the first.
+#[tokio::test]
+async fn the_best_of_several_actions_is_ranked_by_the_evaluators_own_probability() {
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let prompts = PromptSet::load("desk").unwrap();
+    let fields = ["order", "card", "size", "item"];
+    let ablation = Ablation::BestOfActions { candidates: 8 };
+    let spec = NlacSpec { ablation, ..spec(1, 1) };
+    // Which field each seed names differs from place to place, and so does who comes first.
+    let mut batch: Vec<Replayed> = (0..24).map(|_| replayed(true)).collect();
+    for (position, replayed) in (0..).zip(&mut batch) {
+        replayed.position = position;
+        replayed.transition.id = nlac::domain::ids::TransitionId::new();
+    }
+    for (says, best, least) in
+        [("yes because it ends solved", -0.1, -2.0), ("no because it is lost", -2.0, -0.1)]
+    {
+        let engine = Stub::new(move |ask: Asked<'_>| {
+            if ask.prompt.ends_with("is it optimal") {
+                says.to_owned()
+            } else if ask.prompt.ends_with("left 5") {
+                format!("what is your {} ?", fields[(ask.seed % 4) as usize])
+            } else {
+                crate::invariants::scripted(true, ask.prompt).to_owned()
+            }
+        })
+        .sure(move |ask, _| if ask.prompt.contains("your card") { best } else { least });
+        let made = annotate_with(&engine.cast(&prompts), &spec, &batch).await;
+        let mut followed = 0;
+        for replayed in &batch {
+            let judged: Vec<_> = made
+                .critiques
+                .iter()
+                .filter(|c| c.transition_id == replayed.transition.id)
+                .map(|c| c.action.as_str())
+                .collect();
+            let example = made.examples.iter().find(|e| {
+                e.objective == Objective::Policy && e.transition_id == Some(replayed.transition.id)
+            });
+            let said: Vec<u32> =
+                example.unwrap().completion_tokens.iter().map(|t| t.cast_unsigned()).collect();
+            let said = encoder.decode(&said).unwrap();
+            assert!(judged.contains(&said.as_str()), "{said} of {judged:?}");
+            if judged.contains(&"what is your card ?") {
+                assert_eq!(said, "what is your card ?", "{judged:?}");
+                followed += usize::from(judged[0] != said);
+            }
+        }
+        assert!(followed > 3, "it was not the first of them {followed} times");
+    }
+}
+
+/// While the critic warms up nothing acts on a verdict: only the first is asked for, since metrics and priorities read it.
+#[tokio::test]
+async fn a_warmup_judges_each_transition_once() {
+    let warmup = NlacSpec { warmup_iterations: 99, ..spec(2, 3) };
+    let (made, asked) = run(&warmup, false, false).await;
+    // a', d' and d*; two futures and a verdict.
+    assert_eq!(asked.len(), 3 + 2 + 1);
+    assert_eq!((made.critiques.len(), made.refinements.len()), (1, 0));
+    assert_eq!(examples(&made, Objective::Policy), 1, "the policy rehearses");
 }
 
 /// Self-Distillation: the evaluator reads what really happened; the successor is neither asked nor
@@ -168,9 +236,14 @@ async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
     assert!(["2", "8"].contains(&say(&critic[0].completion_tokens).as_str()));
     assert_eq!(say(&critic[1].completion_tokens), "0");
     assert_eq!(critic[1].completion_tokens.last(), Some(&2), "it learns to stop");
-    let bootstrap: Vec<_> =
-        made.generations.iter().filter(|g| g.weights == Weights::Target).collect();
-    assert_eq!(bootstrap.len(), 2, "one a' and its value");
+    let count = |role: Role, weights: Weights| {
+        made.generations.iter().filter(|g| (g.role, g.weights) == (role, weights)).count()
+    };
+    // One a' and its value; eight candidates of the target policy in each state, valued by the online critic.
+    assert_eq!(count(Role::Policy, Weights::Target), 1 + 2 * 8);
+    assert_eq!(count(Role::Policy, Weights::Online), 0);
+    assert_eq!(count(Role::Value, Weights::Target), 1);
+    assert_eq!(count(Role::Value, Weights::Online), 2 * 8);
     // exp(1 / .25) against exp(.25 / .25), shared among equal ones; the weights sum to 1 per state.
     for transition in made.examples.iter().map(|e| e.transition_id) {
         let of: Vec<_> = made

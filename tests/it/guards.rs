@@ -145,10 +145,10 @@ async fn targets_that_give_the_outcome_away_stop_the_run() {
     let say = |_: &str, prompt: &str| {
         let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
         let says = |phrase: &str| asked.contains(phrase);
-        if says("Rewrite it, with the same conclusion") || says("Write one description") {
-            "<think>In hindsight the order was wrong.</think> It ends in failure.".into()
-        } else if says("Write a short description") || says("Predict, concisely") {
-            "<think>If nothing is asked, it is refused.</think> It ends in failure.".into()
+        if says("Write one description") || says("Write a short description") {
+            "<think>In hindsight the order was wrong.</think>\nOutcome: failure; reward: 0".into()
+        } else if says("Predict, concisely") {
+            "<think>If nothing is asked, it is refused.</think>\nOutcome: failure; reward: 0".into()
         } else if says("Is your last message the best one") {
             "Optimal: No\nFuture 1 ends in failure. Ask for the order instead.".into()
         } else {
@@ -158,9 +158,10 @@ async fn targets_that_give_the_outcome_away_stop_the_run() {
     let service = service(&place, Box::new(say)).await;
     let mut spec = job("leakage", "stop");
     spec["model"]["prompts"] = "standard".into();
-    spec["algorithm"]["correct_reasoning"] = true.into();
+    // Every target is checked, whether its reasoning is corrected or not.
+    spec["algorithm"]["correct_reasoning"] = false.into();
     spec["algorithm"]["replay"]["batch"] = 8.into();
-    for role in ["next_prediction", "bellman", "successor", "evaluator", "corrector"] {
+    for role in ["next_prediction", "bellman", "successor", "evaluator"] {
         spec["algorithm"]["sampling"][role] = json!({ "temperature": 0.0, "max_tokens": 200 });
     }
     let (job, page) = until(&service, &spec, "succeeded").await;

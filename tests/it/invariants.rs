@@ -39,7 +39,7 @@ use crate::support::{
 };
 
 /// Answers by what it is asked.
-fn scripted(says_yes: bool, prompt: &str) -> &'static str {
+pub fn scripted(says_yes: bool, prompt: &str) -> &'static str {
     if prompt.ends_with("predict the future") {
         "next ok then ok end lost card is missing"
     } else if prompt.ends_with("combine") && prompt.contains("predicted nothing") {
@@ -86,6 +86,7 @@ pub fn replayed(done: bool) -> Replayed {
             Message::user(observation),
         ],
         action_tokens: vec![7, 8, 2],
+        action_cut: false,
         position: 0,
         episode_seed: 0,
         importance: 1.0,
@@ -119,7 +120,7 @@ pub async fn run_on(
     (annotations, asked)
 }
 
-async fn annotate_with(cast: &Cast<'_>, spec: &NlacSpec, batch: &[Replayed]) -> Annotations {
+pub async fn annotate_with(cast: &Cast<'_>, spec: &NlacSpec, batch: &[Replayed]) -> Annotations {
     let setting = Setting {
         cast,
         environment: &HelpDesk,
@@ -378,11 +379,9 @@ fn invariant_08_the_target_follows_by_its_rate() {
 /// A reasoning that cites the outcome is rewritten, checked, rewritten once more, then given up.
 #[tokio::test]
 async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropped() {
-    let leaking =
-        "<think>The user answered Yes, so it was a good question.</think> It ends in success.";
-    let conjecture =
-        "<think>If the user answers Yes, half of them are gone.</think> It ends in success.";
-    let rest = ["It ends in success.", "Optimal: Yes"];
+    let leaking = "<think>The user answered Yes, so it was a good question.</think>\nOutcome: success; reward: 0";
+    let conjecture = "<think>If the user answers Yes, half of them are gone.</think>\nOutcome: success; reward: 0";
+    let rest = ["Outcome: success; reward: 0", "Optimal: Yes"];
     for (corrected, expected) in [
         (vec![conjecture], TargetStatus::Accepted),
         (vec![leaking, conjecture], TargetStatus::Accepted),

@@ -1,9 +1,15 @@
-//! NLQL's improvement: several actions are sampled in each state, the language critic judges each, and
-//! the policy learns the first that it calls optimal (ablation: nothing is refined).
+//! NLQL's improvement: several actions are sampled in each state, the language critic judges each, and the policy
+//! learns the best (ablation: nothing is refined). The best is the action whose critique is most surely a Yes, by the
+//! evaluator's own probability of its verdict; a comparator would be one more prompt that small models do not know.
+//! Targets keep one sampled a': the best of several would cost as many critiques again.
 
 use futures_util::future::try_join_all;
+use rand::seq::IndexedRandom;
 
-use super::{Annotations, Candidate, Fate, Setting, critique};
+use super::{
+    Annotations, Candidate, Fate, Setting,
+    critique::{self, Judged},
+};
 use crate::algo::left_out::all_but_refused;
 use crate::domain::{
     annotation::Verdict,
@@ -13,7 +19,7 @@ use crate::domain::{
     training::ExampleSource,
 };
 
-/// Replaces every candidate by the best of `count` sampled actions, or drops it where none is good.
+/// Replaces every candidate by the best of `count` sampled actions, or drops it where no verdict can be read.
 /// Critiques of the i-th action are stored as round i.
 pub(super) async fn improve(
     setting: &Setting<'_>,
@@ -33,12 +39,12 @@ pub(super) async fn improve(
     .await?;
     for (candidate, judged) in candidates.iter_mut().zip(judged) {
         let Some((actions, judged)) = candidate.heard(judged, annotations) else { continue };
-        let best = judged.iter().find(|j| j.critique.verdict == Verdict::Yes);
-        let best = best.and_then(|j| usize::try_from(j.critique.round).ok());
-        match best.and_then(|round| actions.get(round)) {
+        match best(setting, candidate, &judged).and_then(|round| actions.get(round)) {
             Some(action) => {
                 candidate.reply.clone_from(&action.text);
                 candidate.tokens = action.token_ids.iter().map(|t| t.cast_unsigned()).collect();
+                // One that was cut is not judged.
+                candidate.cut = false;
                 candidate.source = ExampleSource::Candidate;
                 candidate.fate = Fate::Accepted;
             }
@@ -50,6 +56,27 @@ pub(super) async fn improve(
         }
     }
     Ok(())
+}
+
+/// The round of the action that is most probably optimal; one of equals by the seed.
+fn best(setting: &Setting<'_>, candidate: &Candidate<'_>, judged: &[Judged]) -> Option<usize> {
+    let scored: Vec<_> =
+        judged.iter().filter_map(|j| Some((j.critique.round, optimal(setting, j)?))).collect();
+    let highest = scored.iter().map(|(_, p)| *p).fold(f64::MIN, f64::max);
+    let equal: Vec<_> = scored.into_iter().filter(|(_, p)| *p == highest).collect();
+    let mut rng = setting.seed_of(candidate.replayed, "best").rng();
+    equal.choose(&mut rng).and_then(|(round, _)| usize::try_from(*round).ok())
+}
+
+/// The evaluator's probability that an action is optimal; none if its verdict cannot be read. An engine that tells no
+/// log-probabilities leaves 1 or 0.
+fn optimal(setting: &Setting<'_>, judged: &Judged) -> Option<f64> {
+    let sure = judged.verdict_logprob(setting).map_or(1.0, |logprob| f64::from(logprob).exp());
+    match judged.critique.verdict {
+        Verdict::Yes => Some(sure),
+        Verdict::No => Some(1.0 - sure),
+        Verdict::Unparseable => None,
+    }
 }
 
 async fn sample(

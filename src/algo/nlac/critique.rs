@@ -24,6 +24,21 @@ pub(super) struct Judged {
 }
 
 impl Judged {
+    /// Log-probability of the token that decided the verdict; none where there is no verdict, or the engine tells no
+    /// log-probabilities.
+    pub(super) fn verdict_logprob(&self, setting: &Setting<'_>) -> Option<f32> {
+        let said = self.generations.last()?;
+        let logprobs = said.logprobs.as_ref()?;
+        let ids: Vec<_> = said.token_ids.iter().map(|id| id.cast_unsigned()).collect();
+        let decides = |end: &usize| {
+            let begun = setting.cast.encoder.decode(&ids[..*end]);
+            let verdict = begun.map(|text| setting.cast.prompts.verdict(text.trim()));
+            verdict.is_ok_and(|verdict| verdict == self.critique.verdict)
+        };
+        let end = (1..=ids.len()).find(decides)?;
+        logprobs.get(end - 1).copied()
+    }
+
     pub(super) fn record(self, annotations: &mut Annotations) {
         annotations.generations.extend(self.generations);
         annotations.predictions.extend(self.predictions);

@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use super::{Setting, target};
 use crate::{
     algo::Replayed,
-    domain::{fault::Fault, generation::Generation, seed::SeedPath},
+    domain::{episode::EndReason, fault::Fault, generation::Generation, seed::SeedPath},
     env::Split,
     rollout::{Origin, Played, Stage, branch},
 };
@@ -21,7 +21,8 @@ pub(super) struct Told {
     pub(super) env_steps: u64,
 }
 
-/// Plays `futures` rollouts from (s, action) and tells each. One that failed tells nothing.
+/// Plays `futures` rollouts from (s, action) and tells each. One that failed or was truncated tells nothing: its end is
+/// not known.
 pub(super) async fn rollouts(
     setting: &Setting<'_>,
     replayed: &Replayed,
@@ -57,7 +58,7 @@ pub(super) async fn rollouts(
         all.generations.extend(tellings);
     }
     if all.futures.is_empty() {
-        return Err(Fault::Retry("no rollout from this state could be played to its end".into()));
+        return Err(Fault::Refused("no rollout from this state could be played to its end".into()));
     }
     Ok(all)
 }
@@ -69,7 +70,7 @@ async fn tell(
     seed: &SeedPath,
 ) -> Result<Vec<Generation>, Fault> {
     let mut tellings: Vec<Generation> = Vec::new();
-    if played.error.is_some() {
+    if played.end_reason != EndReason::Terminated {
         return Ok(tellings);
     }
     for (number, step) in played.steps.iter().enumerate().rev() {
@@ -81,7 +82,8 @@ async fn tell(
         };
         let rest = tellings.last().map(|telling| telling.text.as_str());
         let seed = seed.label("tell").index(number as u64);
-        tellings.push(target::join(setting, &happened, rest, seed).await?);
+        let sampling = setting.spec.sampling.bellman;
+        tellings.push(target::join(setting, happened, rest, sampling, seed).await?);
     }
     Ok(tellings)
 }

@@ -47,6 +47,11 @@ impl Setting<'_> {
         self.iteration <= self.spec.warmup_iterations
     }
 
+    /// Verdicts are acted on.
+    const fn refines(&self) -> bool {
+        !self.is_warmup() && self.spec.rounds > 0
+    }
+
     fn seed_of(&self, replayed: &Replayed, part: &str) -> SeedPath {
         self.seed.index(replayed.position).label(part)
     }
@@ -59,6 +64,8 @@ struct Candidate<'a> {
     reply: String,
     /// Its tokens as an engine wrote them.
     tokens: Vec<u32>,
+    /// The token limit cut it.
+    cut: bool,
     source: ExampleSource,
     fate: Fate,
 }
@@ -122,9 +129,10 @@ async fn improve(
         Ablation::BestOfActions { candidates: count } if !setting.is_warmup() => {
             best_of::improve(setting, count, candidates, annotations).await
         }
-        // Without a round there is still a verdict to record, but nothing that could act on it.
         _ => {
-            for round in 0..setting.spec.rounds.max(1) {
+            // Metrics and replay priorities read the first verdict, so it is asked for even where nothing acts on it.
+            let rounds = if setting.refines() { setting.spec.rounds } else { 1 };
+            for round in 0..rounds {
                 play_round(setting, round, candidates, annotations).await?;
             }
             Ok(())
@@ -155,7 +163,7 @@ async fn play_round(
     if setting.spec.ablation == Ablation::ShuffledCritiques {
         critiques.shuffle(&mut setting.seed.label("shuffle").index(u64::from(round)).rng());
     }
-    if setting.is_warmup() || setting.spec.rounds == 0 {
+    if !setting.refines() {
         return Ok(());
     }
     for (candidate, critique) in open.iter_mut().zip(&critiques) {
@@ -187,6 +195,7 @@ impl<'a> Candidate<'a> {
             replayed,
             reply: replayed.transition.action.clone(),
             tokens: replayed.action_tokens.clone(),
+            cut: replayed.action_cut,
             source: ExampleSource::Action,
             fate: Fate::Open,
         }
@@ -207,6 +216,8 @@ impl<'a> Candidate<'a> {
         } else if made.refinement.changed {
             self.reply.clone_from(&made.refinement.action);
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
+            // A refinement that was cut is not valid.
+            self.cut = false;
             let parsed = |reply: &str| environment.parse_action(reply);
             let back = parsed(&self.reply) == parsed(&self.replayed.transition.action);
             self.source = if back { ExampleSource::Action } else { ExampleSource::Refinement };
@@ -214,7 +225,8 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// L1: the successor prompt of (s, a) alone, and d*.
+/// L1: the successor prompt of (s, a) alone, and d*. A cut action counts too: the environment answered it as it
+/// was, and the critic predicts for the policy that acts, whose actions are sometimes cut.
 fn critic_example(
     setting: &Setting<'_>,
     replayed: &Replayed,
@@ -233,7 +245,8 @@ fn critic_example(
     lesson.encode(setting.cast.encoder)
 }
 
-/// L2: the policy prompt of s alone, and the action that came out of the rounds.
+/// L2: the policy prompt of s alone, and the action that came out of the rounds. An action that the token limit cut
+/// is no example: the policy would learn to stop without end-of-text.
 fn policy_example(
     setting: &Setting<'_>,
     candidate: &Candidate<'_>,
@@ -241,7 +254,7 @@ fn policy_example(
     let rehearses = setting.is_warmup() || setting.spec.on_yes == OnYes::DistillOriginal;
     let unchanged = candidate.source == ExampleSource::Action;
     let unreadable = setting.environment.parse_action(&candidate.reply).is_none();
-    if candidate.fate == Fate::Dropped || unreadable || (unchanged && !rehearses) {
+    if candidate.fate == Fate::Dropped || candidate.cut || unreadable || (unchanged && !rehearses) {
         return Ok(None);
     }
     let model = (setting.cast.prompts, setting.cast.encoder);

@@ -1,6 +1,9 @@
 //! The language Bellman backup: d* = what really came next, joined with the target model's own
 //! prediction from there on. At a terminal transition the ending is all there is: nothing is
 //! bootstrapped.
+//!
+//! Every target is checked: for the form that its prompt set prescribes, and for hindsight. One that fails is written
+//! once more, then dropped and counted.
 
 use super::{Setting, corrector, successor};
 use crate::{
@@ -12,9 +15,16 @@ use crate::{
         ids::TargetId,
         message::Message,
         seed::SeedPath,
+        spec::SamplingSpec,
     },
     rollout::Line,
 };
+
+/// Attempts before a target is given up.
+const ATTEMPTS: u64 = 2;
+
+/// Lowest temperature of a second attempt: at 0 it would repeat the first.
+const AGAIN: f32 = 0.7;
 
 /// A target and what was generated for it; d* is the last generation.
 pub(super) struct Made {
@@ -76,15 +86,25 @@ pub(super) async fn bellman_target(
         reward: transition.reward,
     };
     let rest = prediction.as_ref().map(|p| p.text.as_str());
-    let joined = join(setting, &happened, rest, setting.seed_of(replayed, "bellman")).await?;
-    generations.push(joined);
-    let mut status = status(setting, replayed, &generations[generations.len() - 1]);
-    if setting.spec.correct_reasoning && status == TargetStatus::Accepted {
-        let draft = generations[generations.len() - 1].text.clone();
-        let corrected = corrector::correct(setting, replayed, &draft).await?;
+    let corrects = setting.spec.correct_reasoning;
+    let written = attempts(setting.spec.sampling.bellman, |sampling, attempt| async move {
+        let seed = setting.seed_of(replayed, "bellman");
+        let seed = if attempt == 0 { seed } else { seed.index(attempt) };
+        let joined = join(setting, happened, rest, sampling, seed).await?;
+        let status = match status(setting, replayed, &joined) {
+            // The corrector takes it out.
+            TargetStatus::Leaked if corrects => TargetStatus::Accepted,
+            status => status,
+        };
+        Ok((joined, status))
+    });
+    let Written { mut texts, mut status } = written.await?;
+    if corrects && status == TargetStatus::Accepted {
+        let corrected = corrector::correct(setting, replayed, &texts[texts.len() - 1].text).await?;
         status = corrected.status;
-        generations.extend(corrected.generations);
+        texts.extend(corrected.texts);
     }
+    generations.extend(texts);
     let d_star = &generations[generations.len() - 1];
     let target = Target {
         id: TargetId::new(),
@@ -98,21 +118,59 @@ pub(super) async fn bellman_target(
     Ok(Made { target, prediction, generations })
 }
 
+/// Texts that were written until one could be accepted; the status is the last one's.
+pub(super) struct Written {
+    pub(super) texts: Vec<Generation>,
+    pub(super) status: TargetStatus,
+}
+
+/// Writes a text until it is accepted, twice at most.
+pub(super) async fn attempts<F>(
+    sampling: SamplingSpec,
+    write: impl Fn(SamplingSpec, u64) -> F,
+) -> Result<Written, Fault>
+where
+    F: Future<Output = Result<(Generation, TargetStatus), Fault>>,
+{
+    let (text, mut status) = write(sampling, 0).await?;
+    let mut texts = vec![text];
+    let again = SamplingSpec { temperature: sampling.temperature.max(AGAIN), ..sampling };
+    for attempt in 1..ATTEMPTS {
+        if status == TargetStatus::Accepted {
+            break;
+        }
+        let text;
+        (text, status) = write(again, attempt).await?;
+        texts.push(text);
+    }
+    Ok(Written { texts, status })
+}
+
 /// Whether a text may be a target.
 pub(super) fn status(
     setting: &Setting<'_>,
     replayed: &Replayed,
     text: &Generation,
 ) -> TargetStatus {
-    match text.finish_reason {
-        FinishReason::Length => TargetStatus::Unparseable,
-        FinishReason::Stop => {
-            setting.cast.prompts.target_status(&text.text, &replayed.transition.observation)
-        }
+    let (prompts, transition) = (setting.cast.prompts, &replayed.transition);
+    if text.finish_reason == FinishReason::Length {
+        return TargetStatus::Unparseable;
+    }
+    let last_reward = transition.reward.filter(|_| transition.done);
+    let status = prompts.target_status(&text.text, &transition.observation, last_reward);
+    if status != TargetStatus::Accepted {
+        return status;
+    }
+    let state = replayed.state().iter().map(|message| message.content.as_str());
+    let known: Vec<_> = state.chain([transition.action.as_str()]).collect();
+    match prompts.leak(&text.text, &known.join("\n"), &transition.observation) {
+        Some(_) => TargetStatus::Leaked,
+        None => TargetStatus::Accepted,
     }
 }
 
 /// A step that was really taken.
+#[derive(Clone, Copy)]
 pub(super) struct Happened<'a> {
     pub(super) state: &'a [Message],
     pub(super) action: &'a str,
@@ -123,8 +181,9 @@ pub(super) struct Happened<'a> {
 /// B(s, a, r, s', rest); without a rest the step was the ending.
 pub(super) async fn join(
     setting: &Setting<'_>,
-    happened: &Happened<'_>,
+    happened: Happened<'_>,
     rest: Option<&str>,
+    sampling: SamplingSpec,
     seed: SeedPath,
 ) -> Result<Generation, Fault> {
     let mut variables = serde_json::json!({
@@ -147,7 +206,7 @@ pub(super) async fn join(
             template,
             messages: &messages,
             weights: setting.spec.weights.bellman,
-            sampling: setting.spec.sampling.bellman,
+            sampling,
             seed,
         })
         .await

@@ -55,7 +55,7 @@ impl Course<'_> {
     }
 
     fn most_steps(&self) -> f64 {
-        f64::from(self.spec.environment.most_steps())
+        f64::from(self.spec.environment.most_steps().min(self.spec.rollout.max_steps))
     }
 
     /// Steps of an episode.
@@ -102,7 +102,8 @@ impl Course<'_> {
         totals.episodes += episodes;
         let acted = self.steps().map(|steps| steps * episodes);
         let batch = self.batch(stored);
-        let rollouts = batch.zip(self.rest()).map(|(batch, rest)| batch * self.rollouts() * rest);
+        let rollouts =
+            batch.zip(self.rest()).map(|(batch, rest)| batch * self.rollouts(index) * rest);
         totals.env_steps = sum(totals.env_steps, acted.zip(rollouts).map(|(a, b)| a + b));
         let calls = acted.zip(batch).and_then(|(acted, batch)| self.calls(index, acted, batch));
         totals.calls =
@@ -196,10 +197,12 @@ impl Course<'_> {
     }
 
     /// Real rollouts that stand in for the predictions about a transition.
-    fn rollouts(&self) -> f64 {
+    fn rollouts(&self, index: u32) -> f64 {
         match &self.spec.algorithm {
             AlgorithmSpec::Nlac(nlac) if nlac.ablation == Ablation::RawRollouts => {
-                f64::from(nlac.futures * nlac.rounds.max(1))
+                let warmup = index <= nlac.warmup_iterations;
+                let rounds = if warmup { 1 } else { nlac.rounds.max(1) };
+                f64::from(nlac.futures * rounds)
             }
             _ => 0.0,
         }
@@ -247,14 +250,14 @@ impl Course<'_> {
         };
         calls.push((Role::Policy, sampling.next_action.max_tokens, bootstrapped));
         calls.push((Role::Successor, sampling.next_prediction.max_tokens, bootstrapped));
-        calls.push((Role::Bellman, sampling.bellman.max_tokens, joined));
+        // A target that is not accepted is written once more.
+        let tries = if self.end == End::Most { 2.0 } else { 1.0 };
+        calls.push((Role::Bellman, sampling.bellman.max_tokens, joined * tries));
         if nlac.correct_reasoning {
-            let tries = if self.end == End::Most { 2.0 } else { 1.0 };
             let corrected = if self.end == End::Least { 0.0 } else { joined * tries };
             calls.push((Role::Corrector, sampling.corrector.max_tokens, corrected));
         }
-        // Judging and refining: while the critic warms up, every round judges and none refines.
-        let rounds = nlac.rounds.max(1);
+        // Judging and refining: while the critic warms up, only the first verdict is asked for.
         let warmup = index <= nlac.warmup_iterations;
         let (mut judged, mut refined) = (0.0, 0.0);
         match nlac.ablation {
@@ -264,11 +267,11 @@ impl Course<'_> {
                 // What means the same, or nothing, is not judged.
                 judged = if self.end == End::Least { 0.0 } else { acted };
             }
-            _ if warmup || nlac.rounds == 0 => judged = batch * f64::from(rounds),
+            _ if warmup || nlac.rounds == 0 => judged = batch,
             _ => {
                 let no = self.rate(self.observed.noes.as_ref(), 0.0, 1.0)?;
                 let mut left = batch;
-                for _ in 0..rounds {
+                for _ in 0..nlac.rounds {
                     judged += left;
                     left *= no;
                     refined += left;

@@ -1,0 +1,143 @@
+//! An action that the token limit cut has no end-of-text: no policy learns it, by any algorithm. What the environment
+//! answered to it is a real transition, which the critics learn.
+
+use nlac::{
+    algo::{Annotations, Replayed, rehearsal, rejection, scalar},
+    domain::{
+        annotation::TargetStatus,
+        seed::SeedPath,
+        spec::{Ablation, NlacSpec, RehearsalSpec, RolloutSpec, ScalarSpec},
+        training::{ExampleSource, Objective},
+    },
+    env::HelpDesk,
+    prompt::{Encoder, PromptSet},
+};
+
+use crate::{
+    invariants::{annotate_with, replayed, run_on, scripted, spec},
+    support::{
+        Service, model_dir, small_job,
+        stub::{Asked, Stub},
+    },
+};
+
+fn cut() -> Replayed {
+    Replayed { action_cut: true, ..replayed(false) }
+}
+
+fn count(made: &Annotations, objective: Objective) -> usize {
+    made.examples.iter().filter(|e| e.objective == objective).count()
+}
+
+#[tokio::test]
+async fn nlac_distils_no_cut_action() {
+    let warmup = NlacSpec { warmup_iterations: 99, ..spec(1, 2) };
+    for (spec, says_yes) in [(spec(1, 2), true), (spec(1, 0), false), (warmup, false)] {
+        let (whole, _) = run_on(&spec, says_yes, None, &[replayed(false)]).await;
+        assert_eq!(count(&whole, Objective::Policy), 1, "a whole action is distilled");
+        let (made, _) = run_on(&spec, says_yes, None, &[cut()]).await;
+        assert_eq!(count(&made, Objective::Policy), 0);
+        assert_eq!(count(&made, Objective::Critic), 1, "its transition is real");
+    }
+    // What is made of a cut action is whole.
+    let (made, _) = run_on(&spec(1, 1), false, None, &[cut()]).await;
+    let policy = made.examples.iter().find(|e| e.objective == Objective::Policy).unwrap();
+    assert_eq!(policy.source, ExampleSource::Refinement);
+}
+
+/// The texts that NLAC's own parts write: refinements, sampled candidates, targets.
+#[tokio::test]
+async fn nlac_learns_no_cut_text() {
+    let prompts = PromptSet::load("desk").unwrap();
+    let batch = [replayed(false)];
+    let made = async |spec: &NlacSpec, end: &'static str| {
+        let engine = Stub::new(|ask: Asked<'_>| scripted(false, ask.prompt).to_owned())
+            .cutting(move |ask, _| ask.prompt.ends_with(end));
+        annotate_with(&engine.cast(&prompts), spec, &batch).await
+    };
+    let refined = made(&spec(1, 1), "improve").await;
+    assert!(!refined.refinements[0].valid);
+    assert_eq!(count(&refined, Objective::Policy), 0);
+
+    let ablation = Ablation::BestOfActions { candidates: 4 };
+    let best = made(&NlacSpec { ablation, ..spec(1, 1) }, "left 5").await;
+    assert_eq!(count(&best, Objective::Policy), 0);
+
+    let targets = made(&spec(1, 1), "combine").await;
+    assert_eq!(targets.targets[0].status, TargetStatus::Unparseable);
+    assert_eq!(count(&targets, Objective::Critic), 0);
+}
+
+#[tokio::test]
+async fn the_scalar_critic_weighs_no_cut_action() {
+    let prompts = PromptSet::load("desk").unwrap();
+    for (iteration, cuts) in [(1, false), (9, false), (9, true)] {
+        let engine = Stub::new(|ask: Asked<'_>| {
+            if ask.prompt.ends_with("predict the reward") {
+                "8".into()
+            } else {
+                "please wait .".into()
+            }
+        })
+        .cutting(move |_, text| cuts && text == "please wait .");
+        let cast = engine.cast(&prompts);
+        let spec = ScalarSpec { warmup_iterations: 1, ..ScalarSpec::default() };
+        let setting = scalar::Setting {
+            cast: &cast,
+            environment: &HelpDesk,
+            rollout: &RolloutSpec::default(),
+            spec: &spec,
+            iteration,
+            seed: SeedPath::root(0),
+        };
+        let made = scalar::annotate(&setting, &[cut()]).await.unwrap();
+        let learnt = match (iteration, cuts) {
+            // The warm-up rehearses the cut action; afterwards actions are sampled anew.
+            (1, _) | (_, true) => 0,
+            _ => spec.candidates as usize,
+        };
+        assert_eq!(count(&made, Objective::Policy), learnt, "iteration {iteration}, cuts {cuts}");
+        assert_eq!(count(&made, Objective::Critic), 1);
+    }
+}
+
+#[tokio::test]
+async fn neither_rejection_fine_tuning_nor_rehearsal_learns_a_cut_action() {
+    let prompts = PromptSet::load("desk").unwrap();
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let examples = rejection::examples(&prompts, &encoder, &[cut(), replayed(false)]).unwrap();
+    assert_eq!(examples.len(), 1);
+
+    let engine = Stub::new(|_: Asked<'_>| "next ok".into()).cutting(|_, _| true);
+    let cast = engine.cast(&prompts);
+    let spec = RehearsalSpec::default();
+    let made = rehearsal::examples(&cast, &spec, 4, &SeedPath::root(0)).await.unwrap();
+    assert_eq!((made.generations.len(), made.examples.len()), (4, 0));
+}
+
+/// From the engine's answer through the database to the examples.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_actions_are_all_cut_teaches_its_policy_nothing() {
+    let service = Service::start().await;
+    let mut job = small_job();
+    job["budget"]["iterations"] = 1.into();
+    job["rollout"]["max_tokens"] = 2.into();
+    let (status, job) = service.post("/v1/jobs", &job).await;
+    assert_eq!(status, 201, "{job}");
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let counts: (i64, i64, i64) = sqlx::query_as(
+        "select (select count(*) from generations where role = 'policy' and finish_reason = 'length'
+                 and id in (select generation_id from transitions)),
+             (select count(*) from training_examples where objective = 'policy'),
+             (select count(*) from training_examples where objective = 'critic')",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(counts.0 > 0 && counts.2 > 0, "{counts:?}");
+    assert_eq!(counts.1, 0, "{counts:?}");
+    drop(conn);
+    service.stop().await;
+}
