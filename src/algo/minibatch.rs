@@ -3,7 +3,11 @@
 use rand::seq::SliceRandom;
 
 use crate::{
-    domain::{seed::SeedPath, spec::OptimizerSpec, training::TrainingExample},
+    domain::{
+        seed::SeedPath,
+        spec::{LossMean, OptimizerSpec},
+        training::TrainingExample,
+    },
     trainer::{Adam, Datum},
 };
 
@@ -21,18 +25,22 @@ pub fn minibatches(examples: usize, spec: &OptimizerSpec, seed: &SeedPath) -> Ve
     batches
 }
 
-/// What the trainer is sent for a minibatch. Trainers sum the loss over tokens; the weights are scaled
-/// so that the sum is the weighted mean over the minibatch's tokens.
+/// What the trainer is sent for a minibatch. Trainers sum weight times loss over tokens, so each token's weight holds
+/// its share of the mean. An example's own weight scales its share and does not change the mean's denominator.
 #[must_use]
-pub fn data(examples: &[&TrainingExample]) -> Vec<Datum> {
-    let total: f32 = examples.iter().map(|e| e.weight * e.completion_tokens.len() as f32).sum();
-    let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
+pub fn data(examples: &[&TrainingExample], mean: LossMean) -> Vec<Datum> {
+    let length = |e: &TrainingExample| e.completion_tokens.len().max(1) as f32;
+    let tokens: f32 = examples.iter().map(|e| length(e)).sum();
+    let share = |e: &TrainingExample| match mean {
+        LossMean::Tokens => 1.0 / tokens,
+        LossMean::Sequences => 1.0 / (examples.len() as f32 * length(e)),
+    };
     examples
         .iter()
         .map(|e| Datum {
             prompt: e.prompt_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
             completion: e.completion_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
-            weight: e.weight * scale,
+            weight: e.weight * share(e),
         })
         .collect()
 }
@@ -57,8 +65,53 @@ pub fn adam(spec: &OptimizerSpec, iteration: u32, iterations: u32) -> Adam {
 
 #[cfg(test)]
 mod tests {
-    use super::{adam, minibatches};
-    use crate::domain::{seed::SeedPath, spec::OptimizerSpec};
+    use super::{adam, data, minibatches};
+    use crate::domain::{
+        ids::ExampleId,
+        seed::SeedPath,
+        spec::{LossMean, OptimizerSpec},
+        training::{ExampleSource, Objective, TrainingExample},
+    };
+
+    fn example(objective: Objective, tokens: usize, weight: f32) -> TrainingExample {
+        TrainingExample {
+            id: ExampleId::new(),
+            ordinal: 0,
+            transition_id: None,
+            objective,
+            source: ExampleSource::Target,
+            prompt_hash: String::new(),
+            prompt_tokens: vec![1, 2],
+            completion_tokens: vec![3; tokens],
+            weight,
+            loss: None,
+        }
+    }
+
+    /// What an example weighs in the loss, all its tokens together.
+    fn weights(examples: &[TrainingExample], mean: LossMean) -> Vec<f32> {
+        let all: Vec<_> = examples.iter().collect();
+        data(&all, mean).iter().map(|d| d.weight * d.completion.len() as f32).collect()
+    }
+
+    #[test]
+    fn a_long_target_outweighs_a_short_action_by_tokens_and_not_by_sequences() {
+        let both = [example(Objective::Critic, 150, 1.0), example(Objective::Policy, 15, 1.0)];
+        let close = |all: Vec<f32>, expected: [f32; 2]| {
+            all.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6)
+        };
+        assert!(close(weights(&both, LossMean::Tokens), [10.0 / 11.0, 1.0 / 11.0]));
+        assert!(close(weights(&both, LossMean::Sequences), [0.5, 0.5]));
+        // Scaling both weights scales the loss; scaling one changes their ratio.
+        for mean in [LossMean::Tokens, LossMean::Sequences] {
+            let once = weights(&both, mean);
+            let scaled = both.clone().map(|e| TrainingExample { weight: 3.0, ..e });
+            assert!(close(weights(&scaled, mean), [3.0 * once[0], 3.0 * once[1]]));
+            let [critic, policy] = both.clone();
+            let one = [TrainingExample { weight: 3.0, ..critic }, policy];
+            assert!(close(weights(&one, mean), [3.0 * once[0], once[1]]));
+        }
+    }
 
     #[test]
     fn every_example_once_per_pass_and_the_same_again() {

@@ -26,6 +26,10 @@ pub mod names {
     pub const EVAL_TRUNCATED: &str = "eval.truncated";
     /// Held-out episodes that failed technically; they count in no success rate.
     pub const EVAL_FAILED: &str = "eval.failed";
+    /// Held-out success against the best earlier evaluation, on the episodes that both played: the difference, -1 to 1.
+    pub const EVAL_CHANGE: &str = "eval.change";
+    /// Half the width of its 95 % interval, paired by episode.
+    pub const EVAL_CHANGE_ERROR: &str = "eval.change_error";
     /// Mean steps per held-out episode.
     pub const EVAL_TURNS: &str = "eval.turns";
     /// Mean return of the held-out episodes that came to their end.

@@ -1,5 +1,6 @@
 //! What an iteration is judged by: texts, shares, episodes and pairs of actions.
 
+use futures_util::{Stream, TryStreamExt};
 use sqlx::{PgConnection, types::Json};
 
 use super::StoreError;
@@ -112,16 +113,13 @@ pub struct HeldOut {
     pub success: bool,
 }
 
-/// Held-out episodes of an iteration at a temperature, in their order.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn held_out(
+/// Held-out episodes of an iteration at a temperature, in their order, one after the other: there may be many.
+pub fn held_out(
     conn: &mut PgConnection,
     iteration: IterationId,
     temperature: f32,
-) -> Result<Vec<HeldOut>, StoreError> {
-    Ok(sqlx::query_as(
+) -> impl Stream<Item = Result<HeldOut, StoreError>> + '_ {
+    sqlx::query_as(
         "-- assessment::held_out
          select messages, turns, success from episodes
          where iteration_id = $1 and purpose = 'evaluate' and temperature = $2 and success is not null
@@ -129,6 +127,68 @@ pub async fn held_out(
     )
     .bind(iteration)
     .bind(temperature)
+    .fetch(conn)
+    .map_err(StoreError::from)
+}
+
+/// An earlier evaluation beside a later one, on the episodes that both played to their end.
+#[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
+pub struct Paired {
+    /// The earlier version.
+    pub version: i32,
+    /// Episodes of both.
+    pub episodes: i64,
+    /// Episodes that the earlier version solved.
+    pub before: i64,
+    /// Episodes that the later version solved.
+    pub now: i64,
+    /// Episodes that exactly one of them solved.
+    pub differing: i64,
+}
+
+impl Paired {
+    /// The share that the earlier version solved, of those that both played.
+    #[must_use]
+    pub fn earlier_success(&self) -> f64 {
+        self.before as f64 / self.episodes.max(1) as f64
+    }
+
+    /// How much larger the share of the later version is, and half the width of its 95 % interval.
+    #[must_use]
+    pub fn change(&self) -> (f64, f64) {
+        let n = self.episodes.max(1) as f64;
+        let mean = (self.now - self.before) as f64 / n;
+        let variance = (self.differing as f64 / n - mean * mean).max(0.0);
+        (mean, 1.959_963_985 * (variance / n).sqrt())
+    }
+}
+
+/// A version's evaluation beside those of all earlier versions of its job, at a temperature.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn paired(
+    conn: &mut PgConnection,
+    job: JobId,
+    temperature: f32,
+    version: i32,
+) -> Result<Vec<Paired>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- assessment::paired
+         select earlier.index as version, count(*) as episodes,
+             count(*) filter (where a.success) as before, count(*) filter (where b.success) as now,
+             count(*) filter (where a.success <> b.success) as differing
+         from iterations later
+         join episodes b on b.iteration_id = later.id and b.purpose = 'evaluate' and b.temperature = $2
+         join iterations earlier on earlier.job_id = $1 and earlier.index < $3
+         join episodes a on a.iteration_id = earlier.id and a.purpose = 'evaluate' and a.temperature = $2
+             and a.ordinal = b.ordinal and a.seed = b.seed
+         where later.job_id = $1 and later.index = $3 and a.success is not null and b.success is not null
+         group by earlier.index order by earlier.index",
+    )
+    .bind(job)
+    .bind(temperature)
+    .bind(version)
     .fetch_all(conn)
     .await?)
 }

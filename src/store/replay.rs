@@ -1,5 +1,6 @@
 //! What replay selection knows of each transition.
 
+use futures_util::TryStreamExt;
 use sqlx::PgConnection;
 
 use super::StoreError;
@@ -69,7 +70,8 @@ pub async fn entries(
     since: i32,
     until: i32,
 ) -> Result<Vec<Entry>, StoreError> {
-    let mut entries: Vec<Entry> = sqlx::query_as(
+    // Row by row: what a driver holds of a row is many times an entry.
+    let mut entries: Vec<Entry> = sqlx::query_as::<_, Entry>(
         "-- replay::entries
          select transition_id, done, loss, refused, left_out from replay
          where job_id = $1 and iteration between $3 and $4
@@ -79,7 +81,8 @@ pub async fn entries(
     .bind(i64::from(capacity))
     .bind(since)
     .bind(until)
-    .fetch_all(conn)
+    .fetch(conn)
+    .try_collect()
     .await?;
     entries.reverse();
     Ok(entries)

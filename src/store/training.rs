@@ -70,19 +70,54 @@ pub async fn insert_examples(
     Ok(())
 }
 
-/// An iteration's examples, in order.
+/// An example without its tokens.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Outline {
+    /// Its id.
+    pub id: ExampleId,
+    /// Its place in the iteration.
+    pub ordinal: i32,
+    /// The transition it was made from.
+    pub transition_id: Option<TransitionId>,
+    /// Which loss.
+    pub objective: Objective,
+    /// Its tokens, prompt included.
+    pub tokens: i32,
+}
+
+/// An iteration's examples without their tokens, in order.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn examples(
+pub async fn outlines(
     conn: &mut PgConnection,
     iteration: IterationId,
-) -> Result<Vec<TrainingExample>, StoreError> {
-    let rows: Vec<Row> = sqlx::query_as(
-        "-- training::examples
-         select * from training_examples where iteration_id = $1 order by ordinal",
+) -> Result<Vec<Outline>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- training::outlines
+         select id, ordinal, transition_id, objective,
+             cardinality(prompt_tokens) + cardinality(completion_tokens) as tokens
+         from training_examples where iteration_id = $1 order by ordinal",
     )
     .bind(iteration)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Examples by their ids, in the order of the ids.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn load(
+    conn: &mut PgConnection,
+    ids: &[ExampleId],
+) -> Result<Vec<TrainingExample>, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "-- training::load
+         select e.* from unnest($1::uuid[]) with ordinality as wanted (id, place)
+         join training_examples e on e.id = wanted.id order by wanted.place",
+    )
+    .bind(ids)
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(Into::into).collect())

@@ -1,6 +1,12 @@
 //! After an iteration: the critic's health is measured, the guards are read, and what tripped acts.
 
-use rand::seq::SliceRandom;
+use std::{
+    collections::{BinaryHeap, HashMap},
+    pin::pin,
+};
+
+use futures_util::{Stream, TryStreamExt};
+use rand::{Rng, seq::SliceRandom};
 use serde_json::json;
 
 use super::{Worker, scene::Scene};
@@ -15,11 +21,17 @@ use crate::{
         guard::{Guard, GuardAction},
         ids::{EpisodeId, TransitionId},
         job::JobStatus,
+        message::Message,
         metric::{Metric, names},
+        seed::SeedPath,
         spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
         work::Lease,
     },
-    store::{StoreError, assessment, events, iterations, jobs, metrics, transitions, work_items},
+    store::{
+        StoreError,
+        assessment::{self, HeldOut, Paired},
+        events, iterations, jobs, metrics, transitions, work_items,
+    },
 };
 
 /// Texts that variety is measured on: as many as small batches have, so that batches compare.
@@ -94,28 +106,36 @@ impl Worker {
         let spec = &scene.job.spec;
         let (quoted, index) = (spec.evaluation.temperature, scene.iteration.index);
         let mut conn = self.store.acquire().await?;
-        let held_out = assessment::held_out(&mut conn, scene.iteration.id, quoted).await?;
-        let evaluated = assessment::evaluated(&mut conn, scene.job.id, quoted, index).await?;
+        let seed = scene.seed("health").label("held_out");
+        let states = spec.health.states as usize;
+        let looked = HeldOutSteps::look(
+            scene,
+            assessment::held_out(&mut conn, scene.iteration.id, quoted),
+            &seed,
+            states,
+        )
+        .await?;
+        let paired = assessment::paired(&mut conn, scene.job.id, quoted, index).await?;
         drop(conn);
-        let Some(&(_, success)) = evaluated.last().filter(|(at, _)| *at == index) else {
+        if looked.episodes == 0 {
             return Ok(());
-        };
-        let best = evaluated.iter().map(|(_, value)| *value).fold(success, f64::max);
-        out.read(Guard::Regression, best - success);
-
-        let steps = held_out_steps(scene, &held_out);
-        let unreadable = steps
-            .iter()
-            .filter(|(step, _)| scene.environment.parse_action(&step.transition.action).is_none())
-            .count();
-        let unreadable = (!steps.is_empty()).then(|| unreadable as f64 / steps.len() as f64);
+        }
+        if let Some(best) = best(&paired) {
+            let (change, error) = best.change();
+            out.put(names::EVAL_CHANGE, change);
+            out.put(names::EVAL_CHANGE_ERROR, error);
+            out.read(Guard::Regression, (-change).max(0.0));
+        } else {
+            out.read(Guard::Regression, 0.0);
+        }
+        let unreadable = looked.unreadable();
         out.put(names::FORMAT_ERRORS, unreadable);
         let forgotten = self.forgotten(scene).await?;
         out.put(names::GENERAL_FORGOTTEN, forgotten);
         out.read(Guard::Forgetting, unreadable.into_iter().chain(forgotten).reduce(f64::max));
         match &spec.algorithm {
             AlgorithmSpec::Nlac(nlac) if spec.health.states > 0 => {
-                self.critic_health(scene, nlac, steps, out).await
+                self.critic_health(scene, nlac, looked.chosen, out).await
             }
             _ => Ok(()),
         }
@@ -142,13 +162,11 @@ impl Worker {
         &self,
         scene: &Scene,
         spec: &NlacSpec,
-        mut steps: Vec<(Replayed, bool)>,
+        steps: Vec<(Replayed, bool)>,
         out: &mut Assessed,
     ) -> Result<(), Fault> {
         let health = &scene.job.spec.health;
         let (seed, most) = (scene.seed("health"), health.states as usize);
-        steps.shuffle(&mut seed.label("held_out").rng());
-        steps.truncate(most);
         let cast = scene.cast()?;
         let setting = scene.setting(&cast, spec, seed);
         // Without a successor there is nothing that foresees.
@@ -206,6 +224,8 @@ impl Worker {
     async fn act(&self, lease: &Lease, scene: &Scene, assessed: Assessed) -> Result<(), Fault> {
         let (job, index) = (&scene.job, scene.iteration.index);
         let mut tx = self.store.begin().await?;
+        // The job before its unit, as everybody locks them: who cancels the job would wait in a circle otherwise.
+        jobs::lock(&mut tx, job.id).await?;
         work_items::hold(&mut tx, lease).await?;
         let mut past = Vec::new();
         for (guard, _) in &assessed.readings {
@@ -267,18 +287,19 @@ impl Worker {
     async fn roll_back(&self, tx: &mut sqlx::PgConnection, scene: &Scene) -> Result<(), Fault> {
         let (job, index) = (&scene.job, scene.iteration.index);
         let quoted = job.spec.evaluation.temperature;
-        let evaluated = assessment::evaluated(tx, job.id, quoted, index).await?;
-        let best = evaluated.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-        let Some(&(version, success)) = best.filter(|(version, _)| *version < index) else {
-            return Ok(());
-        };
+        let paired = assessment::paired(tx, job.id, quoted, index).await?;
+        let Some(best) = best(&paired).filter(|best| best.change().0 < 0.0) else { return Ok(()) };
+        let (version, success) = (best.version, best.earlier_success());
         if !iterations::roll_back(tx, scene.iteration.id, version, false).await? {
             // Somebody chose another version.
             return Ok(());
         }
         let message = format!(
-            "the next iteration goes on from version {version}, which solved {:.1} %",
-            100.0 * success
+            "the next iteration goes on from version {version}, which solved {:.1} % of the {} episodes that both \
+             played; version {index} solved {:.1} points less",
+            100.0 * success,
+            best.episodes,
+            -100.0 * best.change().0
         );
         let data = json!({ "iteration": index, "version": version, "success": success });
         events::append(tx, job.id, EventKind::RolledBack, &message, data).await?;
@@ -286,37 +307,96 @@ impl Worker {
     }
 }
 
-/// Every step of held-out episodes, with how its episode ended. They are not stored as transitions.
-fn held_out_steps(scene: &Scene, episodes: &[assessment::HeldOut]) -> Vec<(Replayed, bool)> {
-    let mut steps = Vec::new();
-    for episode in episodes {
-        let messages = &episode.messages.0;
-        let turns = usize::try_from(episode.turns).unwrap_or(0);
-        let opening = messages.len().saturating_sub(2 * turns);
-        for (number, turn) in (0..).zip(messages[opening..].chunks_exact(2)) {
-            let state_len = opening + 2 * number;
-            let transition = Transition {
-                id: TransitionId::new(),
-                job_id: scene.job.id,
-                iteration_id: scene.iteration.id,
-                episode_id: EpisodeId::new(),
-                step: i32::try_from(number).unwrap_or(i32::MAX),
-                state_len: i32::try_from(state_len).unwrap_or(i32::MAX),
-                action: turn[0].content.clone(),
-                env_action: None,
-                observation: turn[1].content.clone(),
-                reward: None,
-                reward_status: RewardStatus::Observed,
-                done: number + 1 == turns,
-                truncated: false,
-                generation_id: None,
-            };
-            let position = steps.len() as u64;
-            let step = Replayed::new(transition, messages.clone(), Vec::new(), 0, position);
-            steps.push((step, episode.success));
+/// The earlier evaluation that a version falls furthest behind, or is ahead of by the least; the newest of equals.
+fn best(paired: &[Paired]) -> Option<&Paired> {
+    paired
+        .iter()
+        .min_by(|a, b| a.change().0.total_cmp(&b.change().0).then(b.version.cmp(&a.version)))
+}
+
+/// What held-out episodes show, and some of their steps. Episodes are read one after the other, so only the chosen
+/// steps stay in memory.
+struct HeldOutSteps {
+    episodes: u64,
+    steps: u64,
+    unreadable: u64,
+    chosen: Vec<(Replayed, bool)>,
+}
+
+impl HeldOutSteps {
+    /// Reads episodes and draws `most` of their steps, each with the same chance.
+    async fn look(
+        scene: &Scene,
+        episodes: impl Stream<Item = Result<HeldOut, StoreError>>,
+        seed: &SeedPath,
+        most: usize,
+    ) -> Result<Self, Fault> {
+        let (mut rng, mut lots) = (seed.rng(), BinaryHeap::new());
+        let mut seen = Self { episodes: 0, steps: 0, unreadable: 0, chosen: Vec::new() };
+        let mut places: HashMap<u64, (Replayed, bool)> = HashMap::new();
+        let mut episodes = pin!(episodes);
+        while let Some(episode) = episodes.try_next().await? {
+            seen.episodes += 1;
+            let messages = &episode.messages.0;
+            let turns = usize::try_from(episode.turns).unwrap_or(0);
+            let opening = messages.len().saturating_sub(2 * turns);
+            for (number, turn) in (0..).zip(messages[opening..].chunks_exact(2)) {
+                if scene.environment.parse_action(&turn[0].content).is_none() {
+                    seen.unreadable += 1;
+                }
+                let position = seen.steps;
+                seen.steps += 1;
+                // The smallest lots win: whoever comes later has the same chance.
+                lots.push((rng.random::<u64>(), position));
+                if lots.len() > most
+                    && let Some((_, out)) = lots.pop()
+                {
+                    places.remove(&out);
+                    if out == position {
+                        continue;
+                    }
+                }
+                let done = number + 1 == turns;
+                let step = replayed(scene, messages, opening + 2 * number, done, position);
+                places.insert(position, (step, episode.success));
+            }
         }
+        let mut chosen: Vec<_> = places.into_iter().collect();
+        chosen.sort_unstable_by_key(|(position, _)| *position);
+        seen.chosen = chosen.into_iter().map(|(_, step)| step).collect();
+        Ok(seen)
     }
-    steps
+
+    fn unreadable(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.unreadable as f64 / self.steps as f64)
+    }
+}
+
+/// A step of a held-out episode. They are not stored as transitions.
+fn replayed(
+    scene: &Scene,
+    messages: &[Message],
+    state_len: usize,
+    done: bool,
+    position: u64,
+) -> Replayed {
+    let transition = Transition {
+        id: TransitionId::new(),
+        job_id: scene.job.id,
+        iteration_id: scene.iteration.id,
+        episode_id: EpisodeId::new(),
+        step: 0,
+        state_len: i32::try_from(state_len).unwrap_or(i32::MAX),
+        action: messages[state_len].content.clone(),
+        env_action: None,
+        observation: messages[state_len + 1].content.clone(),
+        reward: None,
+        reward_status: RewardStatus::Observed,
+        done,
+        truncated: false,
+        generation_id: None,
+    };
+    Replayed::new(transition, messages.to_vec(), Vec::new(), 0, position)
 }
 
 /// A mean and its standard error; none for fewer than two values.

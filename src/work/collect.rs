@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use futures_util::future::join_all;
 
-use super::{Worker, scene::Scene};
+use super::{
+    Worker,
+    scene::{Scene, chance},
+};
 use crate::{
     domain::{
         episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
@@ -125,7 +128,11 @@ impl Worker {
             rollout: &scene.job.spec.rollout,
             temperature,
         };
-        let seed = scene.seed(label);
+        // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
+        let seed = match purpose {
+            Purpose::Evaluate => chance(&scene.job, label, 0),
+            Purpose::Collect | Purpose::Import => scene.seed(label),
+        };
         let playing =
             ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
                 let (stage, seed) = (&stage, seed.index(u64::from(ordinal)));

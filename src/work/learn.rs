@@ -22,7 +22,8 @@ use crate::{
     store::{
         StoreError, checkpoints, replay,
         spending::{self, Spending},
-        training, work_items,
+        training::{self, Outline},
+        work_items,
     },
     telemetry::spans,
     trainer::{AskedStep, Run, adapter},
@@ -45,7 +46,7 @@ impl Worker {
         let mut run =
             trainer.open(spec.lora.rank, spec.seed, state).await.map_err(|e| e.fault())?;
         let mut conn = self.store.acquire().await?;
-        let examples = training::examples(&mut conn, scene.iteration.id).await?;
+        let examples = training::outlines(&mut conn, scene.iteration.id).await?;
         drop(conn);
         let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
         let learnt = self.steps(lease, &scene, &mut *run, &examples, steps_before).await?;
@@ -59,16 +60,15 @@ impl Worker {
         lease: &Lease,
         scene: &Scene,
         run: &mut dyn Run,
-        examples: &[TrainingExample],
+        examples: &[Outline],
         steps_before: i32,
     ) -> Result<Learnt, Fault> {
         let spec = &scene.job.spec;
         let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
         let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
         let steps = (steps_before + 1..).zip(batches).map(|(number, batch)| {
-            let members: Vec<_> = batch.iter().map(|&i| &examples[i]).collect();
-            let tokens: usize =
-                members.iter().map(|e| e.prompt_tokens.len() + e.completion_tokens.len()).sum();
+            let members: Vec<_> = batch.iter().map(|&i| examples[i]).collect();
+            let tokens: i64 = members.iter().map(|e| i64::from(e.tokens)).sum();
             let step = TrainStep {
                 job_id: scene.job.id,
                 iteration_id: scene.iteration.id,
@@ -82,16 +82,19 @@ impl Worker {
                 grad_norm: None,
                 learning_rate: adam.learning_rate,
             };
-            Ok((step, members))
+            Ok((step, members.iter().map(|e| e.id).collect::<Vec<_>>()))
         });
         let (steps, batches): (Vec<_>, Vec<_>) =
             steps.collect::<Result<Vec<_>, Fault>>()?.into_iter().unzip();
         self.record(lease, &steps).await?;
 
         let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
-        let mut before: Option<Underway<'_>> = None;
-        for (step, members) in steps.into_iter().zip(batches) {
-            let data = minibatch::data(&members);
+        let mut before: Option<Underway> = None;
+        for (step, ids) in steps.into_iter().zip(batches) {
+            // Tokens of two minibatches are in memory at a time, however large the iteration is.
+            let members = training::load(&mut *self.store.acquire().await?, &ids).await?;
+            let data =
+                minibatch::data(&members.iter().collect::<Vec<_>>(), spec.optimizer.loss_mean);
             let span = spans::train_step(step.step, members.len(), step.tokens);
             let asking = run.ask(&data, &adam).instrument(span.clone());
             let asked = asking.await.map_err(|e| e.fault())?;
@@ -118,7 +121,7 @@ impl Worker {
         lease: &Lease,
         scene: &Scene,
         mut run: Box<dyn Run>,
-        examples: &[TrainingExample],
+        examples: &[Outline],
         learnt: Learnt,
         steps_before: i32,
     ) -> Result<(), Fault> {
@@ -197,9 +200,9 @@ impl Worker {
 }
 
 /// A step that the trainer was asked for.
-struct Underway<'a> {
+struct Underway {
     step: TrainStep,
-    members: Vec<&'a TrainingExample>,
+    members: Vec<TrainingExample>,
     asked: AskedStep,
     span: tracing::Span,
 }
@@ -212,7 +215,7 @@ struct Learnt {
 }
 
 impl Learnt {
-    async fn take(&mut self, underway: Underway<'_>, run: &dyn Run) -> Result<(), Fault> {
+    async fn take(&mut self, underway: Underway, run: &dyn Run) -> Result<(), Fault> {
         let Underway { mut step, members, asked, span } = underway;
         let reporting = run.report(asked).instrument(span.clone());
         let report = reporting.await.map_err(|e| e.fault())?;
@@ -230,7 +233,7 @@ impl Learnt {
 }
 
 /// Mean cross entropy per token over the examples of one objective.
-fn mean_loss(examples: &[&TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
+fn mean_loss(examples: &[TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
     let (mut sum, mut tokens) = (0.0, 0.0);
     for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
         let length = example.completion_tokens.len() as f32;

@@ -2,7 +2,6 @@
 import { chromium } from "playwright-core";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
 import assert from "node:assert/strict";
 
 const [url, keyFile] = process.argv.slice(2);

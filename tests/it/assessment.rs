@@ -147,3 +147,45 @@ async fn every_algorithm_and_ablation_runs_to_its_end() {
     assert!(steps("collect.env_steps") > 100.0, "rollouts of the annotation count: {raw:?}");
     service.stop().await;
 }
+
+/// Versions are compared on the same tasks with the same chance, so a difference is theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_evaluation_plays_the_same_episodes_and_versions_are_compared_pairwise() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let job: uuid::Uuid = id.parse().unwrap();
+    let seeds = async |conn: &mut sqlx::PgConnection, iteration: i32| -> Vec<(i32, i64, String)> {
+        sqlx::query_as(
+            "select e.ordinal, e.seed, e.task from episodes e join iterations i on i.id = e.iteration_id
+             where e.job_id = $1 and e.purpose = 'evaluate' and i.index = $2 order by e.ordinal",
+        )
+        .bind(job)
+        .bind(iteration)
+        .fetch_all(conn)
+        .await
+        .unwrap()
+    };
+    let (first, interim, last) =
+        (seeds(&mut conn, 0).await, seeds(&mut conn, 1).await, seeds(&mut conn, 2).await);
+    assert_eq!((first.len(), interim.len()), (20, 10));
+    assert_eq!(first, last);
+    assert_eq!(first[..10], interim[..], "the interim evaluation is a part of the full one");
+
+    // Three of ten shared episodes were solved then and are lost now, one was gained.
+    let set = "update episodes e set success = case when i.index = 1 then e.ordinal < 4 else e.ordinal in (0, 9) end
+               from iterations i where i.id = e.iteration_id and e.job_id = $1 and e.purpose = 'evaluate'";
+    sqlx::query(set).bind(job).execute(&mut *conn).await.unwrap();
+    let paired = nlac::store::assessment::paired(&mut conn, nlac::domain::ids::JobId(job), 0.5, 2);
+    let paired = paired.await.unwrap();
+    let interim = paired.iter().find(|p| p.version == 1).unwrap();
+    assert_eq!((interim.episodes, interim.before, interim.now, interim.differing), (10, 4, 2, 4));
+    let (change, error) = interim.change();
+    assert!((change + 0.2).abs() < 1e-9 && (error - 1.96 * 0.6 / 10f64.sqrt()).abs() < 1e-3);
+    drop(conn);
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics?name=eval.change")).await;
+    assert_eq!(page["data"].as_array().unwrap().len(), 2, "{page}");
+    service.stop().await;
+}

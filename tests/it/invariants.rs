@@ -20,7 +20,7 @@ use nlac::{
         ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
         message::Message,
         seed::SeedPath,
-        spec::{NlacSpec, OnYes, RolloutSpec},
+        spec::{NlacSpec, OnSameAction, OnYes, RolloutSpec},
         training::{ExampleSource, Objective},
     },
     env::{HelpDesk, Split},
@@ -237,6 +237,37 @@ async fn invariant_06_a_yes_stops_the_rounds_and_distils_what_the_spec_says() {
     let skip = NlacSpec { on_yes: OnYes::Skip, ..spec(1, 3) };
     let (annotations, _) = run(&skip, true, false).await;
     assert!(annotations.examples.iter().all(|e| e.objective == Objective::Critic));
+}
+
+/// A refinement that is the same action to the environment is distilled as the spec says: it may reason better.
+#[tokio::test]
+async fn a_no_whose_refinement_is_the_same_action_distils_what_the_spec_says() {
+    // Two spaces: other words, and the same action.
+    let same = " do it now .";
+    let said = |on_same_action| async move {
+        let asked = Mutex::new(0);
+        let engine = Stub::new(|ask: Asked<'_>| {
+            if ask.prompt.ends_with("improve") {
+                *asked.lock().unwrap() += 1;
+                return same.to_owned();
+            }
+            scripted(false, ask.prompt).to_owned()
+        });
+        let spec = NlacSpec { on_same_action, ..spec(1, 1) };
+        let prompts = PromptSet::load("desk").unwrap();
+        let made = annotate_with(&engine.cast(&prompts), &spec, &[replayed(true)]).await;
+        assert_eq!(*asked.lock().unwrap(), 1);
+        assert!(made.refinements[0].valid && !made.refinements[0].changed);
+        let policy = made.examples.into_iter().filter(|e| e.objective == Objective::Policy);
+        policy.map(|e| (e.source, e.completion_tokens)).collect::<Vec<_>>()
+    };
+    let refined = said(OnSameAction::DistillRefinement).await;
+    assert_eq!(refined.len(), 1);
+    assert_eq!(refined[0].0, ExampleSource::Refinement);
+    assert_ne!(refined[0].1, [7, 8, 2], "the refiner's tokens");
+    let original = said(OnSameAction::DistillOriginal).await;
+    assert_eq!(original, [(ExampleSource::Action, vec![7, 8, 2])]);
+    assert_eq!(said(OnSameAction::Skip).await, []);
 }
 
 #[tokio::test]

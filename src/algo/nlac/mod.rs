@@ -27,15 +27,12 @@ use super::{
     left_out::all_but_refused,
     lesson::{self, Lesson},
 };
-use crate::{
-    domain::{
-        annotation::{TargetStatus, Verdict},
-        fault::Fault,
-        seed::SeedPath,
-        spec::{Ablation, NlacSpec, OnYes},
-        training::{ExampleSource, Objective, TrainingExample},
-    },
-    env::Environment,
+use crate::domain::{
+    annotation::{TargetStatus, Verdict},
+    fault::Fault,
+    seed::SeedPath,
+    spec::{Ablation, NlacSpec, OnSameAction, OnYes},
+    training::{ExampleSource, Objective, TrainingExample},
 };
 
 /// What NLAC is handed beside the transitions.
@@ -67,6 +64,8 @@ struct Candidate<'a> {
     /// The token limit cut it.
     cut: bool,
     source: ExampleSource,
+    /// It was judged wanting, and rewritten.
+    wanting: bool,
     fate: Fate,
 }
 
@@ -181,7 +180,7 @@ async fn play_round(
     .await?;
     for ((candidate, _), made) in wanting.into_iter().zip(refined) {
         if let Some(made) = candidate.heard(made, annotations) {
-            candidate.take(&made, setting.environment);
+            candidate.take(&made, setting);
             annotations.generations.push(made.generation);
             annotations.refinements.push(made.refinement);
         }
@@ -197,6 +196,7 @@ impl<'a> Candidate<'a> {
             tokens: replayed.action_tokens.clone(),
             cut: replayed.action_cut,
             source: ExampleSource::Action,
+            wanting: false,
             fate: Fate::Open,
         }
     }
@@ -209,18 +209,24 @@ impl<'a> Candidate<'a> {
         annotations.heard(self.replayed, said)
     }
 
-    /// Goes on with a refined action. Rounds that lead back to the action itself refine nothing.
-    fn take(&mut self, made: &refine::Refined, environment: &dyn Environment) {
+    /// Goes on with a refined action. One that is the same to the environment stands for the rewritten reasoning, and is
+    /// taken where that is distilled.
+    fn take(&mut self, made: &refine::Refined, setting: &Setting<'_>) {
         if !made.refinement.valid {
             self.fate = Fate::Dropped;
-        } else if made.refinement.changed {
+            return;
+        }
+        self.wanting = true;
+        let rewrites = setting.spec.on_same_action == OnSameAction::DistillRefinement;
+        if made.refinement.changed || rewrites {
             self.reply.clone_from(&made.refinement.action);
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
             // A refinement that was cut is not valid.
             self.cut = false;
-            let parsed = |reply: &str| environment.parse_action(reply);
-            let back = parsed(&self.reply) == parsed(&self.replayed.transition.action);
-            self.source = if back { ExampleSource::Action } else { ExampleSource::Refinement };
+            let parsed = |reply: &str| setting.environment.parse_action(reply);
+            let same = parsed(&self.reply) == parsed(&self.replayed.transition.action);
+            self.source =
+                if same && !rewrites { ExampleSource::Action } else { ExampleSource::Refinement };
         }
     }
 }
@@ -251,7 +257,11 @@ fn policy_example(
     setting: &Setting<'_>,
     candidate: &Candidate<'_>,
 ) -> Result<Option<TrainingExample>, Fault> {
-    let rehearses = setting.is_warmup() || setting.spec.on_yes == OnYes::DistillOriginal;
+    let rehearses = if candidate.wanting {
+        setting.spec.on_same_action != OnSameAction::Skip
+    } else {
+        setting.is_warmup() || setting.spec.on_yes == OnYes::DistillOriginal
+    };
     let unchanged = candidate.source == ExampleSource::Action;
     let unreadable = setting.environment.parse_action(&candidate.reply).is_none();
     if candidate.fate == Fate::Dropped || candidate.cut || unreadable || (unchanged && !rehearses) {

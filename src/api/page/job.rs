@@ -32,9 +32,11 @@ use crate::{
 const SHOWN: i32 = 40;
 
 /// Series of which the page shows what they come to.
-const TOTALS: [&str; 7] = [
+const TOTALS: [&str; 9] = [
     names::EVAL_SUCCESS,
     names::EVAL_EPISODES,
+    names::EVAL_CHANGE,
+    names::EVAL_CHANGE_ERROR,
     names::ENV_STEPS,
     names::OPTIMIZER_STEPS,
     names::GENERATED_TOKENS,
@@ -242,7 +244,20 @@ fn interval(totals: &HashMap<String, Total>) -> Option<String> {
     let newest = |name| totals.get(name).map(|total| total.newest);
     let (success, episodes) = (newest(names::EVAL_SUCCESS)?, newest(names::EVAL_EPISODES)?);
     let (low, high) = quantity::wilson(success, episodes)?;
-    Some(format!("{:.1} – {:.1} %, {episodes:.0} episodes", 100.0 * low, 100.0 * high))
+    let change = newest(names::EVAL_CHANGE).zip(newest(names::EVAL_CHANGE_ERROR));
+    let change = change.map(|(change, error)| {
+        format!(
+            "; {:+.1} ± {:.1} points to the best earlier version",
+            100.0 * change,
+            100.0 * error
+        )
+    });
+    Some(format!(
+        "{:.1} – {:.1} %, {episodes:.0} episodes{}",
+        100.0 * low,
+        100.0 * high,
+        change.unwrap_or_default()
+    ))
 }
 
 fn plots(spec: &JobSpec) -> Vec<Plot> {

@@ -78,6 +78,10 @@ pub struct NlacSpec {
     /// What is distilled when the first verdict is Yes.
     #[garde(skip)]
     pub on_yes: OnYes,
+    /// What is distilled when a verdict is No and the refinement is the same action to the environment: it changes the
+    /// reasoning alone.
+    #[garde(skip)]
+    pub on_same_action: OnSameAction,
     /// Iterations in which only the critic learns, while the policy rehearses its own actions.
     #[garde(range(max = 10_000))]
     #[schema(maximum = 10_000)]
@@ -116,6 +120,18 @@ pub struct NlacSpec {
 #[serde(rename_all = "snake_case")]
 pub enum OnYes {
     /// The action itself: the policy is told to go on like that.
+    DistillOriginal,
+    /// Nothing.
+    Skip,
+}
+
+/// What is distilled when a refinement changes the reasoning alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSameAction {
+    /// The refinement, with its reasoning.
+    DistillRefinement,
+    /// The action as it was.
     DistillOriginal,
     /// Nothing.
     Skip,
@@ -189,6 +205,7 @@ impl Default for NlacSpec {
             futures: 1,
             rounds: 2,
             on_yes: OnYes::DistillOriginal,
+            on_same_action: OnSameAction::DistillRefinement,
             warmup_iterations: 2,
             critic_weight: 1.0,
             policy_weight: 1.0,

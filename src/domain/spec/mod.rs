@@ -11,7 +11,7 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnYes, TargetUpdate};
+pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{ReactSpec, RejectionSpec, ScalarSpec};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use replay::ReplaySpec;
@@ -241,6 +241,20 @@ pub struct OptimizerSpec {
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
     pub epochs: u32,
+    /// What a minibatch's loss is a mean over.
+    #[garde(skip)]
+    pub loss_mean: LossMean,
+}
+
+/// What a minibatch's loss is a mean over. The weights of examples (λ, importance) scale the loss and are no part of the
+/// mean. Adam hardly notices a scale that all examples share; clipping and the ratio of the weights do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossMean {
+    /// The tokens of all examples: a target of 150 tokens counts ten times as much as an action of 15.
+    Tokens,
+    /// The examples, each by the mean over its own tokens: a target counts as much as an action.
+    Sequences,
 }
 
 /// When and how success is measured.
@@ -346,6 +360,7 @@ impl Default for OptimizerSpec {
             grad_clip_norm: 1.0,
             minibatch: 32,
             epochs: 4,
+            loss_mean: LossMean::Tokens,
         }
     }
 }

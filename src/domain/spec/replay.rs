@@ -12,9 +12,9 @@ pub struct ReplaySpec {
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub batch: u32,
-    /// Transitions kept; the oldest leave first.
-    #[garde(range(min = 1, max = 100_000_000))]
-    #[schema(minimum = 1, maximum = 100_000_000)]
+    /// Transitions kept; the oldest leave first. Each costs about 100 bytes of memory while an iteration draws its batch.
+    #[garde(range(min = 1, max = 10_000_000))]
+    #[schema(minimum = 1, maximum = 10_000_000)]
     pub capacity: u32,
     /// Exponent on the critic's loss; 0 is uniform.
     #[garde(range(min = 0.0, max = 4.0))]
