@@ -216,9 +216,9 @@ class EpisodeView:
             try:
                 if not isinstance(data, str):
                     raise TypeError()
-                truncated_by_type_1 = check_truncated_by(data)
+                truncated_by_type_0 = check_truncated_by(data)
 
-                return truncated_by_type_1
+                return truncated_by_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             return cast(None | TruncatedBy, data)
