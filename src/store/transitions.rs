@@ -158,28 +158,51 @@ pub async fn load(
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
 }
 
-/// Steps of the newest successful episodes, in the order in which they were played.
+/// Which steps of successful episodes are imitated.
+#[derive(Debug, Clone, Copy)]
+pub struct Successes {
+    /// The newest episodes, so many of them.
+    pub newest: u32,
+    /// Most episodes of one task from one iteration.
+    pub per_task: u32,
+    /// The same action in the same state counts once: its newest step.
+    pub deduplicate: bool,
+}
+
+/// Steps of a job's successful episodes, oldest first, in an order without time in it.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn of_successes(
     conn: &mut PgConnection,
     job: JobId,
-    newest: u32,
+    which: Successes,
 ) -> Result<Vec<TransitionId>, StoreError> {
     Ok(sqlx::query_scalar(
         "-- transitions::of_successes
-         with newest as (
-             select e.id, i.index, e.ordinal
+         with solved as (
+             select e.id, e.messages, i.index, e.ordinal,
+                 row_number() over (partition by e.iteration_id, e.task order by e.ordinal) as of_task
              from episodes e join iterations i on i.id = e.iteration_id
              where e.job_id = $1 and e.purpose in ('collect', 'import') and e.success
-             order by i.index desc, e.ordinal desc limit $2
+         ), newest as (
+             select * from solved where of_task <= $3 order by index desc, ordinal desc limit $2
+         ), steps as (
+             select t.id, n.index, n.ordinal, t.step,
+                 row_number() over (
+                     partition by t.action, (
+                         select string_agg(m.message::text, ' ' order by m.place)
+                         from jsonb_array_elements(n.messages) with ordinality as m (message, place)
+                         where m.place <= t.state_len)
+                     order by n.index desc, n.ordinal desc, t.step desc) as copy
+             from newest n join transitions t on t.episode_id = n.id
          )
-         select t.id from newest n join transitions t on t.episode_id = n.id
-         order by n.index, n.ordinal, t.step",
+         select id from steps where copy = 1 or not $4 order by index, ordinal, step",
     )
     .bind(job)
-    .bind(i64::from(newest))
+    .bind(i64::from(which.newest))
+    .bind(i64::from(which.per_task))
+    .bind(which.deduplicate)
     .fetch_all(conn)
     .await?)
 }

@@ -175,8 +175,12 @@ impl Worker {
         spec: &RejectionSpec,
     ) -> Result<Annotations, Fault> {
         let mut conn = self.store.acquire().await?;
-        let successes =
-            transitions::of_successes(&mut conn, scene.job.id, spec.keep_episodes).await?;
+        let which = transitions::Successes {
+            newest: spec.keep_episodes,
+            per_task: spec.per_task,
+            deduplicate: spec.deduplicate,
+        };
+        let successes = transitions::of_successes(&mut conn, scene.job.id, which).await?;
         let drawn = rejection::select(&successes, spec, &scene.seed("annotate"));
         let draws = drawn
             .into_iter()

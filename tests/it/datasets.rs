@@ -229,3 +229,52 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
     .unwrap();
     assert!(server.0.wait().unwrap().success());
 }
+
+/// What rejection fine-tuning imitates: each action in a state once, and no task more often than it may.
+#[tokio::test(flavor = "multi_thread")]
+async fn successes_are_imitated_once_and_no_task_crowds_out_the_others() {
+    use nlac::{
+        domain::ids::{JobId, TransitionId},
+        store::transitions::{Successes, load, of_successes},
+    };
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 1.into();
+    spec["rollout"]["episodes"] = 40.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
+    let job = JobId(id.parse().unwrap());
+    let mut conn = service.app.store.acquire().await.unwrap();
+    // As if all of them had been solved.
+    sqlx::query("update episodes set success = true where job_id = $1")
+        .bind(job)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let mut steps = async |per_task: u32, deduplicate: bool| {
+        let which = Successes { newest: 1000, per_task, deduplicate };
+        let ids: Vec<TransitionId> = of_successes(&mut conn, job, which).await.unwrap();
+        load(&mut conn, &ids).await.unwrap()
+    };
+    let said = |steps: &[nlac::store::transitions::Loaded]| -> Vec<String> {
+        let of = |loaded: &nlac::store::transitions::Loaded| {
+            let state = &loaded.messages[..loaded.transition.state_len.cast_unsigned() as usize];
+            format!("{state:?} {}", loaded.transition.action)
+        };
+        steps.iter().map(of).collect()
+    };
+    let all = said(&steps(1000, false).await);
+    let once = said(&steps(1000, true).await);
+    let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+    assert!(distinct.len() < all.len(), "some were said twice");
+    assert_eq!(once.len(), distinct.len());
+    assert_eq!(once.iter().collect::<std::collections::BTreeSet<_>>(), distinct);
+    // Four kinds of request.
+    let capped = steps(2, false).await;
+    let episodes: std::collections::BTreeSet<_> =
+        capped.iter().map(|loaded| loaded.transition.episode_id).collect();
+    assert!((4..=8).contains(&episodes.len()), "{}", episodes.len());
+    drop(conn);
+    service.stop().await;
+}

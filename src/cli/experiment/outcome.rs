@@ -73,6 +73,8 @@ pub(super) struct Run {
     pub temperature: String,
     /// The last evaluation, by temperature.
     pub after: BTreeMap<String, f64>,
+    /// Episodes of the last evaluation at the quoted temperature.
+    pub episodes: f64,
     pub seconds: f64,
 }
 
@@ -116,7 +118,13 @@ impl Run {
             .filter(|m| m["iteration"].as_i64() == last)
             .map(|m| (m["temperature"].to_string(), value(m)))
             .collect();
+        let episodes = series.iter().find(|m| {
+            m["name"] == names::EVAL_EPISODES
+                && m["iteration"].as_i64() == last
+                && m["temperature"].as_f64() == quoted
+        });
         Ok(Self {
+            episodes: episodes.map_or(0.0, value),
             arm: planned.arm.clone(),
             seed: planned.seed,
             job: id.to_owned(),
@@ -192,6 +200,7 @@ mod tests {
             success,
         };
         Run {
+            episodes: 300.0,
             arm: "x".into(),
             seed: 0,
             job: String::new(),

@@ -7,11 +7,12 @@ use super::{
     plan::Experiment,
     statistics::{Summary, summary},
 };
+use crate::domain::quantity;
 
 /// Markdown, in the order of the arms.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     let mut text = String::from(
-        "| arm | seeds | success (T of the spec) | 95 % interval | spread | each seed | other temperatures | \
+        "| arm | seeds | success (T of the spec) | 95 % interval of the mean over seeds | spread | each seed (95 % interval over its episodes) | other temperatures | \
          env steps | optimizer steps | env steps to 50 % | area under the curve | largest fall |\n\
          |---|--:|--:|--:|--:|---|---|--:|--:|--:|--:|--:|\n",
     );
@@ -20,7 +21,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
         let mut runs = of(runs, &arm.name);
         runs.sort_by_key(|run| run.seed);
         let success: Vec<f64> = runs.iter().filter_map(|run| run.success()).collect();
-        let mut each: Vec<String> = success.iter().map(|v| format!("{:.1}", 100.0 * v)).collect();
+        let mut each: Vec<String> = runs.iter().filter_map(|run| with_interval(run)).collect();
         let failed = runs.len() - success.len();
         if failed > 0 {
             each.push(format!("{failed} failed"));
@@ -48,6 +49,16 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
         );
     }
     text
+}
+
+/// A run's success with its 95 % interval over held-out episodes (Wilson), per cent.
+fn with_interval(run: &Run) -> Option<String> {
+    let success = run.success()?;
+    let interval = quantity::wilson(success, run.episodes);
+    let interval = interval.map_or_else(String::new, |(low, high)| {
+        format!(" ({:.1} – {:.1})", 100.0 * low, 100.0 * high)
+    });
+    Some(format!("{:.1}{interval}", 100.0 * success))
 }
 
 fn of<'a>(runs: &'a [Run], arm: &str) -> Vec<&'a Run> {

@@ -14,6 +14,14 @@ pub struct RejectionSpec {
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub keep_episodes: u32,
+    /// Most successful episodes of one task that are kept from one iteration, so that easy tasks do not crowd out
+    /// the others.
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub per_task: u32,
+    /// Whether the same action in the same state is imitated once, however many episodes took it.
+    #[garde(skip)]
+    pub deduplicate: bool,
     /// Most steps of them per iteration.
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
@@ -86,7 +94,7 @@ pub struct ReactSpec {}
 
 impl Default for RejectionSpec {
     fn default() -> Self {
-        Self { keep_episodes: 200, batch: 256 }
+        Self { keep_episodes: 200, per_task: 4, deduplicate: true, batch: 256 }
     }
 }
 
