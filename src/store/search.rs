@@ -1,4 +1,4 @@
-//! What transitions are found by: one narrow row for each, with the newest that was said about it.
+//! What transitions are found by: one narrow row for each, with its newest annotation.
 
 use sqlx::PgConnection;
 
@@ -23,12 +23,12 @@ pub async fn refresh(
          join iterations i on i.id = t.iteration_id
          join episodes e on e.id = t.episode_id
          left join lateral (
-             select c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
+             select c.verdict, c.iteration_id, g.text from critiques c join generations g on g.id = c.generation_id
              where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
              select g.text from refinements r join generations g on g.id = r.generation_id
-             where r.transition_id = t.id order by r.id desc limit 1
+             where r.transition_id = t.id and r.iteration_id = c.iteration_id order by r.round desc limit 1
          ) r on true
          left join lateral (
              select status from targets where transition_id = t.id order by id desc limit 1

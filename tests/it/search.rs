@@ -272,6 +272,67 @@ fn rows(file: axum::body::Bytes) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// A critique that approves of an action answers no refinement of an earlier iteration.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_annotation_is_shown_and_exported_as_one() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let job = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&job).await["status"], "succeeded");
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions?changed=true&limit=1")).await;
+    let before = &page["data"][0];
+    let id = before["id"].as_str().unwrap();
+    assert_eq!((&before["verdict"], &before["changed"]), (&"no".into(), &true.into()), "{before}");
+    let export = async |form: &str| {
+        let url = format!("{}/v1/jobs/{job}/export?form={form}", service.url);
+        service.http.get(url).send().await.unwrap().text().await.unwrap()
+    };
+    let refinement = before["refinement"].as_str().unwrap();
+    let pairs = export("preferences").await.lines().count();
+
+    // A later iteration judges it again, and approves.
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let transition: uuid::Uuid = id.parse().unwrap();
+    let later = uuid::Uuid::now_v7();
+    sqlx::query(
+        "with later as (
+             insert into iterations (id, job_id, index, phase, base)
+             select $2, job_id, 99, 'done', 1 from transitions where id = $1 returning id)
+         insert into critiques select (json_populate_record(c, json_build_object(
+             'id', $3::uuid, 'iteration_id', $2::uuid, 'verdict', 'yes'))).*
+         from critiques c, later where c.transition_id = $1 and c.round = 0 order by c.id desc limit 1",
+    )
+    .bind(transition)
+    .bind(later)
+    .bind(uuid::Uuid::now_v7())
+    .execute(&mut *conn)
+    .await
+    .unwrap();
+    nlac::store::search::refresh(&mut conn, &[nlac::domain::ids::TransitionId(transition)])
+        .await
+        .unwrap();
+    drop(conn);
+
+    let (_, after) = service.get(&format!("/v1/transitions/{id}")).await;
+    assert_eq!(after["annotated_in"], 99);
+    assert_eq!(after["verdict"], "yes");
+    assert!(after["refinement"].is_null() && after["changed"].is_null(), "{after}");
+    let (_, page) =
+        service.get(&format!("/v1/jobs/{job}/transitions?changed=true&limit=200")).await;
+    assert!(page["data"].as_array().unwrap().iter().all(|t| t["id"] != id));
+    assert_eq!(export("preferences").await.lines().count(), pairs - 1, "no stale pair");
+    // What is taught there is the approved action.
+    let state = after["state"].as_array().unwrap();
+    let taught = export("sft").await.lines().any(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let messages = row["messages"].as_array().unwrap();
+        messages[..messages.len() - 1] == state[..]
+            && messages[messages.len() - 1]["content"] == after["action"]
+    });
+    assert!(taught, "{refinement}");
+    service.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_is_downloaded_whole_and_replicas_are_drained_by_name() {
     let service = Service::start().await;

@@ -81,6 +81,7 @@ fn schema(form: ExportForm) -> Schema {
             maybe("loss", Float32),
             maybe("uses", Int32),
             maybe("success", Boolean),
+            maybe("annotated_in", Int32),
             maybe("verdict", Utf8),
             maybe("critique", Utf8),
             maybe("refinement", Utf8),

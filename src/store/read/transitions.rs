@@ -14,7 +14,7 @@ use crate::{
     store::StoreError,
 };
 
-/// A transition as it is shown, with the newest that was said about it.
+/// A transition as it is shown, with its newest annotation.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct TransitionView {
     /// Its id.
@@ -52,15 +52,18 @@ pub struct TransitionView {
     pub uses: Option<i32>,
     /// Whether its episode was solved; null unless the environment said so.
     pub success: Option<bool>,
-    /// The newest verdict on its action.
+    /// The iteration whose annotation the next fields show: the newest that judged the action. They belong together, so
+    /// a refinement always answers this critique.
+    pub annotated_in: Option<i32>,
+    /// Its verdict on the action.
     pub verdict: Option<Verdict>,
-    /// The newest critique of its action.
+    /// Its critique of the action.
     pub critique: Option<String>,
-    /// What the action was newest refined to, after the last round.
+    /// What it refined the action to, after the last round; null where it approved of the action.
     pub refinement: Option<String>,
-    /// Whether the environment can read that.
+    /// Whether the environment can read the refinement.
     pub valid: Option<bool>,
-    /// Whether that is another text than the action.
+    /// Whether the refinement is another text than the action.
     pub changed: Option<bool>,
 }
 
@@ -246,7 +249,8 @@ pub async fn views(
 ) -> Result<Vec<TransitionView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::transitions::views
-         select t.*, i.index as iteration, e.success, p.loss, p.uses, c.verdict, c.text as critique,
+         select t.*, i.index as iteration, e.success, p.loss, p.uses, c.index as annotated_in,
+             c.verdict, c.text as critique,
              r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed,
              (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)
               with ordinality as x(m, n) where n <= t.state_len) as state
@@ -256,12 +260,14 @@ pub async fn views(
          join episodes e on e.id = t.episode_id
          left join replay p on p.transition_id = t.id
          left join lateral (
-             select c.verdict, g.text from critiques c join generations g on g.id = c.generation_id
+             select c.verdict, c.iteration_id, a.index, g.text
+             from critiques c join generations g on g.id = c.generation_id
+             join iterations a on a.id = c.iteration_id
              where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
              select r.valid, g.text from refinements r join generations g on g.id = r.generation_id
-             where r.transition_id = t.id order by r.id desc limit 1
+             where r.transition_id = t.id and r.iteration_id = c.iteration_id order by r.round desc limit 1
          ) r on true
          order by t.id desc",
     )

@@ -19,14 +19,18 @@ T = TypeVar("T", bound="TransitionView")
 
 @_attrs_define
 class TransitionView:
-    """A transition as it is shown, with the newest that was said about it."""
+    """A transition as it is shown, with its newest annotation."""
 
     action: str
     """ The policy's reply. """
+    annotated_in: int | None
+    """ The iteration whose annotation the next fields show: the newest that judged the action. They belong
+    together, so
+    a refinement always answers this critique. """
     changed: bool | None
-    """ Whether that is another text than the action. """
+    """ Whether the refinement is another text than the action. """
     critique: None | str
-    """ The newest critique of its action. """
+    """ Its critique of the action. """
     done: bool
     """ The task ended here. """
     env_action: None | str
@@ -45,7 +49,7 @@ class TransitionView:
     observation: str
     """ What the environment answered. """
     refinement: None | str
-    """ What the action was newest refined to, after the last round. """
+    """ What it refined the action to, after the last round; null where it approved of the action. """
     reward: float | None
     """ Reward; null unless observed. """
     reward_status: RewardStatus
@@ -61,12 +65,15 @@ class TransitionView:
     uses: int | None
     """ How often it was learnt from. """
     valid: bool | None
-    """ Whether the environment can read that. """
+    """ Whether the environment can read the refinement. """
     verdict: None | Verdict
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         action = self.action
+
+        annotated_in: int | None
+        annotated_in = self.annotated_in
 
         changed: bool | None
         changed = self.changed
@@ -135,6 +142,7 @@ class TransitionView:
         field_dict.update(
             {
                 "action": action,
+                "annotated_in": annotated_in,
                 "changed": changed,
                 "critique": critique,
                 "done": done,
@@ -167,6 +175,13 @@ class TransitionView:
 
         d = dict(src_dict)
         action = d.pop("action")
+
+        def _parse_annotated_in(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        annotated_in = _parse_annotated_in(d.pop("annotated_in", None))
 
         def _parse_changed(data: object) -> bool | None:
             if data is None:
@@ -288,6 +303,7 @@ class TransitionView:
 
         transition_view = cls(
             action=action,
+            annotated_in=annotated_in,
             changed=changed,
             critique=critique,
             done=done,
