@@ -53,7 +53,14 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: None };
     let messages = [Message::user("hello")];
-    let told = |c: &Completion| format!("{} answers", c.model);
+    let told = |c: &Completion| {
+        let own = if c.own_temperature {
+            "; it takes no temperature, so the temperature of its roles has no effect"
+        } else {
+            ""
+        };
+        format!("{} answers{own}", c.model)
+    };
     seen.attempt("answer", remedy, chat.answer(&messages, sampling), told).await;
 }
 

@@ -90,6 +90,8 @@ pub struct Generation {
     pub prompt_hash: String,
     /// How it was sampled.
     pub sampling: Sampling,
+    /// The model took no temperature: it sampled by its own, and the row holds none.
+    pub own_temperature: bool,
     /// Tokens in the prompt, as the engine counted them.
     pub prompt_tokens: i32,
     /// The tokens written, end-of-text included where the engine returns it. Of a frozen model's text, the

@@ -42,6 +42,8 @@ pub struct Chat {
     slots: Semaphore,
     /// It wants `max_completion_tokens`.
     renamed: AtomicBool,
+    /// It takes no temperature and samples by its own.
+    own_temperature: AtomicBool,
 }
 
 impl Chat {
@@ -65,6 +67,7 @@ impl Chat {
             next: AtomicUsize::new(0),
             slots: Semaphore::new(limits.in_flight),
             renamed: AtomicBool::new(false),
+            own_temperature: AtomicBool::new(false),
         })
     }
 
@@ -89,12 +92,13 @@ impl Chat {
         sampling: Sampling,
     ) -> Result<ChatAnswer, EngineError> {
         let renamed = self.renamed.load(Relaxed);
+        let own_temperature = self.own_temperature.load(Relaxed);
         let body = ChatBody {
             model: self.model(wire),
             messages,
             max_tokens: (!renamed).then_some(sampling.max_tokens),
             max_completion_tokens: renamed.then_some(sampling.max_tokens),
-            temperature: sampling.temperature,
+            temperature: (!own_temperature).then_some(sampling.temperature),
             seed: sampling.seed,
         };
         let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;
@@ -105,6 +109,12 @@ impl Chat {
                 self.renamed.store(true, Relaxed);
                 Box::pin(self.ask(wire, messages, sampling)).await
             }
+            Err(NetError::Status { status: 400, body, .. })
+                if !own_temperature && rejects_temperature(&body) =>
+            {
+                self.own_temperature.store(true, Relaxed);
+                Box::pin(self.ask(wire, messages, sampling)).await
+            }
             // An empty purse is told by the status of a passing crowd.
             Err(NetError::Status { status: 429, body, .. })
                 if body.contains("insufficient_quota") =>
@@ -113,6 +123,13 @@ impl Chat {
             }
             outcome => outcome.map_err(|e| wire.net(e)),
         }
+    }
+
+    /// Whether the model was found to take no temperature. It is learned from the first request that the provider
+    /// rejects for it.
+    #[must_use]
+    pub fn samples_by_its_own(&self) -> bool {
+        self.own_temperature.load(Relaxed)
     }
 
     fn checked(&self, wire: &Wire, answer: ChatAnswer) -> Result<Completion, EngineError> {
@@ -136,7 +153,19 @@ impl Chat {
             logprobs: None,
             text,
             finish_reason,
+            own_temperature: self.samples_by_its_own(),
         })
+    }
+}
+
+/// Whether a provider rejects a request for its temperature: `{"error": {"param": "temperature", …}}`, or a message
+/// that names it where there is no `param`.
+fn rejects_temperature(body: &str) -> bool {
+    let Ok(body) = serde_json::from_str::<serde_json::Value>(body) else { return false };
+    let error = &body["error"];
+    match error["param"].as_str() {
+        Some(param) => param == "temperature",
+        None => error["message"].as_str().is_some_and(|message| message.contains("'temperature'")),
     }
 }
 

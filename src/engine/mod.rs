@@ -86,6 +86,8 @@ pub struct Completion {
     pub text: String,
     /// Why it ended.
     pub finish_reason: FinishReason,
+    /// The model took no temperature: it sampled by its own.
+    pub own_temperature: bool,
 }
 
 /// A conversation's tokens, as far as an engine tells them.

@@ -146,6 +146,7 @@ impl Cast<'_> {
                 engine: text.engine,
                 prompt_hash: line.template.hash().to_owned(),
                 sampling: sampling.of_sample(number),
+                own_temperature: text.own_temperature,
                 prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
                 token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),
                 logprobs: text.logprobs,

@@ -18,8 +18,9 @@ use crate::domain::{
 struct Row<'a> {
     #[serde(flatten)]
     generation: &'a Generation,
-    #[serde(flatten)]
-    sampling: &'a Sampling,
+    seed: Option<i64>,
+    temperature: Option<f32>,
+    max_tokens: u32,
 }
 
 /// Stores texts, and counts their tokens.
@@ -34,7 +35,11 @@ pub async fn insert_many<'a>(
 ) -> Result<(), StoreError> {
     let all: Vec<_> = generations
         .into_iter()
-        .map(|generation| Row { generation, sampling: &generation.sampling })
+        .map(|generation| {
+            let Sampling { temperature, max_tokens, seed } = generation.sampling;
+            let temperature = (!generation.own_temperature).then_some(temperature);
+            Row { generation, seed, temperature, max_tokens }
+        })
         .collect();
     for rows in all.chunks(ROWS) {
         sqlx::query(

@@ -116,6 +116,37 @@ async fn newer_models_get_the_field_that_they_want() {
     }
 }
 
+/// The body is what OpenAI answers for a reasoning model.
+#[tokio::test]
+async fn a_model_that_takes_no_temperature_gets_none() {
+    let (server, chat, outcome) = ask(
+        EngineKind::Openai,
+        Box::new(|asked| {
+            if asked.body["temperature"].is_null() {
+                return said("big-1", "yes", "stop");
+            }
+            let message = "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default \
+                           (1) value is supported.";
+            (400, json!({ "error": {
+                "message": message, "type": "invalid_request_error", "param": "temperature",
+                "code": "unsupported_value",
+            } }))
+        }),
+    )
+    .await;
+    assert!(outcome.unwrap().own_temperature, "what was sampled otherwise says so");
+    let sampling = Sampling { temperature: 0.0, max_tokens: 5, seed: None };
+    chat.answer(&[Message::user("again")], sampling).await.unwrap();
+    let asked = server.asked("/v1/chat/completions");
+    assert_eq!(asked.len(), 3, "asked wrongly once");
+    assert!(asked[2].body.get("temperature").is_none() && chat.samples_by_its_own());
+
+    // Another field that is wrong stays an error.
+    let wrong = json!({ "error": { "message": "'temperature' and more", "param": "messages" } });
+    let (_, _, outcome) = ask(EngineKind::Openai, Box::new(move |_| (400, wrong.clone()))).await;
+    assert!(!outcome.unwrap_err().is_transient());
+}
+
 #[tokio::test]
 async fn tgi_is_asked_by_the_one_name_that_is_no_adapters() {
     let (server, chat, outcome) = ask(

@@ -337,7 +337,7 @@ fn provenance(p: &Provenance) -> Vec<(&'static str, String)> {
         ("model", p.model.clone()),
         ("engine", p.engine.clone()),
         ("prompt", p.prompt_hash.chars().take(12).collect()),
-        ("temperature", p.temperature.to_string()),
+        ("temperature", p.temperature.map_or_else(|| "the model's own".into(), |t| t.to_string())),
         ("seed", p.seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
         ("tokens", format!("{} read, {} written", p.prompt_tokens, p.token_ids.len())),
         ("ended by", p.finish_reason.to_string()),

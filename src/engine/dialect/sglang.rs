@@ -90,6 +90,7 @@ impl Sglang {
             logprobs: request.logprobs.then_some(logprobs),
             text,
             finish_reason,
+            own_temperature: false,
         })
     }
 
@@ -198,7 +199,7 @@ impl Dialect for Sglang {
             messages,
             max_tokens: Some(1),
             max_completion_tokens: None,
-            temperature: 0.0,
+            temperature: Some(0.0),
             seed: None,
         };
         let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;

@@ -81,6 +81,7 @@ impl Vllm {
             logprobs,
             text: choice.text,
             finish_reason,
+            own_temperature: false,
         })
     }
 }

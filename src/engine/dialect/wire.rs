@@ -162,7 +162,9 @@ pub(in crate::engine) struct ChatBody<'a> {
     /// What newer hosted models want in place of `max_tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_completion_tokens: Option<u32>,
-    pub temperature: f32,
+    /// None for models that sample by their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
 }

@@ -36,8 +36,8 @@ pub struct Provenance {
     pub prompt_hash: String,
     /// The request's seed; null where the engine drew one itself.
     pub seed: Option<i64>,
-    /// Sampling temperature.
-    pub temperature: f32,
+    /// Sampling temperature; null where the model takes none and samples by its own.
+    pub temperature: Option<f32>,
     /// Tokens of the prompt.
     pub prompt_tokens: i32,
     /// Tokens written.

@@ -134,6 +134,7 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
                 token_ids,
                 text,
                 finish_reason: if cut { FinishReason::Length } else { FinishReason::Stop },
+                own_temperature: false,
             }
         });
         Ok(each.collect())

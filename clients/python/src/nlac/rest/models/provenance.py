@@ -39,8 +39,8 @@ class Provenance:
     """ The part that the language model played (algorithms: NLAC §4). """
     seed: int | None
     """ The request's seed; null where the engine drew one itself. """
-    temperature: float
-    """ Sampling temperature. """
+    temperature: float | None
+    """ Sampling temperature; null where the model takes none and samples by its own. """
     token_ids: list[int]
     """ Tokens written. """
     weights: Weights
@@ -73,6 +73,7 @@ class Provenance:
         seed: int | None
         seed = self.seed
 
+        temperature: float | None
         temperature = self.temperature
 
         token_ids = self.token_ids
@@ -143,7 +144,12 @@ class Provenance:
 
         seed = _parse_seed(d.pop("seed", None))
 
-        temperature = d.pop("temperature")
+        def _parse_temperature(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        temperature = _parse_temperature(d.pop("temperature", None))
 
         token_ids = cast(list[int], d.pop("token_ids"))
 
