@@ -115,6 +115,16 @@ pub enum TrainerError {
         /// Why.
         reason: String,
     },
+    /// The trainer says that what it was asked is wrong: it will not do it, however often it is asked.
+    #[error("trainer {trainer}: {operation} was rejected: {reason}")]
+    Rejected {
+        /// Registered name.
+        trainer: String,
+        /// Which operation.
+        operation: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// No result in time; what was done is unknown.
     #[error("trainer {trainer}: no result of {operation} within {seconds} s")]
     Late {
@@ -137,6 +147,7 @@ impl TrainerError {
         Cow::Borrowed(match self {
             Self::Net { source, .. } => return source.kind(),
             Self::Failed { .. } => "failed",
+            Self::Rejected { .. } => "rejected",
             Self::Late { .. } => "timeout",
             Self::Adapter(_) => "adapter",
         })
@@ -154,7 +165,7 @@ impl TrainerError {
                 _ => Fault::retry(self),
             },
             Self::Late { .. } | Self::Failed { .. } => Fault::retry(self),
-            Self::Adapter(_) => Fault::fail(self),
+            Self::Rejected { .. } | Self::Adapter(_) => Fault::fail(self),
         }
     }
 }

@@ -12,13 +12,13 @@ use super::{
     Adam, Asked, AskedStep, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
     operation::{self, LastResult, Operation},
     wire::{
-        Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Saved,
-        Session, Submitted, WireDatum,
+        Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Polled,
+        Saved, Session, Submitted, WireDatum,
     },
 };
 use crate::{
     domain::peer::TrainerRecord,
-    net::{Client, NetError, Secret},
+    net::{Client, NetError, Secret, pause_after},
     telemetry::Meters,
 };
 
@@ -28,6 +28,10 @@ const SUBMIT: Duration = Duration::from_secs(60);
 const OPERATION: Duration = Duration::from_secs(900);
 /// Deadline of one poll; servers hold a poll for up to five minutes.
 const POLL: Duration = Duration::from_secs(330);
+/// Faults in a row that a poll may meet on its way.
+const POLL_FAULTS: u32 = 6;
+/// First pause before a poll is repeated.
+const POLL_PAUSE: Duration = Duration::from_millis(500);
 /// Servers drop the models of a session that is silent for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
@@ -80,7 +84,7 @@ impl Tinker {
         self.http.post(&path, body, SUBMIT).await.map_err(|e| self.net(e))
     }
 
-    /// Polls until the result is there. 408 means to ask again; 400 is the operation's own failure.
+    /// Polls until the result is there. A poll has no effect, so one that meets a fault of the way is repeated.
     async fn result<T: DeserializeOwned>(
         &self,
         operation: &'static str,
@@ -89,19 +93,44 @@ impl Tinker {
         let trainer = || self.name.to_string();
         let body = json!({ "request_id": request_id });
         let polling = async {
+            let mut faults = 0;
             loop {
-                match self.http.post("/api/v1/retrieve_future", &body, POLL).await {
-                    Ok(result) => return Ok(result),
-                    Err(NetError::Status { status: 408, .. }) => {}
+                let polled = self.http.post("/api/v1/retrieve_future", &body, POLL).await;
+                let error = match polled {
+                    Ok(answer) => match Polled::of(answer) {
+                        Polled::Result(result) => {
+                            return serde_json::from_value(result).map_err(|e| {
+                                let peer = self.http.address().to_owned();
+                                self.net(NetError::Decode { peer, reason: e.to_string() })
+                            });
+                        }
+                        Polled::TryAgain => {
+                            faults = 0;
+                            pause_after(1, POLL_PAUSE).await;
+                            continue;
+                        }
+                        Polled::Failed { reason, of_request } => {
+                            let trainer = trainer();
+                            return Err(if of_request {
+                                TrainerError::Rejected { trainer, operation, reason }
+                            } else {
+                                TrainerError::Failed { trainer, operation, reason }
+                            });
+                        }
+                    },
+                    Err(NetError::Status { status: 408, .. }) => continue,
+                    // SkyRL answers so that the operation failed.
                     Err(NetError::Status { status: 400, body, .. }) => {
-                        return Err(TrainerError::Failed {
-                            trainer: trainer(),
-                            operation,
-                            reason: detail(&body),
-                        });
+                        let (trainer, reason) = (trainer(), detail(&body));
+                        return Err(TrainerError::Failed { trainer, operation, reason });
                     }
-                    Err(error) => return Err(self.net(error)),
+                    Err(error) => error,
+                };
+                faults += 1;
+                if faults >= POLL_FAULTS || !passes(&error) {
+                    return Err(self.net(error));
                 }
+                pause_after(faults, POLL_PAUSE).await;
             }
         };
         tokio::time::timeout(OPERATION, polling).await.unwrap_or_else(|_| {
@@ -140,6 +169,15 @@ impl Tinker {
     fn begin(&self, operation: &'static str) -> Operation {
         let trainer = (&*self.name, self.http.address());
         Operation::begin(operation, trainer, &self.last_result, &self.meters)
+    }
+}
+
+/// Whether a poll may do better later: too many requests, a fault of the server, or of the connection.
+fn passes(error: &NetError) -> bool {
+    match error {
+        NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => true,
+        NetError::Status { status, .. } => *status == 429 || *status >= 500,
+        NetError::Decode { .. } | NetError::Private { .. } => false,
     }
 }
 

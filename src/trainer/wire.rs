@@ -1,6 +1,7 @@
 //! Bodies of the Tinker operations, in JSON as SkyRL 0.3 speaks them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Adam, Datum};
 
@@ -181,6 +182,33 @@ pub(super) struct OptimResult {
 #[derive(Deserialize)]
 pub(super) struct Saved {
     pub path: String,
+}
+
+/// What a poll answers with a success.
+pub(super) enum Polled {
+    /// The operation's result.
+    Result(Value),
+    /// It is still to be done.
+    TryAgain,
+    /// It failed; whether because of what was asked, and not of the server.
+    Failed { reason: String, of_request: bool },
+}
+
+impl Polled {
+    /// Tells them apart: `{"type": "try_again"}`, `{"error": …, "category": "user" | "server" | "unknown"}`, or the
+    /// result.
+    pub fn of(answer: Value) -> Self {
+        if answer["type"] == "try_again" {
+            return Self::TryAgain;
+        }
+        match &answer["error"] {
+            Value::Null => Self::Result(answer),
+            error => Self::Failed {
+                reason: error.as_str().map_or_else(|| error.to_string(), ToOwned::to_owned),
+                of_request: answer["category"] == "user",
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod streams;
 mod support;
 mod targets;
 mod theory;
+mod tinker;
 mod traces;
 mod truncation;
 mod webhooks;
