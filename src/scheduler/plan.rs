@@ -157,8 +157,8 @@ async fn acting(
     if staleness == 0 || over || newest.index == 0 || newest.phase == Phase::Collect {
         return Ok(None);
     }
-    let published = checkpoints::newest_published(conn, job.id).await?;
-    Ok(published.filter(|version| index - 1 - version <= staleness))
+    let newest = checkpoints::newest_kept(conn, job.id, index).await?;
+    Ok(newest.filter(|(_, lag)| *lag <= staleness).map(|(version, _)| version))
 }
 
 /// Begins an iteration whose first phase acts with a version.
@@ -244,9 +244,9 @@ async fn next_phase(
     Ok(true)
 }
 
-/// The version that annotates: the iteration's own in synchronous mode, else the newest there is, once
-/// that lags by a version less than what acts may (but may lag by one). The bootstrap pays for a lag at
-/// every step back, and what is annotated before the learning wants it would only lie there.
+/// The version that annotates: the iteration's own in synchronous mode, else the newest one that no rollback rejected,
+/// once it lags by a version less than what acts may (but may lag by one). The bootstrap pays for a lag at every step
+/// back, and annotating earlier gains nothing: the trainer is not ready for it.
 async fn annotating(
     conn: &mut PgConnection,
     job: &Job,
@@ -255,10 +255,9 @@ async fn annotating(
     if job.spec.pipeline.max_staleness == 0 {
         return Ok(Some(iteration.base));
     }
-    let newest = iteration.index - 1;
-    let lag = (job.spec.pipeline.max_staleness.cast_signed() - 1).max(1);
-    let published = checkpoints::newest_published(conn, job.id).await?;
-    Ok(published.map(|version| version.min(newest)).filter(|version| newest - version <= lag))
+    let most = (job.spec.pipeline.max_staleness.cast_signed() - 1).max(1);
+    let newest = checkpoints::newest_kept(conn, job.id, iteration.index).await?;
+    Ok(newest.filter(|(_, lag)| *lag <= most).map(|(version, _)| version))
 }
 
 /// The version that is learnt from: steps of one job follow each other, whatever overlaps.

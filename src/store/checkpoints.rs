@@ -128,20 +128,33 @@ pub async fn version(
     Ok(row.map(Into::into))
 }
 
-/// The newest version of a job that engines have.
+/// The newest version below iteration `below` that engines have and that no rollback rejected, and its lag: how many later
+/// versions below it were not rejected either.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn newest_published(
+pub async fn newest_kept(
     conn: &mut PgConnection,
     job: JobId,
-) -> Result<Option<i32>, StoreError> {
-    Ok(sqlx::query_scalar(
-        "-- checkpoints::newest_published
-         select max(version) from checkpoints where job_id = $1 and published_at is not null",
+    below: i32,
+) -> Result<Option<(i32, i32)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- checkpoints::newest_kept
+         with kept as (
+             select i.index from iterations i
+             where i.job_id = $1 and i.index < $2 and not exists (
+                 select from iterations back
+                 where back.job_id = $1 and back.roll_back_to < i.index and i.index <= back.index)
+         ), newest as (
+             select max(c.version) as version from checkpoints c join kept on kept.index = c.version
+             where c.job_id = $1 and c.published_at is not null
+         )
+         select version, (select count(*)::int from kept where index > version) as lag
+         from newest where version is not null",
     )
     .bind(job)
-    .fetch_one(conn)
+    .bind(below)
+    .fetch_optional(conn)
     .await?)
 }
 

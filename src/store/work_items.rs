@@ -360,6 +360,32 @@ pub async fn wait(
     Ok(())
 }
 
+/// Has the annotation of iterations after `rejected` that has not begun use a version that a rollback goes back to, in
+/// place of those that it rejects. What was collected by them stays: experience may come from any policy.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn annotate_by(
+    conn: &mut PgConnection,
+    job: JobId,
+    rejected: i32,
+    version: i32,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- work_items::annotate_by
+         update work_items w set payload = jsonb_set(w.payload, '{version}', to_jsonb($3::int))
+         from iterations i
+         where i.id = w.iteration_id and w.job_id = $1 and i.index > $2 and w.phase = 'annotate'
+             and w.state = 'ready' and (w.payload ->> 'version')::int > $3",
+    )
+    .bind(job)
+    .bind(rejected)
+    .bind(version)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Makes a failed job's units claimable again: those that failed, and those that were cancelled with them. They have as
 /// many attempts as at first.
 ///

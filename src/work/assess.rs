@@ -294,6 +294,7 @@ impl Worker {
             // Somebody chose another version.
             return Ok(());
         }
+        work_items::annotate_by(tx, job.id, index, version).await?;
         let message = format!(
             "the next iteration goes on from version {version}, which solved {:.1} % of the {} episodes that both \
              played; version {index} solved {:.1} points less",

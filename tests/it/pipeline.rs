@@ -230,3 +230,116 @@ async fn guards_warn_pause_roll_back_and_stop_and_say_why() {
     assert_eq!(back.len(), rows.iter().filter(|row| row.2.is_some()).count());
     service.stop().await;
 }
+
+/// With a pipeline the iterations after a rejected version are under way already. What they begin later uses none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acts_or_annotates_by_a_version_that_a_rollback_rejected() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 8.into();
+    spec["evaluation"]["every"] = 1.into();
+    spec["pipeline"] = json!({ "max_staleness": 2 });
+    // It forgets the general prompts, so that the guard trips; and its first version solves as much as any later one.
+    spec["optimizer"]["learning_rate"] = 0.1.into();
+    spec["guards"] =
+        json!({ "forgetting": { "threshold": 0.0, "patience": 1, "action": "roll_back" } });
+    let id = submit(&service, &spec).await;
+    // Version 0 solves every held-out episode, so each later one is worse.
+    let job: Uuid = id.parse().unwrap();
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let best = "update episodes e set success = true from iterations i
+                where i.id = e.iteration_id and i.index = 0 and e.job_id = $1 and e.purpose = 'evaluate'";
+    while sqlx::query(best).bind(job).execute(&mut *conn).await.unwrap().rows_affected() < 20 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let over = service.finished(&id).await;
+    assert_eq!(over["status"], "succeeded", "{over}");
+    let back: Vec<(i32, i32)> = sqlx::query_as(
+        "select index, roll_back_to from iterations where job_id = $1 and roll_back_to is not null",
+    )
+    .bind(job)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert!(!back.is_empty(), "the guard sent the job back");
+    let wrong: Vec<(i32, String, i32)> = sqlx::query_as(
+        "select i.index, w.phase, (w.payload ->> 'version')::int
+         from work_items w join iterations i on i.id = w.iteration_id
+         join iterations back on back.job_id = w.job_id and back.roll_back_to is not null
+         join events e on e.job_id = w.job_id and e.kind = 'rolled_back'
+             and (e.data ->> 'iteration')::int = back.index
+         where w.job_id = $1 and w.phase in ('collect', 'annotate') and w.created_at > e.at
+             and i.index > back.index and (w.payload ->> 'version')::int > back.roll_back_to
+             and (w.payload ->> 'version')::int <= back.index",
+    )
+    .bind(job)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(wrong, [], "{back:?}");
+
+    // The steps of the rejected iterations are still there, and the budget counts them.
+    let steps: Vec<(i32, i64)> = sqlx::query_as(
+        "select i.index, count(s.step) from iterations i
+         left join train_steps s on s.iteration_id = i.id and s.state = 'applied'
+         where i.job_id = $1 and i.index > 0 group by i.index order by i.index",
+    )
+    .bind(job)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert!(steps.iter().all(|(_, count)| *count > 0), "{steps:?}");
+    let counted: i64 = sqlx::query_scalar(
+        "select sum(s.optimizer_steps)::int8 from spending s join iterations i on i.id = s.iteration_id
+         where i.job_id = $1",
+    )
+    .bind(job)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(counted, steps.iter().map(|(_, count)| count).sum::<i64>());
+    let told = metric(&service, &id, "learn.steps").await;
+    assert!(told.iter().filter(|(i, _)| *i > 0).all(|(_, steps)| *steps > 0.0), "{told:?}");
+    drop(conn);
+    service.stop().await;
+}
+
+/// Whoever assesses, cancels and pauses locks a job before its units.
+#[tokio::test(flavor = "multi_thread")]
+async fn assessing_and_cancelling_wait_in_no_circle() {
+    let service = Service::start().await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 1.into();
+    spec["guards"] =
+        json!({ "forgetting": { "threshold": 0.0, "patience": 1, "action": "pause" } });
+    for round in 0..6 {
+        spec["seed"] = (100 + round).into();
+        let id = submit(&service, &spec).await;
+        let path = format!("/v1/jobs/{id}");
+        // As soon as it is assessed.
+        while service.get(&path).await.1["phase"] != "assess"
+            && service.get(&path).await.1["finished_at"].is_null()
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        }
+        let (pause, resume, cancel) =
+            (format!("{path}/pause"), format!("{path}/resume"), format!("{path}/cancel"));
+        let nothing = json!({});
+        tokio::join!(
+            service.post(&pause, &nothing),
+            service.post(&resume, &nothing),
+            service.post(&cancel, &nothing)
+        );
+        service.post(&cancel, &nothing).await;
+    }
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let deadlocks: i64 = sqlx::query_scalar(
+        "select deadlocks from pg_stat_database where datname = current_database()",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(deadlocks, 0);
+    drop(conn);
+    service.stop().await;
+}
