@@ -1,10 +1,19 @@
 //! What overlaps, what must not, and what budgets and guards do to a run.
 
-use nlac::{domain::ids::JobId, store::replay};
+use nlac::{
+    domain::{
+        checkpoint::{Checkpoint, CheckpointRole},
+        clock::{Clock, SystemClock},
+        ids::{CheckpointId, IterationId, JobId},
+        job::{Job, JobStatus, Phase},
+        work::Payload,
+    },
+    store::{checkpoints, iterations, jobs, replay, work_items},
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{Service, small_job};
+use crate::support::{Service, database, small_job};
 
 async fn submit(service: &Service, spec: &Value) -> String {
     let (status, job) = service.post("/v1/jobs", spec).await;
@@ -302,6 +311,69 @@ async fn nothing_acts_or_annotates_by_a_version_that_a_rollback_rejected() {
     assert!(told.iter().filter(|(i, _)| *i > 0).all(|(_, steps)| *steps > 0.0), "{told:?}");
     drop(conn);
     service.stop().await;
+}
+
+/// Iteration 5 goes back to version 3 while 6 is under way: 6 uses 3 at once, and does not wait for a 4 or 5 that is
+/// never published again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
+    let (store, postgres, _place) = database().await;
+    let mut conn = store.acquire().await.unwrap();
+    let job = Job {
+        id: JobId::new(),
+        spec: serde_json::from_value(small_job()).unwrap(),
+        owner: "local".into(),
+        status: JobStatus::Queued,
+        error: None,
+        created_at: SystemClock.now(),
+        started_at: None,
+        finished_at: None,
+    };
+    jobs::insert(&mut conn, &job, &json!({})).await.unwrap();
+    let mut ids = Vec::new();
+    for index in 0..7 {
+        let id = IterationId::new();
+        iterations::insert(&mut conn, id, job.id, index, Phase::Annotate, index - 1).await.unwrap();
+        ids.push(id);
+        if index == 6 {
+            continue;
+        }
+        let checkpoint = Checkpoint {
+            id: CheckpointId::new(),
+            job_id: job.id,
+            iteration_id: id,
+            role: CheckpointRole::Online,
+            version: index,
+            name: format!("v{index}"),
+            path: "/nowhere".into(),
+            sha256: "0".into(),
+            parents: Vec::new(),
+            trainer_state: None,
+            optimizer_steps: index,
+            created_at: SystemClock.now(),
+        };
+        checkpoints::insert(&mut conn, &checkpoint).await.unwrap();
+        checkpoints::set_published(&mut conn, checkpoint.id).await.unwrap();
+    }
+    let unit = Payload::Annotate { version: 5, chunk: 0, chunks: 1 };
+    work_items::plan(&mut conn, job.id, ids[6], &[unit]).await.unwrap();
+    let kept = async |conn: &mut sqlx::PgConnection, below| {
+        checkpoints::newest_kept(conn, job.id, below).await.unwrap()
+    };
+    assert_eq!(kept(&mut conn, 6).await, Some((5, 0)));
+    assert_eq!(kept(&mut conn, 7).await, Some((5, 1)));
+    iterations::roll_back(&mut conn, ids[5], 3, false).await.unwrap();
+    work_items::annotate_by(&mut conn, job.id, 5, 3).await.unwrap();
+    assert_eq!(kept(&mut conn, 6).await, Some((3, 0)));
+    assert_eq!(kept(&mut conn, 7).await, Some((3, 1)), "6 is not published yet");
+    let version: i32 = sqlx::query_scalar("select (payload ->> 'version')::int from work_items")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+    assert_eq!(version, 3, "what has not begun to annotate goes back too");
+    drop(conn);
+    store.close().await;
+    postgres.stop().await.unwrap();
 }
 
 /// Whoever assesses, cancels and pauses locks a job before its units.
