@@ -44,14 +44,25 @@ class Adapter:
             total(parameter.grad)
         limit = adam.grad_clip_norm or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), limit)
+        # Every rank has the same sums, so all refuse alike.
+        if not torch.isfinite(norm):
+            self.drop_gradients()
+            raise Refused(
+                "the gradient is not finite (NaN or infinity), so no step was taken. Lower the learning rate, or clip "
+                "gradients (grad_clip_norm)"
+            )
         group = self.optimizer.param_groups[0]
         group.update(
             lr=adam.learning_rate, betas=(adam.beta1, adam.beta2), eps=adam.eps, weight_decay=adam.weight_decay
         )
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.drop_gradients()
         self.steps += 1
         return float(norm)
+
+    def drop_gradients(self) -> None:
+        """Forgets what was accumulated since the last step."""
+        self.optimizer.zero_grad(set_to_none=True)
 
 
 class Adapters:

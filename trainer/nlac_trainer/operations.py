@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,14 @@ class Executor:
         loss = (given.loss_fn, given.loss_fn_config)
         mine = passes.run(self.adapters, adapter, examples, shares[self.ranks.rank], loss, operation.learn)
         outputs = sorted((o for part in self.ranks.gather(mine) for o in part), key=lambda o: o.row)
+        finite = all(isfinite(x) for o in outputs for x in (*o.predicted, *o.losses))
+        if not self.ranks.share(finite):
+            # Its gradients are not finite either: no step may use them.
+            adapter.drop_gradients()
+            raise Refused(
+                "the loss is not finite (NaN or infinity); the gradients since the last step are dropped. Lower the "
+                "learning rate, or clip gradients (grad_clip_norm)"
+            )
         named = "values" if adapter.role == "critic" else "logprobs"
         return {
             "loss_fn_output_type": "scalar",
@@ -140,10 +150,19 @@ class Executor:
         metrics = {"grad_norm": norm, "learning_rate": adam.learning_rate, "steps": adapter.steps}
         return {"metrics": metrics}
 
-    def _on_first(self, write) -> None:
+    def _on_first(self, write: Callable[[], None]) -> None:
+        """Rank 0 writes. Every rank learns what came of it, so that all go on, or refuse, together."""
+        refusal = None
         if self.ranks.leads:
-            write()
-        self.ranks.wait()
+            try:
+                write()
+            except Refused as error:
+                refusal = str(error)
+            except OSError as error:
+                refusal = f"the checkpoint could not be saved: {error}; free space in the checkpoints directory"
+        refusal = self.ranks.share(refusal)
+        if refusal is not None:
+            raise Refused(refusal)
 
 
 def example(datum: wire.Datum, index: int, loss_fn: str, vocab_size: int, longest: int) -> Example:

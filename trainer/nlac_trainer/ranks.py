@@ -11,6 +11,10 @@ import torch.distributed as dist
 from accelerate import PartialState
 
 
+WITHIN = timedelta(minutes=30)
+"""How long a rank waits for another within an operation."""
+
+
 class Ranks:
     """This process among the ranks."""
 
@@ -18,7 +22,12 @@ class Ranks:
         self.rank = state.process_index
         self.count = state.num_processes
         # Operations are Python objects and wait for hours: they travel on the CPU, without a deadline.
-        self._control = dist.new_group(backend="gloo", timeout=timedelta(days=365)) if self.count > 1 else None
+        self._control = self._group(timedelta(days=365))
+        # Within an operation no rank waits that long for another: a rank that is lost ends the others.
+        self._within = self._group(WITHIN)
+
+    def _group(self, deadline: timedelta) -> Any:
+        return dist.new_group(backend="gloo", timeout=deadline) if self.count > 1 else None
 
     @property
     def leads(self) -> bool:
@@ -42,13 +51,16 @@ class Ranks:
         if self.count == 1:
             return [value]
         values = [None] * self.count if self.leads else None
-        dist.gather_object(value, values, dst=0, group=self._control)
+        dist.gather_object(value, values, dst=0, group=self._within)
         return values or []
 
-    def wait(self) -> None:
-        """Returns when every rank is here."""
-        if self.count > 1:
-            dist.barrier(group=self._control)
+    def share(self, value: Any) -> Any:
+        """Hands a value of rank 0 to every rank; what the others pass does not matter."""
+        if self.count == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0, group=self._within)
+        return box[0]
 
 
 

@@ -93,6 +93,25 @@ class TwoRanks(unittest.TestCase):
         answer = self.done("forward_backward", {"model_id": model, "forward_backward_input": bad})
         self.assertEqual(answer["status"], 400)
         self.assertEqual(self.done("optim_step", {"model_id": model, "adam_params": {}})["metrics"]["steps"], 4)
+        # Only the first rank writes, and all learn that it could not.
+        (files.path / "ranks" / model / "weights").mkdir(parents=True, exist_ok=True)
+        (files.path / "ranks" / model / "weights" / ".full.partial").write_text("in the way")
+        answer = self.done("save_weights", {"model_id": model, "path": "full"})
+        self.assertEqual(answer["status"], 400, answer)
+        self.assertIn("could not be saved", answer["detail"])
+        saved = self.done("save_weights", {"model_id": model, "path": "b"})
+        self.assertEqual(saved["path"], f"tinker://{model}/weights/b")
+        # A loss that is not finite is a refusal too, takes no step, and ends no rank.
+        given = {"model_id": model, "forward_backward_input": {"data": DATA, "loss_fn": "cross_entropy"}}
+        self.done("forward_backward", given)
+        self.done("optim_step", {"model_id": model, "adam_params": {"learning_rate": 1e38}})
+        answer = self.done("forward_backward", given)
+        self.assertEqual(answer["status"], 400, answer)
+        self.assertIn("not finite", answer["detail"])
+        self.assertIn("learning rate", answer["detail"])
+        self.assertTrue(self.alive())
+        again = self.post("create_model", asked | {"lora_config": {"rank": 4, "seed": 5}})
+        self.assertIn("model_id", self.post("retrieve_future", {"request_id": again["request_id"]}))
         one.stop()
 
 

@@ -377,3 +377,21 @@ fn a_poll_that_takes_too_long_is_told_so_and_can_be_repeated() {
     assert_eq!(detail(&answers[0]), (408, "Timeout waiting for result".into()));
     assert_eq!(answers[answers.len() - 1].status, 200);
 }
+
+#[test]
+fn a_loss_that_is_not_finite_is_refused_and_the_trainer_goes_on() {
+    let files = Model::new();
+    let server = trainer(files.trainer());
+    let model = server.create_model(4, 1);
+    let input = batch(1, 2, 8, 1.0);
+    forward_backward(&server, &model, 1, &input);
+    optim_step(&server, &model, 2, 1e38);
+    let body = json!({ "model_id": model, "seq_id": 3, "forward_backward_input": input });
+    let refused = server.retrieve(&server.submit("forward_backward", body));
+    let (status, text) = detail(&refused);
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("not finite") && text.contains("learning rate"), "{text}");
+    let other = server.create_model(4, 2);
+    assert!(logprobs(&forward_backward(&server, &other, 1, &input), 0).iter().all(|l| *l < 0.0));
+    server.0.stop().unwrap();
+}

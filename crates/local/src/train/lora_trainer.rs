@@ -82,7 +82,8 @@ impl LoraTrainer {
         StepStats { grad_norm, steps: self.adam.steps }
     }
 
-    fn clear_gradients(&mut self) {
+    /// Forgets what was accumulated since the last step.
+    pub fn clear_gradients(&mut self) {
         for tensor in self.gradients.tensors_mut() {
             tensor.fill(0.0);
         }

@@ -108,7 +108,15 @@ impl Compute {
             }
             Operation::ForwardBackward(input) => {
                 let examples = input.examples(vocab, longest)?;
-                json(&ForwardOutput::new(&examples, trainer.forward_backward(&examples)))
+                let logprobs = trainer.forward_backward(&examples);
+                if logprobs.iter().flatten().any(|l| !l.is_finite()) {
+                    // Its gradients are not finite either: no step may use them.
+                    trainer.clear_gradients();
+                    return Err("the loss is not finite (NaN or infinity); the gradients since the last step \
+                                are dropped. Lower the learning rate, or clip gradients (grad_clip_norm)"
+                        .into());
+                }
+                json(&ForwardOutput::new(&examples, logprobs))
             }
             Operation::OptimStep(adam) => {
                 let stats = trainer.optim_step(&AdamParams {
