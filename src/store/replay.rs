@@ -139,3 +139,14 @@ pub async fn set_losses(
     .await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Entry;
+
+    /// Ten million of them, the largest capacity, are held while a batch is drawn.
+    #[test]
+    fn an_entry_is_small() {
+        assert!(size_of::<Entry>() <= 32);
+    }
+}
