@@ -67,7 +67,7 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
     post, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "import_episodes",
     params(
         ("name" = String, Path, description = "Lower-case letters, digits and dashes, 63 at most"),
-        ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT),
+        ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
     ),
     request_body(
         content = String, content_type = "application/x-ndjson",

@@ -69,7 +69,7 @@ pub struct JobQuery {
 /// Submits a job.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job",
-    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
     request_body(content((JobSpec = "application/json"), (JobSpec = "application/yaml"))),
     responses(
         (status = 201, description = "Accepted; its URL is in Location", body = JobView),

@@ -64,9 +64,10 @@ pub struct MadeKey {
     /// The key.
     #[serde(flatten)]
     pub(super) key: KeyView,
-    /// What to send as `Authorization: Bearer`. It is shown here alone.
+    /// What to send as `Authorization: Bearer`. It is shown here alone; null where an earlier request with the same
+    /// idempotency key made the key.
     #[schema(example = "nlac_5f0c…")]
-    pub(super) secret: String,
+    pub(super) secret: Option<String>,
 }
 
 /// A page of keys.
@@ -93,9 +94,9 @@ pub struct KeyQuery {
 /// Makes an API key. Its secret is in this answer and nowhere else.
 #[utoipa::path(
     post, path = "/v1/keys", tag = "access", operation_id = "create_key", request_body = NewKey,
-    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
     responses(
-        (status = 200, description = "Made before with this idempotency key; its secret was shown once", body = KeyView),
+        (status = 200, description = "Made before with this idempotency key; its secret was shown once", body = MadeKey),
         (status = 201, description = "The key and its secret; its URL is in Location", body = MadeKey),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
@@ -113,8 +114,8 @@ pub(super) async fn create(
     let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
     let again = async |id: String| {
         let id = id.parse().map_err(|_| Problem::not_found("key", id))?;
-        let view = one(&mut *state.store.acquire().await?, id).await?;
-        Ok(Json(view).into_response())
+        let key = one(&mut *state.store.acquire().await?, id).await?;
+        Ok(Json(MadeKey { key, secret: None }).into_response())
     };
     if let Some(earlier) = earlier {
         return again(earlier).await;
@@ -179,7 +180,7 @@ async fn insert(
         Problem::conflict(format!("there is a key called {} already", new.name))
             .remedy("revoke that one first, or choose another name")
     })?;
-    Ok(MadeKey { key, secret: secret.reveal().to_owned() })
+    Ok(MadeKey { key, secret: Some(secret.reveal().to_owned()) })
 }
 
 /// Lists API keys, newest first.

@@ -97,7 +97,7 @@ pub struct DeliveryQuery {
 /// twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer holds.
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "jobs", operation_id = "create_webhook", request_body = NewWebhook,
-    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT)),
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
     responses(
         (status = 200, description = "Made before with this idempotency key", body = WebhookMade),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),

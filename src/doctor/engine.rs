@@ -51,7 +51,8 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
     let told =
         |(_, info): &(Chat, EngineCapabilities)| format!("it serves {}", info.models.join(", "));
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
-    let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: None };
+    // Not 1: models that sample by their own accept that value alone.
+    let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
     let messages = [Message::user("hello")];
     let told = |c: &Completion| {
         let own = if c.own_temperature {

@@ -85,12 +85,13 @@ impl Chat {
         if self.kind == EngineKind::Tgi { "tgi" } else { &wire.base_model }
     }
 
+    /// The answer, and whether it was asked for without a temperature.
     async fn ask(
         &self,
         wire: &Wire,
         messages: &[Message],
         sampling: Sampling,
-    ) -> Result<ChatAnswer, EngineError> {
+    ) -> Result<(ChatAnswer, bool), EngineError> {
         let renamed = self.renamed.load(Relaxed);
         let own_temperature = self.own_temperature.load(Relaxed);
         let body = ChatBody {
@@ -121,7 +122,7 @@ impl Chat {
             {
                 Err(wire.wrong(format!("its account has no quota left: {body}")))
             }
-            outcome => outcome.map_err(|e| wire.net(e)),
+            outcome => outcome.map(|answer| (answer, own_temperature)).map_err(|e| wire.net(e)),
         }
     }
 
@@ -132,7 +133,10 @@ impl Chat {
         self.own_temperature.load(Relaxed)
     }
 
-    fn checked(&self, wire: &Wire, answer: ChatAnswer) -> Result<Completion, EngineError> {
+    fn checked(
+        wire: &Wire,
+        (answer, own_temperature): (ChatAnswer, bool),
+    ) -> Result<Completion, EngineError> {
         let [choice] = <[_; 1]>::try_from(answer.choices)
             .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
         let finish_reason = match choice.finish_reason.as_deref() {
@@ -153,7 +157,7 @@ impl Chat {
             logprobs: None,
             text,
             finish_reason,
-            own_temperature: self.samples_by_its_own(),
+            own_temperature,
         })
     }
 }
@@ -188,7 +192,7 @@ impl Frozen for Chat {
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();
             spans::asked(wire.http.address());
-            self.checked(wire, self.ask(wire, messages, sampling).await?)
+            Self::checked(wire, self.ask(wire, messages, sampling).await?)
         })
         .await
     }

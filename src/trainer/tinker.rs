@@ -84,6 +84,16 @@ impl Tinker {
         self.http.post(&path, body, SUBMIT).await.map_err(|e| self.net(e))
     }
 
+    /// Why an operation failed. A loss that is not finite will be so again from the same state.
+    fn failure(&self, operation: &'static str, reason: String, of_request: bool) -> TrainerError {
+        let trainer = self.name.to_string();
+        if of_request || reason.contains("not finite") {
+            TrainerError::Rejected { trainer, operation, reason }
+        } else {
+            TrainerError::Failed { trainer, operation, reason }
+        }
+    }
+
     /// Polls until the result is there. A poll has no effect, so one that meets a fault of the way is repeated.
     async fn result<T: DeserializeOwned>(
         &self,
@@ -110,19 +120,13 @@ impl Tinker {
                             continue;
                         }
                         Polled::Failed { reason, of_request } => {
-                            let trainer = trainer();
-                            return Err(if of_request {
-                                TrainerError::Rejected { trainer, operation, reason }
-                            } else {
-                                TrainerError::Failed { trainer, operation, reason }
-                            });
+                            return Err(self.failure(operation, reason, of_request));
                         }
                     },
                     Err(NetError::Status { status: 408, .. }) => continue,
                     // SkyRL answers so that the operation failed.
                     Err(NetError::Status { status: 400, body, .. }) => {
-                        let (trainer, reason) = (trainer(), detail(&body));
-                        return Err(TrainerError::Failed { trainer, operation, reason });
+                        return Err(self.failure(operation, detail(&body), false));
                     }
                     Err(error) => error,
                 };
@@ -296,11 +300,7 @@ impl TinkerRun {
         lengths: &[(usize, usize)],
         result: ForwardResult,
     ) -> Result<Vec<Vec<f32>>, TrainerError> {
-        let failed = |reason: &str| TrainerError::Failed {
-            trainer: self.tinker.name.to_string(),
-            operation,
-            reason: reason.into(),
-        };
+        let failed = |reason: &str| self.tinker.failure(operation, reason.into(), false);
         if result.loss_fn_outputs.len() != lengths.len() {
             return Err(failed("it returns another number of outputs than of data"));
         }

@@ -69,3 +69,15 @@ async fn an_error_in_a_success_is_an_error_of_its_category() {
         assert!(matches!(error.fault(), Fault::Retry(_)));
     }
 }
+
+#[tokio::test]
+async fn a_loss_that_is_not_finite_is_not_tried_again() {
+    let answer =
+        json!({ "detail": "the loss is not finite (NaN or infinity); lower the learning rate" });
+    let (_server, mut run) = trainer(move |_| (400, answer.clone())).await;
+    let error = run.save_state("x").await.unwrap_err();
+    assert!(matches!(error.fault(), Fault::Fail(why) if why.contains("learning rate")));
+    let answer = json!({ "detail": "out of memory" });
+    let (_server, mut run) = trainer(move |_| (400, answer.clone())).await;
+    assert!(matches!(run.save_state("x").await.unwrap_err().fault(), Fault::Retry(_)));
+}

@@ -8,6 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from . import passes, wire
 from .adapters import ALPHA, Adapters, Refused
 from .batches import Example, plan
@@ -158,7 +160,7 @@ class Executor:
                 write()
             except Refused as error:
                 refusal = str(error)
-            except OSError as error:
+            except (OSError, SafetensorError) as error:
                 refusal = f"the checkpoint could not be saved: {error}; free space in the checkpoints directory"
         refusal = self.ranks.share(refusal)
         if refusal is not None:

@@ -88,7 +88,7 @@ def test_a_key_submits_once(server: Nlac) -> None:
     with pytest.raises(NlacError) as caught:
         server.submit(tiny(2), idempotency_key=key)
     assert caught.value.status == 409
-    assert caught.value.remedy == "use a new key for a new job"
+    assert caught.value.remedy == "use a new key for a new request"
 
 
 def test_pause_resume_cancel(server: Nlac) -> None:

@@ -36,6 +36,7 @@ def test_a_key_is_asked_for_made_sent_and_revoked(
             client=admin.rest,
             body=NewKey(name="notebook", scopes=["read"]),
         )
+        assert made.secret is not None
         monkeypatch.setenv("NLAC_API_KEY", made.secret)
         with Nlac(guarded.url) as reader:
             assert list(reader.jobs(owner="notebook")) == []

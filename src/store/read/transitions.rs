@@ -52,8 +52,8 @@ pub struct TransitionView {
     pub uses: Option<i32>,
     /// Whether its episode was solved; null unless the environment said so.
     pub success: Option<bool>,
-    /// The iteration whose annotation the next fields show: the newest that judged the action. They belong together, so
-    /// a refinement always answers this critique.
+    /// The iteration whose annotation the next fields show: the newest that judged the action. They belong together: a
+    /// refinement is what the rounds after this critique came to.
     pub annotated_in: Option<i32>,
     /// Its verdict on the action.
     pub verdict: Option<Verdict>,

@@ -38,8 +38,9 @@ class MadeKey:
     """ When it was revoked; null if it was not. """
     scopes: list[Scope]
     """ What it may do. """
-    secret: str
-    """ What to send as `Authorization: Bearer`. It is shown here alone. """
+    secret: None | str
+    """ What to send as `Authorization: Bearer`. It is shown here alone; null where an earlier request with the same
+    idempotency key made the key. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,6 +79,7 @@ class MadeKey:
             scopes_item: str = scopes_item_data
             scopes.append(scopes_item)
 
+        secret: None | str
         secret = self.secret
 
         field_dict: dict[str, Any] = {}
@@ -167,7 +169,12 @@ class MadeKey:
 
             scopes.append(scopes_item)
 
-        secret = d.pop("secret")
+        def _parse_secret(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        secret = _parse_secret(d.pop("secret", None))
 
         made_key = cls(
             created_at=created_at,

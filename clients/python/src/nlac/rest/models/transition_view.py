@@ -25,8 +25,8 @@ class TransitionView:
     """ The policy's reply. """
     annotated_in: int | None
     """ The iteration whose annotation the next fields show: the newest that judged the action. They belong
-    together, so
-    a refinement always answers this critique. """
+    together: a
+    refinement is what the rounds after this critique came to. """
     changed: bool | None
     """ Whether the refinement is another text than the action. """
     critique: None | str

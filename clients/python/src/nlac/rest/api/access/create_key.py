@@ -5,7 +5,6 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.key_view import KeyView
 from ...models.made_key import MadeKey
 from ...models.new_key import NewKey
 from ...models.problem import Problem
@@ -36,9 +35,9 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> KeyView | MadeKey | Problem | None:
+) -> MadeKey | Problem | None:
     if response.status_code == 200:
-        response_200 = KeyView.from_dict(response.json())
+        response_200 = MadeKey.from_dict(response.json())
 
         return response_200
 
@@ -80,7 +79,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[KeyView | MadeKey | Problem]:
+) -> Response[MadeKey | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -94,7 +93,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
-) -> Response[KeyView | MadeKey | Problem]:
+) -> Response[MadeKey | Problem]:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
@@ -106,7 +105,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[KeyView | MadeKey | Problem]
+        Response[MadeKey | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -126,7 +125,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
-) -> KeyView | MadeKey | Problem | None:
+) -> MadeKey | Problem | None:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
@@ -138,7 +137,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        KeyView | MadeKey | Problem
+        MadeKey | Problem
     """
 
     return sync_detailed(
@@ -153,7 +152,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
-) -> Response[KeyView | MadeKey | Problem]:
+) -> Response[MadeKey | Problem]:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
@@ -165,7 +164,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[KeyView | MadeKey | Problem]
+        Response[MadeKey | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -183,7 +182,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
-) -> KeyView | MadeKey | Problem | None:
+) -> MadeKey | Problem | None:
     """Makes an API key. Its secret is in this answer and nowhere else.
 
     Args:
@@ -195,7 +194,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        KeyView | MadeKey | Problem
+        MadeKey | Problem
     """
 
     return (
