@@ -27,6 +27,7 @@ SCHEMAS = {
         "loss": pl.Float32,
         "uses": pl.Int32,
         "success": pl.Boolean,
+        "annotated_in": pl.Int32,
         "verdict": pl.String,
         "critique": pl.String,
         "refinement": pl.String,
