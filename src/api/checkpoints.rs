@@ -110,7 +110,8 @@ pub struct Archive(Vec<u8>);
     responses(
         (status = 200, description = "The adapter", content_type = "application/gzip", body = Archive),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
-        (status = 404, body = Problem, description = "No such checkpoint, or its files are gone", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such checkpoint, or its files cannot be read", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The retention rule deleted its files", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn files(
@@ -121,6 +122,9 @@ pub(super) async fn files(
     let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
     drop(conn);
     let checkpoint = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
+    if checkpoint.expired_at.is_some() {
+        return Err(Problem::expired(&checkpoint.name));
+    }
     let path = std::path::PathBuf::from(&checkpoint.path);
     let packed = tokio::task::spawn_blocking(move || pack(&path)).await;
     let archive = packed.map_err(std::io::Error::other).flatten().map_err(|error| {

@@ -97,6 +97,12 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// A version whose files the retention rule deleted.
+    pub(super) fn expired(name: &str) -> Self {
+        Self::conflict(format!("the files of {name} are deleted"))
+            .remedy("take a version that is kept; --keep-versions says how many are")
+    }
+
     pub(super) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }

@@ -96,7 +96,7 @@ pub(super) async fn other(Path(target): Path<String>, method: Method, uri: Uri) 
         (status = 200, description = "It is promoted", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is not published yet", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is not published yet, or its files are deleted", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "A target's average, which nobody acts by", content_type = "application/problem+json"),
     )
@@ -144,6 +144,7 @@ async fn promote(
         (status = 200, description = "It is not promoted", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Its files are deleted", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "A target's average", content_type = "application/problem+json"),
     )
@@ -177,7 +178,7 @@ async fn demote(
         (status = 200, description = "The next iteration goes on from it", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "No iteration follows", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "No iteration follows, or its files are deleted", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "A target's average, which nobody learns from", content_type = "application/problem+json"),
     )
@@ -224,6 +225,9 @@ async fn locked(
     let job_id = find(conn).await?.pop().ok_or_else(gone)?.job_id;
     let job = jobs::lock(conn, job_id).await?.ok_or_else(gone)?;
     let view = find(conn).await?.pop().ok_or_else(gone)?;
+    if view.expired_at.is_some() {
+        return Err(Problem::expired(&view.name));
+    }
     if view.role != CheckpointRole::Online {
         let detail = format!("{} is a target's average, by which nobody acts", view.name);
         return Err(Problem::unprocessable(detail)

@@ -24,7 +24,7 @@ use crate::{
     scheduler,
     store::{Announcements, Store, peers, work_items},
     telemetry::Meters,
-    work::{Critics, Peers, Worker, fleet, webhooks},
+    work::{Critics, Expiry, Peers, Worker, fleet, webhooks},
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -166,6 +166,8 @@ impl App {
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let peers = Arc::new(Peers::new(settings.peer_keys.clone(), meters.clone()));
+        let keep = settings.retention.versions;
+        let expiry = Expiry::new(store.clone(), peers.clone(), adapters.clone(), keep);
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
         let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
@@ -177,6 +179,7 @@ impl App {
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::retain(store.clone(), settings.retention, shutdown.clone())),
+            tokio::spawn(expiry.run(shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
             tokio::spawn(webhooks::tell(

@@ -35,7 +35,7 @@ pub struct ServiceSettings {
     pub allowed_hosts: Vec<String>,
     /// Where webhooks may go although it is not public.
     pub webhook_allow: Vec<Allowed>,
-    /// How long is kept what belongs to no job.
+    /// How long rows and files are kept.
     pub retention: Retention,
     /// Compute threads of each; they change nothing but the time.
     pub threads: usize,

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         access::Secret,
         ids::JobId,
-        retention::{Keep, Retention},
+        retention::{Keep, KeepVersions, Retention},
     },
     net::Allowed,
 };
@@ -129,6 +129,15 @@ pub struct ServeArgs {
         default_value_t = Retention::default().deliveries
     )]
     pub keep_deliveries: Keep,
+    /// How many of the newest versions of each job keep their adapter and trainer state, or `all`. The best version,
+    /// the promoted one and all that a job under way needs stay as well.
+    #[arg(
+        long,
+        env = "NLAC_KEEP_VERSIONS",
+        value_name = "NUMBER",
+        default_value_t = Retention::default().versions
+    )]
+    pub keep_versions: KeepVersions,
     /// Compute threads of the local engine and trainer each; they change nothing but the time.
     #[arg(long, env = "NLAC_THREADS")]
     pub threads: Option<usize>,
@@ -153,7 +162,11 @@ impl From<ServeArgs> for ServiceSettings {
             peer_keys: defaults.peer_keys,
             allowed_hosts: args.allowed_hosts,
             webhook_allow: args.webhook_allow,
-            retention: Retention { audit: args.keep_audit, deliveries: args.keep_deliveries },
+            retention: Retention {
+                audit: args.keep_audit,
+                deliveries: args.keep_deliveries,
+                versions: args.keep_versions,
+            },
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }
     }

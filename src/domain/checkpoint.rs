@@ -43,6 +43,9 @@ pub struct Checkpoint {
     pub trainer_state: Option<String>,
     /// Optimizer steps taken up to it.
     pub optimizer_steps: i32,
+    /// When the retention rule deleted its files; nothing may use it since.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub expired_at: Option<OffsetDateTime>,
     /// When it was recorded.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,

@@ -1,4 +1,4 @@
-//! How long is kept what belongs to no job.
+//! How long rows and files are kept.
 
 use std::str::FromStr;
 
@@ -32,18 +32,54 @@ impl std::fmt::Display for Keep {
     }
 }
 
-/// How long is kept what belongs to no job.
+/// How many of the newest versions of each job keep their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepVersions {
+    /// So many, at least 1. A version that something needs stays beside them.
+    Newest(u16),
+    /// All of them.
+    All,
+}
+
+impl FromStr for KeepVersions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let newest = text.parse().ok().filter(|newest| *newest > 0);
+        newest.map(Self::Newest).ok_or_else(|| format!("a number from 1 to {}, or all", u16::MAX))
+    }
+}
+
+impl std::fmt::Display for KeepVersions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Newest(newest) => newest.fmt(f),
+            Self::All => f.write_str("all"),
+        }
+    }
+}
+
+/// How long rows and files are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Entries of the audit log.
     pub audit: Keep,
     /// Deliveries of webhooks that arrived or were given up.
     pub deliveries: Keep,
+    /// Adapters and trainer states of each job.
+    pub versions: KeepVersions,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { audit: Keep::Days(365), deliveries: Keep::Days(30) }
+        Self {
+            audit: Keep::Days(365),
+            deliveries: Keep::Days(30),
+            versions: KeepVersions::Newest(10),
+        }
     }
 }
 

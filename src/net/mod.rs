@@ -176,6 +176,14 @@ impl Client {
         self.decode(&self.send(self.http.delete(self.url(path)), deadline).await?)
     }
 
+    /// DELETE; what is answered does not matter.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn delete_raw(&self, path: &str, deadline: Duration) -> Result<(), NetError> {
+        self.send(self.http.delete(self.url(path)), deadline).await.map(drop)
+    }
+
     /// POST of JSON, read as JSON.
     ///
     /// # Errors

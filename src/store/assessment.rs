@@ -144,6 +144,8 @@ pub struct Paired {
     pub now: i64,
     /// Episodes that exactly one of them solved.
     pub differing: i64,
+    /// The earlier version's files are there: the job may go back to it.
+    pub kept: bool,
 }
 
 impl Paired {
@@ -177,7 +179,9 @@ pub async fn paired(
         "-- assessment::paired
          select earlier.index as version, count(*) as episodes,
              count(*) filter (where a.success) as before, count(*) filter (where b.success) as now,
-             count(*) filter (where a.success <> b.success) as differing
+             count(*) filter (where a.success <> b.success) as differing,
+             exists (select from checkpoints c where c.job_id = $1 and c.role = 'online'
+                 and c.version = earlier.index and c.expired_at is null) as kept
          from iterations later
          join episodes b on b.iteration_id = later.id and b.purpose = 'evaluate' and b.temperature = $2
          join iterations earlier on earlier.job_id = $1 and earlier.index < $3

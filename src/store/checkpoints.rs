@@ -22,6 +22,7 @@ pub(super) struct Row {
     parents: Vec<CheckpointId>,
     trainer_state: Option<String>,
     optimizer_steps: i32,
+    expired_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
 }
 
@@ -39,6 +40,7 @@ impl From<Row> for Checkpoint {
             parents: row.parents,
             trainer_state: row.trainer_state,
             optimizer_steps: row.optimizer_steps,
+            expired_at: row.expired_at,
             created_at: row.created_at,
         }
     }

@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod datasets;
 pub mod episodes;
 pub mod events;
+pub mod expiry;
 pub mod generations;
 pub mod idempotency;
 pub mod iterations;

@@ -183,6 +183,10 @@ pub trait Trainer: Send + Sync {
         seed: u64,
         state: Option<&str>,
     ) -> Result<Box<dyn Run>, TrainerError>;
+
+    /// Deletes a saved state (`tinker://…`) and the adapter that was exported under the same name. A state that is
+    /// not there, or a trainer that deletes nothing, is no error.
+    async fn delete(&self, state: &str) -> Result<(), TrainerError>;
 }
 
 /// One adapter under training. Dropping it without [`Run::close`] leaves it to the trainer's session

@@ -257,6 +257,33 @@ impl Trainer for Tinker {
         }
         Ok(Box::new(run))
     }
+
+    async fn delete(&self, state: &str) -> Result<(), TrainerError> {
+        let (model, name) = state_parts(state).ok_or_else(|| TrainerError::Rejected {
+            trainer: self.name.to_string(),
+            operation: "delete",
+            reason: format!("{state} is not tinker://MODEL/weights/NAME"),
+        })?;
+        for kind in ["weights", "sampler_weights"] {
+            let path = format!("/api/v1/training_runs/{model}/checkpoints/{kind}/{name}");
+            match self.http.delete_raw(&path, SUBMIT).await {
+                Ok(()) => {}
+                // It is gone, or this trainer deletes nothing.
+                Err(NetError::Status { status: 404 | 405 | 501, .. }) => {}
+                Err(error) => return Err(self.net(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The model and the name of `tinker://MODEL/weights/NAME`.
+fn state_parts(state: &str) -> Option<(&str, &str)> {
+    let (model, name) = state.strip_prefix("tinker://")?.split_once("/weights/")?;
+    let plain = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+    };
+    (plain(model) && plain(name)).then_some((model, name))
 }
 
 impl Tinker {

@@ -287,7 +287,8 @@ impl Worker {
     async fn roll_back(&self, tx: &mut sqlx::PgConnection, scene: &Scene) -> Result<(), Fault> {
         let (job, index) = (&scene.job, scene.iteration.index);
         let quoted = job.spec.evaluation.temperature;
-        let paired = assessment::paired(tx, job.id, quoted, index).await?;
+        let mut paired = assessment::paired(tx, job.id, quoted, index).await?;
+        paired.retain(|earlier| earlier.kept);
         let Some(best) = best(&paired).filter(|best| best.change().0 < 0.0) else { return Ok(()) };
         let (version, success) = (best.version, best.earlier_success());
         if !iterations::roll_back(tx, scene.iteration.id, version, false).await? {

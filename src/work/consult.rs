@@ -40,6 +40,8 @@ const AT_ONCE: usize = 4;
 const MOST: usize = 32;
 /// How long somebody waits until an adapter is loaded.
 const LOADING: Duration = Duration::from_secs(20);
+/// What to do about a version that expired.
+const KEEP: &str = "ask a version that is kept; --keep-versions says how many are";
 /// The version before the first: no adapter.
 const BASE: i32 = -1;
 
@@ -86,6 +88,12 @@ impl Critics {
             Version::Checkpoint(id) => {
                 let found = checkpoints::get(&mut conn, id).await.map_err(unavailable)?;
                 let found = found.ok_or_else(|| not_found("checkpoint", id))?;
+                if found.expired_at.is_some() {
+                    return Err(Unanswered::Conflict {
+                        what: format!("the files of version {} are deleted", found.version),
+                        remedy: KEEP.into(),
+                    });
+                }
                 (found.job_id, Some(found.version))
             }
         };

@@ -152,6 +152,7 @@ impl Worker {
             trainer_state: Some(state),
             optimizer_steps: steps_before
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
+            expired_at: None,
             created_at: self.clock.now(),
         };
         let losses: Vec<_> =

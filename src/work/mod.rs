@@ -4,6 +4,7 @@ mod annotate;
 mod assess;
 mod collect;
 mod consult;
+mod expiry;
 pub mod fleet;
 mod guests;
 mod import;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use consult::Critics;
+pub use expiry::Expiry;
 pub use peers::Peers;
 
 /// Does every kind of work.

@@ -84,6 +84,18 @@ impl Peers {
         Ok(Arc::new(self.tinker(&record)?))
     }
 
+    /// Has a trainer delete a saved state. One that is registered no more keeps its states.
+    pub(super) async fn delete_state(
+        &self,
+        store: &Store,
+        trainer: &str,
+        state: &str,
+    ) -> Result<(), Fault> {
+        let all = peers::trainers(&mut *store.acquire().await?).await?;
+        let Some(found) = all.into_iter().find(|t| t.record.name == trainer) else { return Ok(()) };
+        self.tinker(&found.record)?.delete(state).await.map_err(|e| e.fault())
+    }
+
     /// That a job's engine and trainer, as they are now, can do what it asks of them.
     pub(super) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         let engine = self.registered(store, &spec.model.engine).await?;

@@ -100,6 +100,7 @@ impl Worker {
             parents: before.iter().map(|c| c.id).chain([online.id]).collect(),
             trainer_state: None,
             optimizer_steps: online.optimizer_steps,
+            expired_at: None,
             created_at: self.clock.now(),
         };
         // Before it is loaded: who brings the files to the engine learns of them by the row.

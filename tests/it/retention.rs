@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nlac::{
     app::ServiceSettings,
-    domain::retention::{Keep, Retention},
+    domain::retention::{Keep, KeepVersions, Retention},
 };
 use serde_json::json;
 
@@ -65,7 +65,8 @@ async fn what_is_old_and_nobodys_is_removed() {
     assert!(entries > 2 && deliveries > 1, "{entries} {deliveries}");
     service.stop().await;
 
-    let forever = Retention { audit: Keep::Forever, deliveries: Keep::Forever };
+    let forever =
+        Retention { audit: Keep::Forever, deliveries: Keep::Forever, ..Retention::default() };
     let service = Service::start_with(&keep(forever)).await;
     none_left(&service, ENDED).await;
     assert_eq!(number(&service, OLD_ENTRIES).await, 2);
@@ -77,6 +78,114 @@ async fn what_is_old_and_nobodys_is_removed() {
     none_left(&service, OLD_DELIVERIES).await;
     assert_eq!(number(&service, ENTRIES).await, entries - 2);
     assert_eq!(number(&service, DELIVERIES).await, deliveries - 1);
+    service.stop().await;
+}
+
+/// Names in a directory, or in none where it is not there.
+fn names(directory: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
+    let place = Place::new();
+    let keep = |versions| {
+        let retention = Retention { versions, ..Retention::default() };
+        ServiceSettings { retention, ..settings(place.path()) }
+    };
+    let adapters = place.path().join("adapters");
+    let states = || {
+        let models = names(&place.path().join("trainer"));
+        let of = |model: &String| names(&place.path().join("trainer").join(model).join("weights"));
+        models.iter().map(|model| of(model).len()).sum::<usize>()
+    };
+    let service = Service::start_with(&keep(KeepVersions::All)).await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 4.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    service.finished(&id).await;
+    assert_eq!((names(&adapters).len(), states()), (10, 5), "five versions, online and target");
+    let path = format!("/v1/jobs/{id}/checkpoints");
+    let (_, page) = service.get(&path).await;
+    let online = |page: &serde_json::Value, version: i64| {
+        let all = page["data"].as_array().unwrap();
+        let found = all.iter().find(|c| c["role"] == "online" && c["version"] == version);
+        found.unwrap().clone()
+    };
+    let promote = format!("/v1/checkpoints/{}:promote", online(&page, 1)["id"].as_str().unwrap());
+    assert_eq!(service.post(&promote, &json!({})).await.0, 200);
+    // The evaluations are few episodes: which version is best is set here. Promoting asked for version 1 just now.
+    let mut conn = service.app.store.acquire().await.unwrap();
+    for sql in [
+        "update metrics set value = case iteration when 2 then 1 else 0 end where name = 'eval.success'",
+        "update checkpoints set asked_at = null",
+    ] {
+        sqlx::query(sql).execute(&mut *conn).await.unwrap();
+    }
+    drop(conn);
+    service.stop().await;
+
+    let service = Service::start_with(&keep(KeepVersions::Newest(1))).await;
+    none_left(&service, "select 4 - count(*) from checkpoints where files_gone_at is not null")
+        .await;
+    assert_eq!((names(&adapters).len(), states()), (6, 3), "the newest, the best and the promoted");
+    let (_, page) = service.get(&path).await;
+    for version in 0..5 {
+        let checkpoint = online(&page, version);
+        let deleted = [0, 3].contains(&version);
+        assert_eq!(checkpoint["expired_at"].is_string(), deleted, "{checkpoint}");
+        let files = format!("/v1/checkpoints/{}/files", checkpoint["id"].as_str().unwrap());
+        let answer = service.http.get(format!("{}{files}", service.url)).send().await.unwrap();
+        assert_eq!(answer.status(), if deleted { 409 } else { 200 });
+    }
+    let gone = online(&page, 3)["id"].clone();
+    let promote = format!("/v1/checkpoints/{}:promote", gone.as_str().unwrap());
+    let question = json!({ "checkpoint_id": gone, "messages": [
+        { "role": "user", "content": "i want a refund form empty left 5" },
+        { "role": "assistant", "content": "do it now ." }] });
+    for (path, body) in [(promote.as_str(), &json!({})), ("/v1/critiques", &question)] {
+        let (status, problem) = service.post(path, body).await;
+        assert_eq!(status, 409, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("deleted"), "{problem}");
+    }
+    let shown = service.http.get(format!("{}/jobs/{id}/checkpoints", service.url)).send().await;
+    assert!(shown.unwrap().text().await.unwrap().contains("files deleted"));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_under_way_keeps_what_it_goes_on_from() {
+    let place = Place::new();
+    let retention = Retention { versions: KeepVersions::Newest(1), ..Retention::default() };
+    let settings = ServiceSettings { retention, ..settings(place.path()) };
+    let service = Service::start_with(&settings).await;
+    let mut spec = small_job();
+    spec["budget"]["iterations"] = 4.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    for attempt in 0.. {
+        let (_, job) = service.get(&format!("/v1/jobs/{id}")).await;
+        if job["iteration"].as_i64() >= Some(3) {
+            break;
+        }
+        assert!(attempt < 1200, "{job}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(service.post(&format!("/v1/jobs/{id}/pause"), &json!(null)).await.0, 200);
+    service.stop().await;
+
+    // A start looks for old versions at once: those before the iteration's own go, and the job still ends.
+    let service = Service::start_with(&settings).await;
+    none_left(
+        &service,
+        "select 1 - count(*)::int8 from checkpoints where version = 1 and role = 'target'
+        and files_gone_at is not null",
+    )
+    .await;
+    assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await.0, 200);
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
     service.stop().await;
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
 
@@ -284,5 +285,11 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         packed = await asyncio.to_thread(Checkpoints.pack, path)
         named = {"Content-Disposition": f'attachment; filename="{model_id}_{name}.tar.gz"'}
         return Response(packed, media_type="application/octet-stream", headers=named)
+
+    @api.delete("/training_runs/{model_id}/checkpoints/{kind}/{name}", status_code=204)
+    async def delete(model_id: str, kind: Literal["weights", "sampler_weights"], name: str) -> None:
+        if not (NAME.match(model_id) and NAME.match(name)):
+            raise HTTPException(422, "a model or checkpoint is named in letters, digits, - and _")
+        await asyncio.to_thread(shutil.rmtree, service.ready(model_id, kind, name))
 
     return app

@@ -23,6 +23,16 @@ class Service(unittest.TestCase):
     def tearDownClass(cls) -> None:
         cls.trainer.stop()
 
+    def test_a_deleted_checkpoint_is_gone_and_the_other_kind_stays(self) -> None:
+        trainer, model = self.trainer, self.trainer.create()
+        for operation in ("save_weights", "save_weights_for_sampler"):
+            trainer.done(operation, {"model_id": model, "path": "old"})
+        checkpoints = f"/api/v1/training_runs/{model}/checkpoints"
+        self.assertEqual(trainer.http.delete(f"{checkpoints}/weights/old").status_code, 204)
+        self.assertEqual(trainer.http.delete(f"{checkpoints}/weights/old").status_code, 404)
+        self.assertEqual(trainer.http.get(f"{checkpoints}/old/archive").status_code, 200)
+        self.assertEqual(trainer.http.delete(f"{checkpoints}/other/old").status_code, 422)
+
     def test_a_saved_state_resumes_to_the_bit_also_after_a_restart(self) -> None:
         trainer, model = self.trainer, self.trainer.create(seed=1)
 

@@ -65,6 +65,8 @@ struct CheckpointRow {
     acts: bool,
     /// The job may go on from it.
     may_go_on: bool,
+    /// Its files are deleted.
+    expired: bool,
 }
 
 /// Which checkpoints.
@@ -113,7 +115,8 @@ async fn checkpoint_rows_of(
     let best = measured.iter().map(|(_, success)| *success).fold(0.0, f64::max);
     let newest = found.iter().map(|c| c.version).max().filter(|_| after.is_none());
     let rows = found.into_iter().map(|c| {
-        let acts = c.role == CheckpointRole::Online && c.published_at.is_some();
+        let expired = c.expired_at.is_some();
+        let acts = c.role == CheckpointRole::Online && c.published_at.is_some() && !expired;
         CheckpointRow {
             id: c.id.to_string(),
             job: id.to_string(),
@@ -129,6 +132,7 @@ async fn checkpoint_rows_of(
             loaded_on: c.loaded_on.join(", "),
             acts,
             may_go_on: acts && goes_on && Some(c.version) != newest,
+            expired,
         }
     });
     let rows = CheckpointRows { id: id.to_string(), rows: rows.collect(), next, goes_on_from };

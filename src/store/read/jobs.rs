@@ -383,6 +383,10 @@ pub struct CheckpointView {
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub published_at: Option<OffsetDateTime>,
+    /// When the retention rule (`--keep-versions`) deleted its adapter and its trainer state; null while they are kept.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expired_at: Option<OffsetDateTime>,
 }
 
 /// Checkpoints, newest first: of a job, or one by its id.

@@ -17,7 +17,7 @@ use std::{
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 
 use super::{
@@ -134,6 +134,11 @@ pub fn router(shared: std::sync::Arc<Shared>) -> Router {
         .route("/api/v1/weights_info", post(saves::weights_info))
         .route(&format!("{run}/checkpoints"), get(saves::list))
         .route(&format!("{checkpoint}/archive"), get(saves::archive))
+        .route(&format!("{run}/checkpoints/weights/{{name}}"), delete(saves::delete_state))
+        .route(
+            &format!("{run}/checkpoints/sampler_weights/{{name}}"),
+            delete(saves::delete_adapter),
+        )
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(shared)
 }

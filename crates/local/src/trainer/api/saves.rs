@@ -132,6 +132,36 @@ pub(super) async fn list(
     Ok(Json(CheckpointList { checkpoints: checkpoints.collect() }))
 }
 
+pub(super) async fn delete_state(
+    State(shared): State<Arc<Shared>>,
+    Path((model_id, name)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    delete(&shared, &model_id, Kind::Training, &name).await
+}
+
+pub(super) async fn delete_adapter(
+    State(shared): State<Arc<Shared>>,
+    Path((model_id, name)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    delete(&shared, &model_id, Kind::Sampler, &name).await
+}
+
+async fn delete(
+    shared: &Shared,
+    model_id: &str,
+    kind: Kind,
+    name: &str,
+) -> Result<StatusCode, ApiError> {
+    check_name(model_id)?;
+    check_name(name)?;
+    let path = shared.ready(model_id, kind, name)?;
+    let failed = |e: std::io::Error| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to delete: {e}"))
+    };
+    tokio::fs::remove_dir_all(path).await.map_err(failed)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// The adapter's files as a gzipped tar; SkyRL redirects to where it is, here it is the answer.
 pub(super) async fn archive(
     State(shared): State<Arc<Shared>>,

@@ -20,6 +20,9 @@ class CheckpointView:
 
     created_at: datetime.datetime
     """ When it was recorded. """
+    expired_at: datetime.datetime | None
+    """ When the retention rule (`--keep-versions`) deleted its adapter and its trainer state; null while they are
+    kept. """
     id: UUID
     """ One adapter version. """
     job_id: UUID
@@ -50,6 +53,12 @@ class CheckpointView:
 
     def to_dict(self) -> dict[str, Any]:
         created_at = self.created_at.isoformat()
+
+        expired_at: None | str
+        if isinstance(self.expired_at, datetime.datetime):
+            expired_at = self.expired_at.isoformat()
+        else:
+            expired_at = self.expired_at
 
         id = str(self.id)
 
@@ -90,6 +99,7 @@ class CheckpointView:
         field_dict.update(
             {
                 "created_at": created_at,
+                "expired_at": expired_at,
                 "id": id,
                 "job_id": job_id,
                 "loaded_on": loaded_on,
@@ -112,6 +122,21 @@ class CheckpointView:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
         created_at = isoparse(d.pop("created_at"))
+
+        def _parse_expired_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                expired_at_type_0 = isoparse(data)
+
+                return expired_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        expired_at = _parse_expired_at(d.pop("expired_at", None))
 
         id = UUID(d.pop("id"))
 
@@ -164,6 +189,7 @@ class CheckpointView:
 
         checkpoint_view = cls(
             created_at=created_at,
+            expired_at=expired_at,
             id=id,
             job_id=job_id,
             loaded_on=loaded_on,
