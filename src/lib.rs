@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod domain;
 pub mod engine;
 pub mod env;
+pub mod experience;
 pub mod net;
 pub mod prompt;
 pub mod queue;

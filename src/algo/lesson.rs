@@ -5,9 +5,9 @@ use crate::{
     domain::{
         fault::Fault,
         ids::{ExampleId, TransitionId},
-        message::Message,
         training::{ExampleSource, Objective, TrainingExample},
     },
+    experience::context::Context,
     prompt::{Encoder, PromptSet},
 };
 
@@ -19,7 +19,7 @@ pub(super) struct Lesson<'a> {
     pub(super) transition_id: Option<TransitionId>,
     /// Content hash of the prompt's template.
     pub(super) prompt_hash: &'a str,
-    pub(super) prompt: &'a [Message],
+    pub(super) prompt: &'a Context,
     /// Tokens, end of text included.
     pub(super) completion: Vec<i32>,
     /// Weight in the loss.
@@ -55,7 +55,7 @@ pub(super) fn policy(
 ) -> Result<TrainingExample, Fault> {
     let template = prompts.policy();
     let prompt =
-        template.render(replayed.state(), None, &serde_json::json!({})).map_err(Fault::fail)?;
+        template.render(&replayed.state, None, &serde_json::json!({})).map_err(Fault::fail)?;
     let lesson = Lesson {
         objective: Objective::Policy,
         source,

@@ -19,16 +19,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     domain::{
         annotation::{Critique, Prediction, Refinement, Target},
-        episode::{RewardStatus, Transition},
-        generation::Generation,
+        generation::{FinishReason, Generation},
         ids::{EpisodeId, IterationId, JobId, TransitionId},
-        message::Message,
         seed::SeedPath,
         spec::RolloutSpec,
         training::TrainingExample,
     },
     env::Environment,
-    rollout::Cast,
+    experience::{
+        action::{Codec, Read, Reply},
+        context::Context,
+        episode::{RewardStatus, Transition},
+        message::{self, Message},
+    },
+    rollout::{Rollout, Sampler},
 };
 
 /// Everything derived from a batch; rows to be written together.
@@ -66,8 +70,10 @@ impl Annotations {
 /// What an algorithm is handed beside the transitions; S are its settings.
 pub struct Setting<'a, S> {
     /// Who speaks.
-    pub cast: &'a Cast<'a>,
-    /// Parses actions; stepped only where real rollouts stand in for predictions.
+    pub sampler: &'a Sampler<'a>,
+    /// How replies are read as actions.
+    pub codec: &'a dyn Codec,
+    /// Stepped only where real rollouts stand in for predictions.
     pub environment: &'a dyn Environment,
     /// How the policy acts.
     pub rollout: &'a RolloutSpec,
@@ -79,13 +85,48 @@ pub struct Setting<'a, S> {
     pub seed: SeedPath,
 }
 
-/// A stored transition with the conversation that it is a step of.
+impl<S> Setting<'_, S> {
+    /// The key of an action in a state; none for a reply that is no action.
+    fn key(&self, action: &Message, state: &Context) -> Option<String> {
+        self.codec.reread(action, state).ok().map(|action| action.key)
+    }
+
+    /// What a generated reply to a state is.
+    fn read(&self, reply: &Generation, state: &Context) -> Read {
+        let cut = reply.finish_reason == FinishReason::Length;
+        self.codec.read(Reply { text: &reply.text, cut }, state)
+    }
+
+    /// Real rollouts, at the policy's own temperature.
+    fn rollouts(&self) -> Rollout<'_> {
+        Rollout {
+            sampler: self.sampler,
+            environment: self.environment,
+            codec: self.codec,
+            spec: self.rollout,
+            temperature: self.rollout.temperature,
+        }
+    }
+}
+
+/// The reply that an action or an unreadable reply is.
+fn message_of(read: Read) -> Message {
+    read.map_or_else(|unreadable| unreadable.message, |action| action.message)
+}
+
+/// A stored transition with what the model saw.
 #[derive(Debug, Clone)]
 pub struct Replayed {
     /// The step.
     pub transition: Transition,
-    /// The whole episode's messages.
-    pub messages: Vec<Message>,
+    /// s: what the policy saw.
+    pub state: Context,
+    /// a: its reply.
+    pub action: Message,
+    /// What came of it.
+    pub observation: Vec<Message>,
+    /// s': what the policy sees next.
+    pub next_state: Context,
     /// The action as the engine wrote it, end-of-text included.
     pub action_tokens: Vec<u32>,
     /// The token limit cut the action: it has no end-of-text, and no policy learns it.
@@ -99,38 +140,18 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// A transition with its conversation, at a place of a batch; its action is whole, its loss counts in full.
-    #[must_use]
-    pub fn new(
-        transition: Transition,
-        messages: Vec<Message>,
-        action_tokens: Vec<i32>,
-        episode_seed: i64,
-        position: u64,
-    ) -> Self {
-        let action_tokens = action_tokens.into_iter().map(i32::cast_unsigned).collect();
-        Self {
-            transition,
-            messages,
-            action_tokens,
-            action_cut: false,
-            position,
-            episode_seed,
-            importance: 1.0,
-        }
-    }
-
     /// An action in a state that no stored episode went through: what its critic is asked about.
     #[must_use]
-    pub fn imagined(job_id: JobId, state: Vec<Message>, action: String) -> Self {
+    pub fn imagined(job_id: JobId, state: Context, action: Message) -> Self {
         let transition = Transition {
             id: TransitionId::new(),
             job_id,
             iteration_id: IterationId::new(),
             episode_id: EpisodeId::new(),
             step: 0,
-            state_len: i32::try_from(state.len()).unwrap_or(i32::MAX),
-            action,
+            state_len: i32::try_from(state.messages().len()).unwrap_or(i32::MAX),
+            next_len: i32::try_from(state.messages().len() + 1).unwrap_or(i32::MAX),
+            action: action.written().into_owned(),
             env_action: None,
             observation: String::new(),
             reward: None,
@@ -139,22 +160,35 @@ impl Replayed {
             truncated: false,
             generation_id: None,
         };
-        Self::new(transition, state, Vec::new(), 0, 0)
+        let next_state = state.with([action.clone()]);
+        Self {
+            transition,
+            state,
+            action,
+            observation: Vec::new(),
+            next_state,
+            action_tokens: Vec::new(),
+            action_cut: false,
+            position: 0,
+            episode_seed: 0,
+            importance: 1.0,
+        }
     }
 
-    /// s: everything said before the action.
+    /// The same action, with what came of it.
     #[must_use]
-    pub fn state(&self) -> &[Message] {
-        &self.messages[..self.state_len()]
+    pub fn followed_by(mut self, observation: Vec<Message>) -> Self {
+        self.transition.observation = message::written(&observation);
+        let said = std::iter::once(self.action.clone()).chain(observation.iter().cloned());
+        self.next_state = self.state.with(said);
+        self.transition.next_len =
+            i32::try_from(self.next_state.messages().len()).unwrap_or(i32::MAX);
+        Self { observation, ..self }
     }
 
-    /// s': the state, the action and what the environment answered.
+    /// What came of the action, as one text.
     #[must_use]
-    pub fn next_state(&self) -> &[Message] {
-        &self.messages[..(self.state_len() + 2).min(self.messages.len())]
-    }
-
-    fn state_len(&self) -> usize {
-        usize::try_from(self.transition.state_len).unwrap_or(0).min(self.messages.len())
+    pub fn observed(&self) -> String {
+        message::written(&self.observation)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         spec::{RehearsalSpec, SamplingSpec},
         training::{ExampleSource, Objective},
     },
-    rollout::Cast,
+    rollout::Sampler,
 };
 
 /// `count` examples on general prompts drawn at random. An answer that was cut teaches nothing.
@@ -21,14 +21,14 @@ use crate::{
 /// # Errors
 /// The first fault of the engine, or of a prompt.
 pub async fn examples(
-    cast: &Cast<'_>,
+    sampler: &Sampler<'_>,
     spec: &RehearsalSpec,
     count: usize,
     seed: &SeedPath,
 ) -> Result<Annotations, Fault> {
-    let general = cast.prompts.general();
+    let general = sampler.prompts.general();
     if general.is_empty() {
-        let name = cast.prompts.name();
+        let name = sampler.prompts.name();
         return Err(Fault::Fail(format!("prompt set {name} has no general prompts")));
     }
     let mut rng = seed.rng();
@@ -37,22 +37,22 @@ pub async fn examples(
     let answered = try_join_all(
         (0..)
             .zip(&drawn)
-            .map(|(i, messages)| cast.act(messages, Weights::Base, sampling, seed.index(i))),
+            .map(|(i, prompt)| sampler.act(prompt, Weights::Base, sampling, seed.index(i))),
     )
     .await?;
     let mut made = Annotations::default();
     let whole = |answer: &&Generation| answer.finish_reason == FinishReason::Stop;
-    for (messages, answer) in drawn.iter().zip(&answered).filter(|(_, answer)| whole(answer)) {
+    for (prompt, answer) in drawn.iter().zip(&answered).filter(|(_, answer)| whole(answer)) {
         let lesson = Lesson {
             objective: Objective::Rehearsal,
             source: ExampleSource::Base,
             transition_id: None,
-            prompt_hash: cast.prompts.general_hash(),
-            prompt: messages,
+            prompt_hash: sampler.prompts.general_hash(),
+            prompt,
             completion: answer.token_ids.clone(),
             weight: spec.weight,
         };
-        made.examples.push(lesson.encode(cast.encoder)?);
+        made.examples.push(lesson.encode(sampler.encoder)?);
     }
     made.generations = answered;
     Ok(made)

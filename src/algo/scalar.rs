@@ -10,18 +10,21 @@ use super::{
     Annotations, Replayed,
     left_out::all_but_refused,
     lesson::{self, Lesson},
+    message_of,
 };
-use crate::domain::{
-    annotation::{Prediction, PredictionUse},
-    fault::Fault,
-    generation::{FinishReason, Generation, Role, Weights},
-    ids::PredictionId,
-    message::Message,
-    seed::SeedPath,
-    spec::{SamplingSpec, ScalarSpec},
-    training::{ExampleSource, Objective, TrainingExample},
+use crate::{
+    domain::{
+        annotation::{Prediction, PredictionUse},
+        fault::Fault,
+        generation::{FinishReason, Generation, Role, Weights},
+        ids::PredictionId,
+        seed::SeedPath,
+        spec::{SamplingSpec, ScalarSpec},
+        training::{ExampleSource, Objective, TrainingExample},
+    },
+    experience::{context::Context, message::Message},
 };
-use crate::{prompt::Template, rollout::Line};
+use crate::{prompt::Template, rollout::Prompt};
 
 /// What the algorithm is handed beside the transitions.
 pub type Setting<'a> = super::Setting<'a, ScalarSpec>;
@@ -59,25 +62,28 @@ async fn target(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotation
     let seed = setting.seed.index(replayed.position);
     let mut value = reward;
     if !transition.done {
-        let next = replayed.next_state();
+        let next = &replayed.next_state;
         let sampling = setting.spec.action;
-        let acting = setting.cast.act(next, Weights::Target, sampling, seed.label("next_action"));
+        let acting =
+            setting.sampler.act(next, Weights::Target, sampling, seed.label("next_action"));
         let action = acting.await?;
+        let taken = message_of(setting.read(&action, next));
         let judged =
-            judge(setting, next, &action.text, Weights::Target, seed.label("next_value")).await?;
-        let (text, q) = (action.text.clone(), judged.value);
+            judge(setting, next, &taken, Weights::Target, seed.label("next_value")).await?;
+        let q = judged.value;
         made.generations.push(action);
-        record(&mut made, replayed, PredictionUse::Bootstrap, 0, &text, judged.said);
+        record(&mut made, replayed, PredictionUse::Bootstrap, 0, &taken, judged.said);
         let Some(q) = q else { return Ok(made) };
         value += q;
     }
     let bin = bin(setting.spec, value, &seed);
     let template = template(setting)?;
     let prompt = template
-        .render(replayed.state(), Some(&transition.action), &serde_json::json!({}))
+        .render(&replayed.state, Some(&replayed.action), &serde_json::json!({}))
         .map_err(Fault::fail)?;
-    let encoder = setting.cast.encoder;
-    let said = encoder.completion(&prompt, &bin.to_string()).map_err(Fault::fail)?;
+    let encoder = setting.sampler.encoder;
+    let said =
+        encoder.completion(&prompt, &Message::assistant(bin.to_string())).map_err(Fault::fail)?;
     let lesson = Lesson {
         objective: Objective::Critic,
         source: ExampleSource::Target,
@@ -102,7 +108,7 @@ fn bin(spec: &ScalarSpec, value: f64, seed: &SeedPath) -> u32 {
 /// The policy says again what it did; what the token limit cut it does not.
 fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let mut made = Annotations::default();
-    let readable = setting.environment.parse_action(&replayed.transition.action).is_some();
+    let readable = setting.key(&replayed.action, &replayed.state).is_some();
     if readable && !replayed.action_cut {
         let tokens = lesson::signed(&replayed.action_tokens);
         made.examples.push(policy_example(setting, replayed, tokens, ExampleSource::Action, 1.0)?);
@@ -114,29 +120,31 @@ fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, F
 /// cut has no weight.
 async fn improve(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let seed = setting.seed.index(replayed.position);
-    let (state, spec) = (replayed.state(), setting.spec);
+    let (state, spec) = (&replayed.state, setting.spec);
     let sampling = SamplingSpec {
         temperature: setting.rollout.temperature,
         max_tokens: setting.rollout.max_tokens,
     };
     let actions = try_join_all((0..spec.candidates).map(|i| {
         let seed = seed.label("candidate").index(u64::from(i));
-        setting.cast.act(state, Weights::Target, sampling, seed)
+        setting.sampler.act(state, Weights::Target, sampling, seed)
     }))
     .await?;
-    let judged = try_join_all((0..).zip(&actions).map(|(i, action)| {
-        judge(setting, state, &action.text, Weights::Online, seed.label("value").index(i))
+    let read: Vec<_> = actions.iter().map(|reply| setting.read(reply, state)).collect();
+    let readable: Vec<_> = read.iter().map(Result::is_ok).collect();
+    let taken: Vec<_> = read.into_iter().map(message_of).collect();
+    let judged = try_join_all((0..).zip(&taken).map(|(i, action)| {
+        judge(setting, state, action, Weights::Online, seed.label("value").index(i))
     }))
     .await?;
     let mut made = Annotations::default();
     let mut valued = Vec::new();
-    for ((ordinal, action), judged) in (0..).zip(&actions).zip(judged) {
-        let whole = action.finish_reason == FinishReason::Stop;
-        let readable = setting.environment.parse_action(&action.text).is_some();
-        if let Some(value) = judged.value.filter(|_| whole && readable) {
+    let each = actions.iter().zip(&taken).zip(readable).zip(judged);
+    for (ordinal, (((action, taken), readable), judged)) in (0..).zip(each) {
+        if let Some(value) = judged.value.filter(|_| readable) {
             valued.push((action, value));
         }
-        record(&mut made, replayed, PredictionUse::Critique, ordinal, &action.text, judged.said);
+        record(&mut made, replayed, PredictionUse::Critique, ordinal, taken, judged.said);
     }
     let highest = valued.iter().map(|(_, v)| *v).fold(f64::MIN, f64::max);
     let weigh = |value: f64| ((value - highest) / f64::from(spec.temperature)).exp();
@@ -160,20 +168,20 @@ struct Judged {
 
 async fn judge(
     setting: &Setting<'_>,
-    state: &[Message],
-    action: &str,
+    state: &Context,
+    action: &Message,
     weights: Weights,
     seed: SeedPath,
 ) -> Result<Judged, Fault> {
     let template = template(setting)?;
-    let messages =
+    let context =
         template.render(state, Some(action), &serde_json::json!({})).map_err(Fault::fail)?;
     let sampling = SamplingSpec { temperature: 1.0, max_tokens: VALUE_TOKENS };
     let said = try_join_all((0..setting.spec.values).map(|i| {
-        setting.cast.speak(Line {
+        setting.sampler.sample(Prompt {
             role: Role::Value,
             template,
-            messages: &messages,
+            context: &context,
             weights,
             sampling,
             seed: seed.index(u64::from(i)),
@@ -193,7 +201,7 @@ async fn judge(
 }
 
 fn template<'a>(setting: &Setting<'a>) -> Result<&'a Template, Fault> {
-    let prompts = setting.cast.prompts;
+    let prompts = setting.sampler.prompts;
     let missing = || Fault::Fail(format!("prompt set {} has no value.md", prompts.name()));
     prompts.value().ok_or_else(missing)
 }
@@ -204,7 +212,7 @@ fn record(
     replayed: &Replayed,
     purpose: PredictionUse,
     round: i32,
-    action: &str,
+    action: &Message,
     said: Vec<Generation>,
 ) {
     made.predictions.extend((0..).zip(&said).map(|(ordinal, generation)| Prediction {
@@ -213,7 +221,7 @@ fn record(
         purpose,
         round,
         ordinal,
-        action: action.to_owned(),
+        action: action.written().into_owned(),
         generation_id: generation.id,
         text: generation.text.clone(),
     }));
@@ -227,7 +235,7 @@ fn policy_example(
     source: ExampleSource,
     share: f32,
 ) -> Result<TrainingExample, Fault> {
-    let model = (setting.cast.prompts, setting.cast.encoder);
+    let model = (setting.sampler.prompts, setting.sampler.encoder);
     lesson::policy(model, replayed, source, action, setting.spec.policy_weight * share)
 }
 

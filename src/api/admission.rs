@@ -8,6 +8,7 @@ use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
     domain::{
         admission::{self, Misfit},
+        environment::Capabilities,
         peer::TrainerKind,
         spec::{Ablation, AlgorithmSpec, JobSpec},
     },
@@ -55,6 +56,7 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
         }
         Err(reason) => out.refuse("/model/prompts", reason, "choose a set that there is"),
     }
+    check_environment(spec, state.environments.capabilities(&spec.environment), &mut out);
     let mut conn = state.store.acquire().await?;
     let engines = peers::engines(&mut conn).await?;
     let trainers = peers::trainers(&mut conn).await?;
@@ -147,16 +149,24 @@ async fn check_datasets(
         let what = "rollout.episodes is 0 and there is no dataset";
         out.refuse("/rollout/episodes", what, "collect episodes, or name a dataset that has some");
     }
-    let replays = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) => nlac.ablation == Ablation::RawRollouts,
-        _ => false,
-    };
-    if replays && logged > 0 {
+    Ok(())
+}
+
+/// What the algorithm needs of its environment.
+fn check_environment(spec: &JobSpec, capabilities: Capabilities, out: &mut Admission) {
+    let AlgorithmSpec::Nlac(nlac) = &spec.algorithm else { return };
+    if nlac.ablation != Ablation::RawRollouts {
+        return;
+    }
+    if !capabilities.replayable {
+        let what = "raw_rollouts goes back to states, and the environment is not replayable";
+        out.refuse("/algorithm/ablation", what, "choose another ablation or environment");
+    }
+    if !spec.datasets.is_empty() {
         let what = "raw_rollouts cannot go on from logged states";
         let remedy = "leave datasets empty, or choose another ablation";
         out.refuse("/algorithm/ablation", what, remedy);
     }
-    Ok(())
 }
 
 /// Parts that the algorithm plays must have a prompt.

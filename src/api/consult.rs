@@ -8,14 +8,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{AppState, extract::Valid, problem::Problem};
-use crate::domain::{
-    annotation::Verdict,
-    consult::{
-        Advice, Chance, Question, Said, State as Situation, Unanswered, Usage, Version, Wanted,
+use crate::{
+    domain::{
+        annotation::Verdict,
+        ids::{CheckpointId, JobId, TransitionId},
     },
-    ids::{CheckpointId, JobId, TransitionId},
-    logged::{self, ChatMessage},
-    message::{Message, Speaker},
+    experience::{
+        chat::{self, ChatMessage},
+        consult::{
+            Advice, Chance, Question, Said, State as Situation, Unanswered, Usage, Version, Wanted,
+        },
+        context::Context,
+        message::{Message, Speaker},
+    },
 };
 
 /// Longest text of an action, bytes.
@@ -254,19 +259,20 @@ fn put(
     transition: Option<TransitionId>,
     messages: Option<Vec<ChatMessage>>,
     action: Option<String>,
-) -> Result<(Situation, Option<String>), Problem> {
+) -> Result<(Situation, Option<Message>), Problem> {
     let action = action.map(|action| action.trim().to_owned());
     if action.as_ref().is_some_and(String::is_empty) {
         return Err(
             Problem::unprocessable("action: it is empty").remedy("say what is to be judged")
         );
     }
+    let action = action.map(Message::assistant);
     match (transition, messages) {
         (Some(id), None) => Ok((Situation::Transition(id), action)),
         (None, Some(said)) => {
-            let said = logged::conversation(&said).map_err(Problem::unprocessable)?;
+            let said = chat::conversation(said).map_err(Problem::unprocessable)?;
             let (state, action) = asked(said, action)?;
-            Ok((Situation::Conversation(state), Some(action)))
+            Ok((Situation::Conversation(Context::of(state)), Some(action)))
         }
         _ => Err(Problem::unprocessable("the state: give one of transition_id and messages")
             .remedy("a stored transition by its id, or a conversation as chat messages")),
@@ -276,8 +282,8 @@ fn put(
 /// A conversation as a state and the action in it.
 pub(super) fn asked(
     mut said: Vec<Message>,
-    action: Option<String>,
-) -> Result<(Vec<Message>, String), Problem> {
+    action: Option<Message>,
+) -> Result<(Vec<Message>, Message), Problem> {
     let last = said.pop_if(|message| message.role == Speaker::Assistant);
     let action = match (action, last) {
         (Some(_), Some(_)) => {
@@ -290,7 +296,7 @@ pub(super) fn asked(
                 .remedy("give action, or end messages with one of the assistant"));
         }
         (Some(action), None) => action,
-        (None, Some(last)) => last.content.trim().to_owned(),
+        (None, Some(last)) => last,
     };
     if said.is_empty() {
         return Err(Problem::unprocessable("messages: there is no state before the action")

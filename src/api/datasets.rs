@@ -15,7 +15,8 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{access::Actor, logged::LoggedEpisode},
+    domain::access::Actor,
+    experience::logged::LoggedEpisode,
     store::{
         StoreError,
         datasets::{self, Dataset},

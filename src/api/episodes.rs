@@ -10,10 +10,8 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    domain::{
-        episode::Purpose,
-        ids::{EpisodeId, JobId},
-    },
+    domain::ids::{EpisodeId, JobId},
+    experience::episode::Purpose,
     store::{
         jobs,
         read::episodes::{self, EpisodeView},

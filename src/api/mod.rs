@@ -12,6 +12,7 @@ mod conditional;
 mod consult;
 mod datasets;
 mod document;
+mod environments;
 mod episodes;
 mod estimate;
 mod events;
@@ -54,7 +55,14 @@ use utoipa_axum::{
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
-    domain::{clock::Clock, consult::Consult, peer::Discover, webhook::WebhookKey},
+    domain::{
+        clock::Clock,
+        environment::{Capabilities, EnvironmentInfo},
+        peer::Discover,
+        spec::EnvironmentSpec,
+        webhook::WebhookKey,
+    },
+    experience::consult::Consult,
     store::{Announcements, Store},
 };
 
@@ -65,6 +73,15 @@ pub use problem::Problem;
 
 /// Content hashes of a prompt set by its name, or why there is none.
 pub type PromptHashes = Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>;
+
+/// The environments that jobs can name.
+pub trait Environments: Send + Sync {
+    /// All of them, by name.
+    fn list(&self) -> Vec<EnvironmentInfo>;
+
+    /// What that of a spec can do.
+    fn capabilities(&self, spec: &EnvironmentSpec) -> Capabilities;
+}
 
 /// Whether a URL may be called, or why not.
 pub type CheckUrl = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -82,6 +99,8 @@ pub struct AppState {
     pub shutdown: CancellationToken,
     /// Content hashes of a prompt set, or why there is none.
     pub prompt_hashes: PromptHashes,
+    /// The environments that jobs can name.
+    pub environments: Arc<dyn Environments>,
     /// What webhooks' secrets are made of.
     pub webhook_key: WebhookKey,
     /// Tells of new events.
@@ -155,6 +174,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(peers::resume))
         .routes(routes!(checkpoints::wanted))
         .routes(routes!(peers::trainers))
+        .routes(routes!(environments::list))
         .routes(routes!(peers::put_trainer))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))

@@ -16,8 +16,11 @@ use crate::{
     domain::{
         access::Secret,
         clock::{Clock, SystemClock},
+        environment::{Capabilities, EnvironmentInfo},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+        spec::EnvironmentSpec,
     },
+    env,
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
@@ -203,6 +206,7 @@ impl App {
                 serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
             }),
             events,
+            environments: Arc::new(BuiltIn),
             webhook_key,
             discover: peers.clone(),
             critic: Arc::new(Critics::new(asked.clone(), peers)),
@@ -257,6 +261,19 @@ async fn register(
     let url = local.trainer_url();
     let trainer = TrainerRecord::new("local", TrainerKind::Tinker, &url, &base_model);
     peers::put_trainer(conn, &trainer).await
+}
+
+/// The environments that are built in.
+struct BuiltIn;
+
+impl api::Environments for BuiltIn {
+    fn list(&self) -> Vec<EnvironmentInfo> {
+        env::built_in()
+    }
+
+    fn capabilities(&self, spec: &EnvironmentSpec) -> Capabilities {
+        env::build(spec).capabilities()
+    }
 }
 
 /// Removes what attempts that died left half-written, from some age on.

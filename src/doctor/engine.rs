@@ -8,12 +8,12 @@ use super::{Examination, Finding, Trouble};
 use crate::{
     domain::{
         generation::Sampling,
-        message::Message,
         peer::{EngineCapabilities, EngineRecord},
     },
     engine::{
         Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Request, Tokenized,
     },
+    experience::{context::Context, message::Message},
     prompt::Encoder,
     telemetry::Meters,
 };
@@ -53,7 +53,7 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
     // Not 1: models that sample by their own accept that value alone.
     let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
-    let messages = [Message::user("hello")];
+    let hello = Context::of(vec![Message::user("hello")]);
     let told = |c: &Completion| {
         let own = if c.own_temperature {
             "; it takes no temperature, so the temperature of its roles has no effect"
@@ -62,7 +62,7 @@ async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Exami
         };
         format!("{} answers{own}", c.model)
     };
-    seen.attempt("answer", remedy, chat.answer(&messages, sampling), told).await;
+    seen.attempt("answer", remedy, chat.answer(&hello, sampling), told).await;
 }
 
 async fn examine_replica(
@@ -91,17 +91,17 @@ async fn examine_replica(
         return seen.conclude("base model", Err(Trouble { what, remedy }));
     }
 
-    let messages = [Message::user("hello")];
+    let hello = Context::of(vec![Message::user("hello")]);
     let remedy =
         "model_dir must hold the tokenizer.json and chat template of the model that it serves";
     let directory = engine.model_dir.as_deref().unwrap_or_default();
-    let encoded = async { Encoder::load(Path::new(directory))?.encode(&messages) };
+    let encoded = async { Encoder::load(Path::new(directory))?.encode(&hello) };
     let told = |tokens: &Vec<u32>| format!("{} tokens", tokens.len());
     let Some(prompt) = seen.attempt("tokenizer", remedy, encoded, told).await else { return };
     let remedy =
         "nlac and the engine tokenise differently: register the model_dir of the same model";
     let told = |tokens: &Tokenized| format!("{} tokens", tokens.count());
-    let theirs = seen.attempt("tokenise", remedy, pool.tokenize_chat(&messages), told).await;
+    let theirs = seen.attempt("tokenise", remedy, pool.tokenize_chat(&hello), told).await;
     if let Some(theirs) = theirs.filter(|theirs| !theirs.agrees(&prompt)) {
         let what = format!("nlac reads {prompt:?}, the engine {theirs:?}");
         return seen.conclude("same tokens", Err(Trouble { what, remedy }));

@@ -20,9 +20,9 @@ use super::{
 use crate::{
     domain::{
         generation::{FinishReason, Sampling},
-        message::Message,
         peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
+    experience::context::Context,
     net::{NetError, retry},
     telemetry::spans,
 };
@@ -89,14 +89,14 @@ impl Chat {
     async fn ask(
         &self,
         wire: &Wire,
-        messages: &[Message],
+        context: &Context,
         sampling: Sampling,
     ) -> Result<(ChatAnswer, bool), EngineError> {
         let renamed = self.renamed.load(Relaxed);
         let own_temperature = self.own_temperature.load(Relaxed);
         let body = ChatBody {
             model: self.model(wire),
-            messages,
+            conversation: context.into(),
             max_tokens: (!renamed).then_some(sampling.max_tokens),
             max_completion_tokens: renamed.then_some(sampling.max_tokens),
             temperature: (!own_temperature).then_some(sampling.temperature),
@@ -108,13 +108,13 @@ impl Chat {
                 if !renamed && body.contains("max_completion_tokens") =>
             {
                 self.renamed.store(true, Relaxed);
-                Box::pin(self.ask(wire, messages, sampling)).await
+                Box::pin(self.ask(wire, context, sampling)).await
             }
             Err(NetError::Status { status: 400, body, .. })
                 if !own_temperature && rejects_temperature(&body) =>
             {
                 self.own_temperature.store(true, Relaxed);
-                Box::pin(self.ask(wire, messages, sampling)).await
+                Box::pin(self.ask(wire, context, sampling)).await
             }
             // An empty purse is told by the status of a passing crowd.
             Err(NetError::Status { status: 429, body, .. })
@@ -181,7 +181,7 @@ impl Frozen for Chat {
 
     async fn answer(
         &self,
-        messages: &[Message],
+        context: &Context,
         sampling: Sampling,
     ) -> Result<Completion, EngineError> {
         let first = self.first()?;
@@ -192,7 +192,7 @@ impl Frozen for Chat {
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();
             spans::asked(wire.http.address());
-            Self::checked(wire, self.ask(wire, messages, sampling).await?)
+            Self::checked(wire, self.ask(wire, context, sampling).await?)
         })
         .await
     }

@@ -17,9 +17,9 @@ use crate::{
         fault::Fault,
         generation::{FinishReason, Sampling},
         ids::JobId,
-        message::Message,
         peer::EngineCapabilities,
     },
+    experience::context::Context,
     net::NetError,
 };
 
@@ -297,7 +297,7 @@ pub trait Engine: Send + Sync {
     async fn check(&self) -> Result<EngineCapabilities, EngineError>;
 
     /// The tokens of a conversation by the engine's own tokenizer and template.
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;
+    async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError>;
 
     /// Asks every replica that has the adapter for the same text by it and by the base model. Where both say
     /// the same with the same log-probabilities, the base model answers in the adapter's name: an error.
@@ -323,7 +323,7 @@ pub trait Frozen: Send + Sync {
     /// What it says next. The completion has no token ids.
     async fn answer(
         &self,
-        messages: &[Message],
+        context: &Context,
         sampling: Sampling,
     ) -> Result<Completion, EngineError>;
 

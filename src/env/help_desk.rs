@@ -1,12 +1,24 @@
 //! The help desk: a customer asks for something, and the form must hold what that kind of request
 //! needs before it is carried out. Nobody says what it needs; a refusal names what was missing.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{EnvError, Environment, Outcome, Session, Split, Step, split_seed};
-use crate::domain::{message::Message, spec::EnvironmentSpec};
+use super::{End, EnvError, Environment, Session, Split, Step, Task, split_seed, unknown_task};
+use crate::{
+    domain::{
+        environment::Capabilities,
+        spec::{EnvironmentSpec, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Read, Reply, plain},
+        context::Context,
+        message::Message,
+    },
+};
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -83,14 +95,40 @@ impl Environment for HelpDesk {
         "help_desk"
     }
 
-    fn parse_action(&self, reply: &str) -> Option<String> {
-        Action::parse(reply).map(|_| reply.trim().to_owned())
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { replayable: true, ..Capabilities::default() }
     }
 
-    async fn reset(&self, split: Split, seed: i64) -> Result<Box<dyn Session>, EnvError> {
-        let mut rng = ChaCha8Rng::seed_from_u64(split_seed(split, seed));
-        let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
+    fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(Sentences)
+    }
+
+    async fn tasks(&self, _split: Split) -> Result<Vec<String>, EnvError> {
+        Ok(Kind::ALL.iter().map(|kind| kind.word().to_owned()).collect())
+    }
+
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let kind = match task {
+            Task::Drawn(split) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(split_seed(*split, seed));
+                Kind::ALL[rng.random_range(0..Kind::ALL.len())]
+            }
+            Task::Named(name) => *Kind::ALL
+                .iter()
+                .find(|kind| kind.word() == name)
+                .ok_or_else(|| unknown_task(self.name(), name))?,
+        };
         Ok(Box::new(Desk::new(kind)))
+    }
+}
+
+/// The desk's ten sentences.
+struct Sentences;
+
+impl Codec for Sentences {
+    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
+        let key = |text: &str| Action::parse(text).map(|_| text.trim().to_owned());
+        plain(reply, key, "one of the desk's sentences")
     }
 }
 
@@ -118,7 +156,7 @@ impl Desk {
         if filled.is_empty() { "empty".into() } else { filled.join(" ") }
     }
 
-    /// One turn.
+    /// One turn; a reply that is no action is none of the desk's sentences.
     pub(crate) fn turn(&mut self, reply: &str) -> Result<Step, EnvError> {
         if self.ended {
             return Err(EnvError::Ended);
@@ -143,12 +181,12 @@ impl Desk {
             _ if self.left == 0 => (format!("{said} closed {why}"), false),
             _ => {
                 let observation = format!("{said} form {} left {}", self.form(), self.left);
-                return Ok(Step { observation, reward: 0.0, outcome: Outcome::Continues });
+                return Ok(Step::of(observation, 0.0, End::Continues));
             }
         };
         self.ended = true;
         let reward = f64::from(u8::from(success));
-        Ok(Step { observation, reward, outcome: Outcome::Terminated { success } })
+        Ok(Step::of(observation, reward, End::Terminated { success: Some(success) }))
     }
 }
 
@@ -158,30 +196,31 @@ impl Session for Desk {
         self.kind.word()
     }
 
-    fn opening(&self) -> Vec<Message> {
-        vec![Message::user(self.request())]
+    fn opening(&self) -> Context {
+        Context::of(vec![Message::user(self.request())])
     }
 
-    async fn step(&mut self, reply: &str) -> Result<Step, EnvError> {
-        self.turn(reply)
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        self.turn(read.as_ref().map_or("", |action| action.key.as_str()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Desk, Field, Kind, Outcome};
+    use super::{Desk, End, Field, Kind};
+    use crate::env::Reward;
 
-    fn play(kind: Kind, replies: &[&str]) -> (Vec<String>, Outcome, f64) {
+    fn play(kind: Kind, replies: &[&str]) -> (Vec<String>, End, f64) {
         let mut desk = Desk::new(kind);
         let mut said = Vec::new();
-        let mut end = (Outcome::Continues, 0.0);
+        let mut end = (End::Continues, Reward::Known(0.0));
         for reply in replies {
             let step = desk.turn(reply).unwrap_or_else(|e| panic!("{e}"));
-            end = (step.outcome, step.reward);
-            said.push(step.observation);
+            end = (step.end, step.reward);
+            said.push(step.messages[0].written().into_owned());
         }
-        assert!(end.0 == Outcome::Continues || desk.turn("do it now .").is_err());
-        (said, end.0, end.1)
+        assert!(end.0 == End::Continues || desk.turn("do it now .").is_err());
+        (said, end.0, end.1.known().unwrap_or(f64::NAN))
     }
 
     #[test]
@@ -192,7 +231,7 @@ mod tests {
             replies.push("do it now .");
             let (said, outcome, reward) = play(kind, &replies);
             assert_eq!(said[3], "done solved");
-            assert_eq!((outcome, reward), (Outcome::Terminated { success: true }, 1.0));
+            assert_eq!((outcome, reward), (End::Terminated { success: Some(true) }, 1.0));
         }
     }
 
@@ -203,7 +242,7 @@ mod tests {
         assert_eq!(said[0], "here it is form date left 4");
         assert_eq!(said[1], "here it is form name date left 3");
         assert_eq!(said[2], "refused order is missing");
-        assert_eq!((outcome, reward), (Outcome::Terminated { success: false }, 0.0));
+        assert_eq!((outcome, reward), (End::Terminated { success: Some(false) }, 0.0));
     }
 
     #[test]
@@ -221,7 +260,7 @@ mod tests {
         assert_eq!(said[0], "ok form empty left 4");
         assert_eq!(said[1], "what form empty left 3");
         assert_eq!(said[4], "here it is closed nothing is missing");
-        assert_eq!(outcome, Outcome::Terminated { success: false });
+        assert_eq!(outcome, End::Terminated { success: Some(false) });
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Environments: the trait and each kind.
+//! Environments: the trait and each kind that is built in.
 //!
-//! An environment makes sessions; a session is one episode and is used once. What an environment
-//! cannot know is not a number: rewards exist only where the environment gave them.
+//! An environment opens sessions; a session is one episode and is used once. What an environment cannot know is not a
+//! number: a reward exists only where the environment gave it.
 
 mod help_desk;
 mod twenty_questions;
@@ -10,7 +10,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::domain::{message::Message, spec::EnvironmentSpec};
+use crate::{
+    domain::{
+        environment::{Capabilities, EnvironmentInfo},
+        fault::Fault,
+        spec::{EnvironmentSpec, ObjectTable, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Read},
+        context::Context,
+        message::Message,
+    },
+};
 
 pub(crate) use help_desk::Desk;
 pub use help_desk::{Field, HelpDesk, Kind};
@@ -26,34 +37,110 @@ pub enum Split {
     HeldOut,
 }
 
+/// The task of an episode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// One that the environment draws by the episode's seed.
+    Drawn(Split),
+    /// One by the environment's own name for it.
+    Named(String),
+}
+
+/// The reward of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reward {
+    /// The environment gave it.
+    Known(f64),
+    /// It will come later.
+    Pending,
+    /// This step has none.
+    None,
+}
+
+impl Reward {
+    /// Its number, where it is known.
+    #[must_use]
+    pub const fn known(self) -> Option<f64> {
+        match self {
+            Self::Known(reward) => Some(reward),
+            Self::Pending | Self::None => None,
+        }
+    }
+}
+
 /// How an episode stands after a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
     /// It goes on.
     Continues,
     /// The task ended it.
     Terminated {
-        /// The task was solved.
-        success: bool,
+        /// The task was solved; none where the environment does not say.
+        success: Option<bool>,
     },
-    /// It was cut by something that is not part of the task.
-    Truncated,
+    /// Something that is not part of the task cut it.
+    Truncated {
+        /// What, in words.
+        why: String,
+    },
 }
 
-/// What the environment answered.
+/// What the environment answered to an action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// In words.
-    pub observation: String,
+    /// What the agent is told: one message, or several.
+    pub messages: Vec<Message>,
     /// Reward of this step.
-    pub reward: f64,
+    pub reward: Reward,
     /// How the episode stands.
-    pub outcome: Outcome,
+    pub end: End,
+    /// Actions that are possible now, where the environment says so.
+    pub admissible: Vec<String>,
+    /// Goals that this step achieved, where the environment says so.
+    pub achieved_goals: Vec<String>,
+}
+
+impl Step {
+    /// An answer of one message from the user, of an environment that says no more.
+    #[must_use]
+    pub fn of(text: impl Into<String>, reward: f64, end: End) -> Self {
+        Self {
+            messages: vec![Message::user(text)],
+            reward: Reward::Known(reward),
+            end,
+            admissible: Vec::new(),
+            achieved_goals: Vec::new(),
+        }
+    }
 }
 
 /// Why an environment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
+    /// It may go better in a new session, in which the actions so far are taken again.
+    #[error("environment {environment}: {reason}")]
+    Transient {
+        /// Its name.
+        environment: String,
+        /// Why.
+        reason: String,
+    },
+    /// It has no room for another session now.
+    #[error("environment {environment} has no free session: {reason}")]
+    Full {
+        /// Its name.
+        environment: String,
+        /// What it said.
+        reason: String,
+    },
+    /// It will fail again.
+    #[error("environment {environment}: {reason}")]
+    Permanent {
+        /// Its name.
+        environment: String,
+        /// Why.
+        reason: String,
+    },
     /// A step was taken after the end.
     #[error("the episode has ended; start a new session")]
     Ended,
@@ -62,21 +149,44 @@ pub enum EnvError {
     Diverged,
 }
 
+impl EnvError {
+    /// What it asks of the queue, where the episode was not played because of it; none where it is an episode that
+    /// failed.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Transient { .. } => Some(Fault::retry(self)),
+            Self::Full { environment, .. } => Some(Fault::away("environment", environment, self)),
+            Self::Permanent { .. } | Self::Ended | Self::Diverged => None,
+        }
+    }
+}
+
 /// A kind of task.
 #[async_trait]
 pub trait Environment: Send + Sync {
     /// Its name in specs and rows.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
-    /// The action that a reply amounts to, in one canonical form; none if it cannot be read. Two
-    /// replies with the same canonical action are the same to the environment.
-    fn parse_action(&self, reply: &str) -> Option<String>;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
 
-    /// Starts an episode; the seed decides the task and the environment's chance.
+    /// How replies are read as actions, for a model that writes tool calls in a format.
+    fn codec(&self, format: ToolFormat) -> Arc<dyn Codec>;
+
+    /// Names of the tasks of a split; empty where tasks are only drawn by seeds.
+    ///
+    /// # Errors
+    /// An environment that cannot be asked.
+    async fn tasks(&self, _split: Split) -> Result<Vec<String>, EnvError> {
+        Ok(Vec::new())
+    }
+
+    /// Starts an episode of a task; the seed decides the environment's chance.
     ///
     /// # Errors
     /// An environment that cannot start a session.
-    async fn reset(&self, split: Split, seed: i64) -> Result<Box<dyn Session>, EnvError>;
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError>;
 }
 
 /// One episode.
@@ -85,14 +195,17 @@ pub trait Session: Send {
     /// The task, by the environment's own name for it.
     fn task(&self) -> &str;
 
-    /// What the agent is told before its first action.
-    fn opening(&self) -> Vec<Message>;
+    /// What the agent sees before its first action: messages, tools and admissible actions.
+    fn opening(&self) -> Context;
 
-    /// Answers a reply of the policy, readable or not.
+    /// Answers the policy's reply, which may be no action.
     ///
     /// # Errors
     /// A step after the end, or an environment that fails.
-    async fn step(&mut self, reply: &str) -> Result<Step, EnvError>;
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError>;
+
+    /// Ends the session; a session that is dropped ends by itself.
+    async fn close(&mut self) {}
 }
 
 /// The environment of a spec.
@@ -106,7 +219,28 @@ pub fn build(spec: &EnvironmentSpec) -> Arc<dyn Environment> {
     }
 }
 
+/// The environments that are built in, by name.
+#[must_use]
+pub fn built_in() -> Vec<EnvironmentInfo> {
+    let twenty_questions = TwentyQuestions::new(20, ObjectTable::Full);
+    let all: [&dyn Environment; 2] = [&HelpDesk, &twenty_questions];
+    let info = |environment: &dyn Environment| EnvironmentInfo {
+        name: environment.name().to_owned(),
+        built_in: true,
+        capabilities: environment.capabilities(),
+    };
+    all.map(info).to_vec()
+}
+
 /// A seed stream of its own for each split, so that no held-out episode is a training episode.
 fn split_seed(split: Split, seed: i64) -> u64 {
     seed.cast_unsigned() << 1 | u64::from(split == Split::HeldOut)
+}
+
+/// A task that there is not.
+fn unknown_task(environment: &str, task: &str) -> EnvError {
+    EnvError::Permanent {
+        environment: environment.to_owned(),
+        reason: format!("there is no task {task:?}"),
+    }
 }

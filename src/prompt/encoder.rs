@@ -5,7 +5,10 @@ use std::{path::Path, sync::Arc};
 use nlac_chat::ChatTokenizer;
 
 use super::PromptError;
-use crate::domain::message::{Message, Speaker};
+use crate::experience::{
+    context::Context,
+    message::{Block, Message, Speaker},
+};
 
 /// A model's tokenizer.
 #[derive(Clone)]
@@ -24,9 +27,8 @@ impl Encoder {
     ///
     /// # Errors
     /// What the chat template or the tokenizer refuses.
-    pub fn encode(&self, messages: &[Message]) -> Result<Vec<u32>, PromptError> {
-        let messages: Vec<_> = messages.iter().map(chat_message).collect();
-        Ok(self.0.encode_chat(&messages, true)?)
+    pub fn encode(&self, context: &Context) -> Result<Vec<u32>, PromptError> {
+        Ok(self.0.encode_chat(&conversation(context), true)?)
     }
 
     /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would
@@ -35,10 +37,9 @@ impl Encoder {
     /// # Errors
     /// What the chat template or the tokenizer refuses, or a template that does not continue a prompt
     /// by its reply.
-    pub fn completion(&self, prompt: &[Message], reply: &str) -> Result<Vec<u32>, PromptError> {
-        let said = prompt.iter().cloned().chain([Message::assistant(reply)]);
-        let messages: Vec<_> = said.map(|message| chat_message(&message)).collect();
-        let whole = self.0.encode_chat(&messages, false)?;
+    pub fn completion(&self, prompt: &Context, reply: &Message) -> Result<Vec<u32>, PromptError> {
+        let said = prompt.with([reply.clone()]);
+        let whole = self.0.encode_chat(&conversation(&said), false)?;
         let opening = self.encode(prompt)?;
         let rest = whole.strip_prefix(opening.as_slice()).ok_or(PromptError::Discontinuous)?;
         // Templates that put a newline after the end of a turn: nobody writes that.
@@ -64,11 +65,41 @@ impl Encoder {
     }
 }
 
+/// A context as chat templates take it.
+fn conversation(context: &Context) -> nlac_chat::Conversation {
+    let frame = context.frame();
+    nlac_chat::Conversation {
+        messages: context.messages().iter().map(chat_message).collect(),
+        tools: frame.tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect(),
+        switches: frame.switches.clone(),
+    }
+}
+
+/// A message in the parts that templates know: text, reasoning and tool calls, whatever their order.
 fn chat_message(message: &Message) -> nlac_chat::Message {
     let role = match message.role {
         Speaker::System => nlac_chat::Role::System,
         Speaker::User => nlac_chat::Role::User,
         Speaker::Assistant => nlac_chat::Role::Assistant,
+        Speaker::Tool => nlac_chat::Role::Tool,
     };
-    nlac_chat::Message { role, content: message.content.clone() }
+    let mut chat = nlac_chat::Message { role, ..nlac_chat::Message::default() };
+    let mut texts = Vec::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text(text) => texts.push(text.as_str()),
+            Block::Reasoning(text) => chat.reasoning_content = Some(text.clone()),
+            Block::ToolCall(call) => chat.tool_calls.push(nlac_chat::ToolCall::new(
+                call.id.clone(),
+                call.name.clone(),
+                call.arguments_json(),
+            )),
+            Block::ToolResult(result) => {
+                texts.push(&result.text);
+                chat.tool_call_id = Some(result.call_id.clone());
+            }
+        }
+    }
+    chat.content = texts.join("\n");
+    chat
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::reply::Replies;
-use crate::domain::message::Message;
+use crate::experience::{context::Context as Seen, message::Message};
 
 /// How much of the conversation a part sees before its own message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -166,13 +166,13 @@ impl Template {
     /// The prompt: as much of the conversation as the part may see, then its own message.
     ///
     /// # Errors
-    /// A variable that is missing or not declared, or an action where the part needs one.
+    /// A variable that is missing or not declared, or no action where the part needs one.
     pub fn render(
         &self,
-        state: &[Message],
-        action: Option<&str>,
+        state: &Seen,
+        action: Option<&Message>,
         variables: &serde_json::Value,
-    ) -> Result<Vec<Message>, PromptError> {
+    ) -> Result<Seen, PromptError> {
         let refused = |reason: String| PromptError::Render { file: self.file.clone(), reason };
         let given = variables.as_object().into_iter().flat_map(|o| o.keys());
         if let Some(odd) = given.clone().find(|name| !self.variables.contains(name)) {
@@ -184,10 +184,10 @@ impl Template {
         let mut messages: Vec<_> = self.system.iter().map(Message::system).collect();
         match (self.context, action) {
             (Context::None, _) => {}
-            (Context::State, _) => messages.extend_from_slice(state),
+            (Context::State, _) => messages.extend_from_slice(state.messages()),
             (Context::StateAction, Some(action)) => {
-                messages.extend_from_slice(state);
-                messages.push(Message::assistant(action));
+                messages.extend_from_slice(state.messages());
+                messages.push(action.clone());
             }
             (Context::StateAction, None) => return Err(refused("it needs an action".into())),
         }
@@ -198,7 +198,10 @@ impl Template {
                 .map_err(|e| refused(e.to_string()))?;
             messages.push(Message::user(text.trim()));
         }
-        Ok(messages)
+        Ok(match self.context {
+            Context::None => Seen::of(messages),
+            Context::State | Context::StateAction => Seen::new(messages, state.frame().clone()),
+        })
     }
 }
 

@@ -1,9 +1,9 @@
-//! One environment, one policy, one episode; and the cast that speaks in it.
+//! One environment, one policy, one episode; and the sampler that speaks for the model's parts.
 
 mod branch;
-mod cast;
 mod play;
+mod sampler;
 
 pub use branch::{Origin, branch};
-pub use cast::{Cast, Line, Published};
-pub use play::{Played, PlayedStep, Stage, play};
+pub use play::{Played, PlayedStep, Rollout, play};
+pub use sampler::{Prompt, Published, Sampler};

@@ -1,8 +1,8 @@
-//! The actor's loop: state in, action out, until the episode ends.
+//! The actor's loop: context in, action out, until the episode ends.
 //!
-//! A failing engine or environment is an outcome of its own: such an episode has no return, and its
-//! steps train nothing. An episode that is truncated (by the engine's context, by the job's step cap or deadline, by
-//! its environment) keeps its steps: its end is not known, and the last step's future may be bootstrapped.
+//! A failing engine or environment is an outcome of its own: such an episode has no return, and its steps train
+//! nothing. An episode that is truncated (by the engine's context, by the job's step cap or deadline, by its environment)
+//! keeps its steps: its end is not known, and the last step's future may be bootstrapped.
 
 use std::time::Duration;
 
@@ -10,46 +10,50 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     domain::{
-        episode::{EndReason, RewardStatus, TruncatedBy},
         fault::Fault,
         generation::{FinishReason, Generation, Weights},
-        message::Message,
         seed::SeedPath,
         spec::{RolloutSpec, SamplingSpec},
     },
-    env::{EnvError, Environment, Outcome, Session, Split},
-    rollout::Cast,
+    env::{End, EnvError, Environment, Reward, Session, Step, Task},
+    experience::{
+        action::{Codec, Reply},
+        context::Context,
+        episode::{EndReason, RewardStatus, TruncatedBy},
+        message::Message,
+    },
+    rollout::Sampler,
 };
 
-/// Where and how an episode is played.
-pub struct Stage<'a> {
+/// Where and how episodes are played.
+pub struct Rollout<'a> {
     /// Who acts.
-    pub cast: &'a Cast<'a>,
+    pub sampler: &'a Sampler<'a>,
     /// Where.
     pub environment: &'a dyn Environment,
-    /// Which tasks.
-    pub split: Split,
+    /// How replies are read.
+    pub codec: &'a dyn Codec,
     /// Temperature and limits of the policy.
-    pub rollout: &'a RolloutSpec,
-    /// Overrides the rollout's temperature.
+    pub spec: &'a RolloutSpec,
+    /// Overrides the spec's temperature.
     pub temperature: f32,
 }
 
 /// A step that was taken.
 #[derive(Debug, Clone)]
 pub struct PlayedStep {
-    /// What was said.
-    pub reply: String,
-    /// The generation that it is; none for an action that a branch was given.
+    /// What the policy saw.
+    pub state: Context,
+    /// Its reply.
+    pub action: Message,
+    /// The action's key; none if the reply was no action.
+    pub key: Option<String>,
+    /// The generation that the reply is; none for an action that a branch was given.
     pub generation: Option<Generation>,
-    /// Messages before it.
-    pub state_len: usize,
-    /// What reached the environment; none if it could not be read.
-    pub env_action: Option<String>,
-    /// The answer.
-    pub observation: String,
+    /// What the environment answered.
+    pub observation: Vec<Message>,
     /// The reward.
-    pub reward: f64,
+    pub reward: Reward,
     /// The task ended here.
     pub done: bool,
     /// The episode was cut here.
@@ -64,16 +68,16 @@ pub struct Played {
     /// Seed of the environment.
     pub seed: i64,
     /// The whole conversation.
-    pub messages: Vec<Message>,
+    pub context: Context,
     /// Its steps.
     pub steps: Vec<PlayedStep>,
     /// Why it ended.
     pub end_reason: EndReason,
-    /// Sum of rewards, if it came to its end.
+    /// Sum of rewards, if it came to its end and none is pending.
     pub episode_return: Option<f64>,
     /// Why there is one or not.
     pub reward_status: RewardStatus,
-    /// Solved or not, if it came to its end.
+    /// Solved or not, if it came to its end and the environment said so.
     pub success: Option<bool>,
     /// What truncated it, if anything did.
     pub truncated_by: Option<TruncatedBy>,
@@ -81,31 +85,31 @@ pub struct Played {
     pub error: Option<String>,
 }
 
-impl Stage<'_> {
+impl Rollout<'_> {
     /// When an episode that begins now is truncated.
     pub(super) fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_secs(self.rollout.max_seconds.into())
+        Instant::now() + Duration::from_secs(self.spec.max_seconds.into())
     }
 }
 
-/// Plays an episode. `seed` names all its chance: the environment's and every action's.
+/// Plays an episode of a task. `seed` names all its chance: the environment's and every action's.
 ///
 /// # Errors
-/// [`Fault::Retry`], [`Fault::Away`] and [`Fault::Cancelled`] of the engine: then the episode was not played. A
-/// permanent failure is an episode that failed.
-pub async fn play(stage: &Stage<'_>, seed: &SeedPath) -> Result<Played, Fault> {
+/// [`Fault::Retry`], [`Fault::Away`] and [`Fault::Cancelled`] of the engine or the environment: then the episode was not
+/// played. A permanent failure is an episode that failed.
+pub async fn play(rollout: &Rollout<'_>, task: &Task, seed: &SeedPath) -> Result<Played, Fault> {
     let env_seed = seed.label("environment").sampling_seed();
     let mut played = Played::unfinished(env_seed);
-    let outcome = act_out(stage, seed, env_seed, &mut played).await;
+    let outcome = act_out(rollout, task, seed, &mut played).await;
     played.settle(outcome)
 }
 
 impl Played {
-    pub(super) const fn unfinished(seed: i64) -> Self {
+    pub(super) fn unfinished(seed: i64) -> Self {
         Self {
             task: String::new(),
             seed,
-            messages: Vec::new(),
+            context: Context::of(Vec::new()),
             steps: Vec::new(),
             end_reason: EndReason::Failed,
             episode_return: None,
@@ -126,7 +130,16 @@ impl Played {
         }
     }
 
-    /// A failure of the engine that may pass is not an episode; any other is one that failed.
+    fn terminate(&mut self, success: Option<bool>) {
+        self.end_reason = EndReason::Terminated;
+        self.success = success;
+        let pending = self.steps.iter().any(|step| step.reward == Reward::Pending);
+        self.reward_status = if pending { RewardStatus::Pending } else { RewardStatus::Observed };
+        let known = self.steps.iter().filter_map(|step| step.reward.known());
+        self.episode_return = (!pending).then(|| known.sum());
+    }
+
+    /// A failure that may pass is not an episode; any other is one that failed.
     pub(super) fn settle(mut self, outcome: Result<(), Failure>) -> Result<Self, Fault> {
         match outcome {
             Ok(()) => {}
@@ -140,7 +153,10 @@ impl Played {
             )) => {
                 self.error = Some(reason);
             }
-            Err(Failure::Environment(error)) => self.error = Some(error.to_string()),
+            Err(Failure::Environment(error)) => match error.fault() {
+                Some(fault) => return Err(fault),
+                None => self.error = Some(error.to_string()),
+            },
         }
         Ok(self)
     }
@@ -152,65 +168,64 @@ pub(super) enum Failure {
 }
 
 async fn act_out(
-    stage: &Stage<'_>,
+    rollout: &Rollout<'_>,
+    task: &Task,
     seed: &SeedPath,
-    env_seed: i64,
     played: &mut Played,
 ) -> Result<(), Failure> {
-    let deadline = stage.deadline();
-    let reset = timeout_at(deadline, stage.environment.reset(stage.split, env_seed)).await;
-    let Ok(session) = reset else {
+    let deadline = rollout.deadline();
+    let opening = timeout_at(deadline, rollout.environment.open(task, played.seed)).await;
+    let Ok(session) = opening else {
         played.truncate(TruncatedBy::Deadline);
         return Ok(());
     };
     let session = session.map_err(Failure::Environment)?;
     session.task().clone_into(&mut played.task);
-    played.messages = session.opening();
-    Course::new(stage, session, played, deadline, 0).go_on(seed).await
+    played.context = session.opening();
+    Episode::new(rollout, session, played, deadline, 0).go_on(seed).await
 }
 
 /// An episode on its way.
-pub(super) struct Course<'a> {
-    stage: &'a Stage<'a>,
+pub(super) struct Episode<'a> {
+    rollout: &'a Rollout<'a>,
     session: Box<dyn Session>,
     played: &'a mut Played,
-    total: f64,
     deadline: Instant,
     /// Steps of the episode before those that are played here.
     before: usize,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Episode<'a> {
     pub(super) const fn new(
-        stage: &'a Stage<'a>,
+        rollout: &'a Rollout<'a>,
         session: Box<dyn Session>,
         played: &'a mut Played,
         deadline: Instant,
         before: usize,
     ) -> Self {
-        Self { stage, session, played, total: 0.0, deadline, before }
+        Self { rollout, session, played, deadline, before }
     }
 
     /// The policy acts until the episode ends or is truncated. Its actions are numbered by the steps taken here.
     pub(super) async fn go_on(&mut self, seed: &SeedPath) -> Result<(), Failure> {
         loop {
             let number = self.played.steps.len();
-            if self.before + number >= self.stage.rollout.max_steps as usize {
+            if self.before + number >= self.rollout.spec.max_steps as usize {
                 self.played.truncate(TruncatedBy::Steps);
-                return Ok(());
+                break;
             }
             let seed = seed.index(number as u64);
             let sampling = SamplingSpec {
-                temperature: self.stage.temperature,
-                max_tokens: self.stage.rollout.max_tokens,
+                temperature: self.rollout.temperature,
+                max_tokens: self.rollout.spec.max_tokens,
             };
-            let state = &self.played.messages;
-            let acting = self.stage.cast.act(state, Weights::Online, sampling, seed);
+            let state = &self.played.context;
+            let acting = self.rollout.sampler.act(state, Weights::Online, sampling, seed);
             let truncated_by = match timeout_at(self.deadline, acting).await {
                 Ok(Ok(generation)) => {
-                    let reply = generation.text.clone();
-                    if self.take(&reply, Some(generation)).await? {
-                        return Ok(());
+                    let text = generation.text.clone();
+                    if self.take(&text, Some(generation)).await? {
+                        break;
                     }
                     continue;
                 }
@@ -219,48 +234,48 @@ impl<'a> Course<'a> {
                 Err(_) => TruncatedBy::Deadline,
             };
             self.played.truncate(truncated_by);
-            return Ok(());
+            break;
         }
+        let _ = timeout_at(self.deadline, self.session.close()).await;
+        Ok(())
     }
 
     /// One step; true when it was the last.
     pub(super) async fn take(
         &mut self,
-        reply: &str,
+        text: &str,
         generation: Option<Generation>,
     ) -> Result<bool, Failure> {
-        // What was cut by the token limit was not said to its end: the environment hears it as it is.
-        let readable = generation.as_ref().is_none_or(|g| g.finish_reason == FinishReason::Stop);
-        let env_action = self.stage.environment.parse_action(reply).filter(|_| readable);
-        let Ok(step) = timeout_at(self.deadline, self.session.step(reply)).await else {
+        let cut = generation.as_ref().is_some_and(|g| g.finish_reason == FinishReason::Length);
+        let state = self.played.context.clone();
+        let read = self.rollout.codec.read(Reply { text, cut }, &state);
+        let Ok(answer) = timeout_at(self.deadline, self.session.step(&read)).await else {
             self.played.truncate(TruncatedBy::Deadline);
             return Ok(true);
         };
-        let step = step.map_err(Failure::Environment)?;
+        let Step { messages, reward, end, admissible, .. } =
+            answer.map_err(Failure::Environment)?;
+        let (action, key) = match read {
+            Ok(action) => (action.message, Some(action.key)),
+            Err(unreadable) => (unreadable.message, None),
+        };
         let played = &mut *self.played;
-        self.total += step.reward;
-        let state_len = played.messages.len();
-        played.messages.push(Message::assistant(reply));
-        played.messages.push(Message::user(&step.observation));
+        let said = std::iter::once(action.clone()).chain(messages.iter().cloned());
+        played.context = state.with(said).admitting(admissible);
         played.steps.push(PlayedStep {
-            reply: reply.to_owned(),
+            state,
+            action,
+            key,
             generation,
-            state_len,
-            env_action,
-            observation: step.observation,
-            reward: step.reward,
-            done: matches!(step.outcome, Outcome::Terminated { .. }),
-            truncated: step.outcome == Outcome::Truncated,
+            observation: messages,
+            reward,
+            done: matches!(end, End::Terminated { .. }),
+            truncated: matches!(end, End::Truncated { .. }),
         });
-        match step.outcome {
-            Outcome::Continues => return Ok(false),
-            Outcome::Terminated { success } => {
-                played.end_reason = EndReason::Terminated;
-                played.episode_return = Some(self.total);
-                played.reward_status = RewardStatus::Observed;
-                played.success = Some(success);
-            }
-            Outcome::Truncated => played.truncate(TruncatedBy::Environment),
+        match end {
+            End::Continues => return Ok(false),
+            End::Terminated { success } => played.terminate(success),
+            End::Truncated { .. } => played.truncate(TruncatedBy::Environment),
         }
         Ok(true)
     }

@@ -8,7 +8,6 @@ use sqlx::PgConnection;
 use super::{budget, measure, phases};
 use crate::{
     domain::{
-        episode::Purpose,
         event::EventKind,
         guard::{Guard, GuardAction},
         ids::{IterationId, JobId},
@@ -16,6 +15,7 @@ use crate::{
         metric::names,
         spec::JobSpec,
     },
+    experience::episode::Purpose,
     store::{
         StoreError, checkpoints, datasets, episodes, events, iterations, jobs, metrics, work_items,
     },

@@ -4,9 +4,9 @@ use futures_util::{Stream, TryStreamExt};
 use sqlx::{PgConnection, types::Json};
 
 use super::StoreError;
-use crate::domain::{
-    ids::{IterationId, JobId, TransitionId},
-    message::Message,
+use crate::{
+    domain::ids::{IterationId, JobId, TransitionId},
+    experience::{context::Tool, message::Message},
 };
 
 /// Texts of an iteration's predictions for critiques, in an order without time in it.
@@ -107,7 +107,9 @@ pub async fn counts(conn: &mut PgConnection, iteration: IterationId) -> Result<C
 pub struct HeldOut {
     /// The conversation.
     pub messages: Json<Vec<Message>>,
-    /// Steps taken: the last `2 * turns` messages.
+    /// Tools that the agent could call.
+    pub tools: Json<Vec<Tool>>,
+    /// Actions taken: the last ones of the conversation.
     pub turns: i32,
     /// Solved or not.
     pub success: bool,
@@ -121,7 +123,7 @@ pub fn held_out(
 ) -> impl Stream<Item = Result<HeldOut, StoreError>> + '_ {
     sqlx::query_as(
         "-- assessment::held_out
-         select messages, turns, success from episodes
+         select messages, tools, turns, success from episodes
          where iteration_id = $1 and purpose = 'evaluate' and temperature = $2 and success is not null
          order by ordinal",
     )

@@ -11,7 +11,7 @@ use super::{
     StoreError,
     rows::{ROWS, json},
 };
-use crate::domain::{logged::LoggedEpisode, message::Message};
+use crate::experience::{context::Tool, logged::LoggedEpisode, message::Message};
 
 /// A dataset as it is shown.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
@@ -111,9 +111,9 @@ pub async fn insert_many(
     for rows in numbered.chunks(ROWS) {
         sqlx::query(
             "-- datasets::insert_many
-             insert into dataset_episodes (dataset, ordinal, key, task, messages, opening,
+             insert into dataset_episodes (dataset, ordinal, key, task, messages, tools,
                  rewards, success, truncated)
-             select $2, ordinal, key, task, messages, opening, rewards, success, truncated
+             select $2, ordinal, key, task, messages, tools, rewards, success, truncated
              from json_populate_recordset(null::dataset_episodes, $1::json)",
         )
         .bind(json(rows)?)
@@ -129,7 +129,7 @@ struct Row {
     key: String,
     task: String,
     messages: Json<Vec<Message>>,
-    opening: i32,
+    tools: Json<Vec<Tool>>,
     rewards: Vec<f64>,
     success: Option<bool>,
     truncated: bool,
@@ -147,7 +147,7 @@ pub async fn slice(
 ) -> Result<Vec<LoggedEpisode>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- datasets::slice
-         select key, task, messages, opening, rewards, success, truncated from dataset_episodes
+         select key, task, messages, tools, rewards, success, truncated from dataset_episodes
          where dataset = $1 and ordinal >= $2 and ordinal < $3 order by ordinal",
     )
     .bind(name)
@@ -161,7 +161,7 @@ pub async fn slice(
             key: row.key,
             task: row.task,
             messages: row.messages.0,
-            opening: usize::try_from(row.opening).unwrap_or(0),
+            tools: row.tools.0,
             rewards: row.rewards,
             success: row.success,
             truncated: row.truncated,

@@ -8,9 +8,9 @@ use super::{
     StoreError,
     rows::{ROWS, json},
 };
-use crate::domain::{
-    episode::{Episode, Purpose},
-    ids::IterationId,
+use crate::{
+    domain::ids::IterationId,
+    experience::episode::{Episode, Purpose},
 };
 
 /// What an evaluation came to.
@@ -41,10 +41,10 @@ pub async fn insert_many(conn: &mut PgConnection, episodes: &[Episode]) -> Resul
         sqlx::query(
             "-- episodes::insert_many
              insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed,
-                 checkpoint_id, temperature, messages, turns, end_reason, episode_return,
+                 checkpoint_id, temperature, messages, tools, turns, end_reason, episode_return,
                  reward_status, success, truncated_by, error, created_at)
              select id, job_id, iteration_id, purpose, ordinal, task, seed, checkpoint_id,
-                 temperature, messages, turns, end_reason, episode_return, reward_status, success,
+                 temperature, messages, tools, turns, end_reason, episode_return, reward_status, success,
                  truncated_by, error, created_at
              from json_populate_recordset(null::episodes, $1::json)",
         )

@@ -9,11 +9,16 @@ use super::{
     StoreError,
     rows::{ROWS, json},
 };
-use crate::domain::{
-    episode::{RewardStatus, Transition},
-    generation::FinishReason,
-    ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
-    message::Message,
+use crate::{
+    domain::{
+        generation::FinishReason,
+        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+    },
+    experience::{
+        context::{Context, Frame, Tool},
+        episode::{RewardStatus, Transition},
+        message::Message,
+    },
 };
 
 /// A transition as it is replayed.
@@ -21,8 +26,14 @@ use crate::domain::{
 pub struct Loaded {
     /// The step.
     pub transition: Transition,
-    /// Its episode's whole conversation.
-    pub messages: Vec<Message>,
+    /// s: what the policy saw.
+    pub state: Context,
+    /// a: its reply.
+    pub action: Message,
+    /// What came of it.
+    pub observation: Vec<Message>,
+    /// s': what the policy sees next.
+    pub next_state: Context,
     /// The action's tokens, as the engine wrote them or as it was imported.
     pub action_tokens: Vec<i32>,
     /// The token limit cut the action. Imported actions are whole: logs do not tell.
@@ -39,6 +50,7 @@ struct Row {
     episode_id: EpisodeId,
     step: i32,
     state_len: i32,
+    next_len: i32,
     action: String,
     env_action: Option<String>,
     observation: String,
@@ -50,13 +62,25 @@ struct Row {
     action_tokens: Option<Vec<i32>>,
     seed: i64,
     messages: Json<Vec<Message>>,
+    tools: Json<Vec<Tool>>,
     token_ids: Option<Vec<i32>>,
     finish_reason: Option<FinishReason>,
 }
 
 impl From<Row> for Loaded {
     fn from(row: Row) -> Self {
+        let frame = Frame { tools: row.tools.0, ..Frame::default() };
+        let whole = Context::new(row.messages.0, frame.into());
+        let length = |length: i32| usize::try_from(length).unwrap_or(0);
+        let (state, next_state) =
+            (whole.prefix(length(row.state_len)), whole.prefix(length(row.next_len)));
+        let mut after = next_state.messages()[state.messages().len()..].iter().cloned();
+        let action = after.next().unwrap_or_else(|| Message::assistant(row.action.as_str()));
         Self {
+            observation: after.collect(),
+            action,
+            state,
+            next_state,
             transition: Transition {
                 id: row.id,
                 job_id: row.job_id,
@@ -64,6 +88,7 @@ impl From<Row> for Loaded {
                 episode_id: row.episode_id,
                 step: row.step,
                 state_len: row.state_len,
+                next_len: row.next_len,
                 action: row.action,
                 env_action: row.env_action,
                 observation: row.observation,
@@ -73,7 +98,6 @@ impl From<Row> for Loaded {
                 truncated: row.truncated,
                 generation_id: row.generation_id,
             },
-            messages: row.messages.0,
             action_tokens: row.token_ids.or(row.action_tokens).unwrap_or_default(),
             action_cut: row.finish_reason == Some(FinishReason::Length),
             episode_seed: row.seed,
@@ -121,10 +145,10 @@ async fn insert(conn: &mut PgConnection, transitions: &[New<'_>]) -> Result<(), 
     for rows in transitions.chunks(ROWS) {
         sqlx::query(
             "-- transitions::insert
-             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len,
+             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, next_len,
                  action, env_action, observation, reward, reward_status, done, truncated,
                  generation_id, action_tokens)
-             select id, job_id, iteration_id, episode_id, step, state_len, action, env_action,
+             select id, job_id, iteration_id, episode_id, step, state_len, next_len, action, env_action,
                  observation, reward, reward_status, done, truncated, generation_id, action_tokens
              from json_populate_recordset(null::transitions, $1::json)",
         )
@@ -145,7 +169,7 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.messages, e.seed, g.token_ids, g.finish_reason
+         select t.*, e.messages, e.tools, e.seed, g.token_ids, g.finish_reason
          from transitions t
          join episodes e on e.id = t.episode_id
          left join generations g on g.id = t.generation_id

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Worker,
-    scene::{Scene, chance},
+    context::{IterationContext, chance},
 };
 use crate::{
     algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
@@ -20,7 +20,9 @@ use crate::{
     store::{
         StoreError, annotations, events, generations, replay, replay_draws, search,
         spending::{self, Spending},
-        training, transitions, work_items,
+        training,
+        transitions::{self, Loaded},
+        work_items,
     },
 };
 
@@ -47,8 +49,8 @@ impl Slice {
         chance(job, "annotate", iteration).label("slice").index(u64::from(self.number))
     }
 
-    fn seed(self, scene: &Scene) -> SeedPath {
-        self.chance(&scene.job, scene.index())
+    fn seed(self, context: &IterationContext) -> SeedPath {
+        self.chance(&context.job, context.index())
     }
 }
 
@@ -60,28 +62,32 @@ impl Worker {
         version: i32,
         slice: Slice,
     ) -> Result<(), Fault> {
-        let scene = self.scene(lease, |_| version).await?;
-        let mut made = match &scene.job.spec.algorithm {
+        let context = self.context(lease, |_| version).await?;
+        let mut made = match &context.job.spec.algorithm {
             AlgorithmSpec::Nlac(spec) => {
-                let batch = self.draw(&scene, &spec.replay, slice).await?;
-                let cast = scene.cast()?;
-                nlac::annotate(&scene.setting(&cast, spec, slice.seed(&scene)), &batch).await?
+                let batch = self.draw(&context, &spec.replay, slice).await?;
+                let sampler = context.sampler()?;
+                nlac::annotate(&context.setting(&sampler, spec, slice.seed(&context)), &batch)
+                    .await?
             }
             AlgorithmSpec::ScalarCritic(spec) => {
-                let batch = self.draw(&scene, &spec.replay, slice).await?;
-                let cast = scene.cast()?;
-                scalar::annotate(&scene.setting(&cast, spec, slice.seed(&scene)), &batch).await?
+                let batch = self.draw(&context, &spec.replay, slice).await?;
+                let sampler = context.sampler()?;
+                scalar::annotate(&context.setting(&sampler, spec, slice.seed(&context)), &batch)
+                    .await?
             }
-            AlgorithmSpec::RejectionFineTuning(spec) => self.select_successes(&scene, spec).await?,
+            AlgorithmSpec::RejectionFineTuning(spec) => {
+                self.select_successes(&context, spec).await?
+            }
             AlgorithmSpec::React(_) => Annotations::default(),
         };
-        let rehearsed = self.rehearse(&scene, slice).await?;
+        let rehearsed = self.rehearse(&context, slice).await?;
         made.generations.extend(rehearsed.generations);
         made.examples.extend(rehearsed.examples);
         for (ordinal, example) in (slice.number.cast_signed() * SLICE..).zip(&mut made.examples) {
             example.ordinal = ordinal;
         }
-        let (job, iteration) = (scene.job.id, scene.iteration.id);
+        let (job, iteration) = (context.job.id, context.iteration.id);
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         generations::insert_many(&mut tx, job, iteration, &made.generations).await?;
@@ -98,7 +104,7 @@ impl Worker {
         let taken = Spending { env_steps: made.env_steps.cast_signed(), ..Spending::default() };
         spending::add(&mut tx, iteration, taken).await?;
         if let Some(first) = made.left_out.values().next() {
-            let (count, index) = (out.len(), scene.index());
+            let (count, index) = (out.len(), context.index());
             let message = format!(
                 "iteration {index} goes on without {count} transitions, of which an engine refused \
                  something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
@@ -115,17 +121,17 @@ impl Worker {
     /// may change, and transitions arrive, while the others wait.
     async fn draw(
         &self,
-        scene: &Scene,
+        context: &IterationContext,
         spec: &ReplaySpec,
         slice: Slice,
     ) -> Result<Vec<Replayed>, Fault> {
         let mut tx = self.store.begin().await?;
-        let mut draws = replay_draws::lock(&mut tx, scene.iteration.id).await?;
+        let mut draws = replay_draws::lock(&mut tx, context.iteration.id).await?;
         if draws.is_empty() {
-            let until = scene.iteration.index;
+            let until = context.iteration.index;
             let since = spec.max_staleness.map_or(0, |most| until - most.cast_signed());
             let entries: Vec<_> =
-                replay::entries(&mut tx, scene.job.id, spec.capacity, since, until)
+                replay::entries(&mut tx, context.job.id, spec.capacity, since, until)
                     .await?
                     .into_iter()
                     .map(|e| selection::Entry {
@@ -136,8 +142,8 @@ impl Worker {
                         left_out: e.left_out,
                     })
                     .collect();
-            let mut rng = scene.seed("replay").rng();
-            let beta = selection::beta(spec, scene.index(), scene.job.spec.budget.iterations);
+            let mut rng = context.seed("replay").rng();
+            let beta = selection::beta(spec, context.index(), context.job.spec.budget.iterations);
             draws = selection::select(&entries, spec, beta, &mut rng)
                 .into_iter()
                 .map(|drawn| replay_draws::Draw {
@@ -145,7 +151,7 @@ impl Worker {
                     importance: drawn.importance,
                 })
                 .collect();
-            replay_draws::insert_many(&mut tx, scene.iteration.id, &draws).await?;
+            replay_draws::insert_many(&mut tx, context.iteration.id, &draws).await?;
         }
         let slice: Vec<_> = (0..)
             .zip(draws)
@@ -157,21 +163,30 @@ impl Worker {
     }
 
     /// The slice's share of general prompts.
-    async fn rehearse(&self, scene: &Scene, slice: Slice) -> Result<Annotations, Fault> {
-        let spec = &scene.job.spec.rehearsal;
-        let replayed = scene.job.spec.algorithm.replay().map_or(0, |replay| replay.batch);
+    async fn rehearse(
+        &self,
+        context: &IterationContext,
+        slice: Slice,
+    ) -> Result<Annotations, Fault> {
+        let spec = &context.job.spec.rehearsal;
+        let replayed = context.job.spec.algorithm.replay().map_or(0, |replay| replay.batch);
         let all = (replayed as f32 * spec.share).round() as u32;
         let count = (slice.number..all).step_by(slice.of as usize).count();
         if count == 0 {
             return Ok(Annotations::default());
         }
-        rehearsal::examples(&scene.cast()?, spec, count, &slice.seed(scene).label("rehearsal"))
-            .await
+        rehearsal::examples(
+            &context.sampler()?,
+            spec,
+            count,
+            &slice.seed(context).label("rehearsal"),
+        )
+        .await
     }
 
     async fn select_successes(
         &self,
-        scene: &Scene,
+        context: &IterationContext,
         spec: &RejectionSpec,
     ) -> Result<Annotations, Fault> {
         let mut conn = self.store.acquire().await?;
@@ -180,13 +195,13 @@ impl Worker {
             per_task: spec.per_task,
             deduplicate: spec.deduplicate,
         };
-        let successes = transitions::of_successes(&mut conn, scene.job.id, which).await?;
-        let drawn = rejection::select(&successes, spec, &scene.seed("annotate"));
+        let successes = transitions::of_successes(&mut conn, context.job.id, which).await?;
+        let drawn = rejection::select(&successes, spec, &context.seed("annotate"));
         let draws = drawn
             .into_iter()
             .map(|transition_id| replay_draws::Draw { transition_id, importance: 1.0 });
         let batch = load(&mut conn, (0..).zip(draws).collect()).await?;
-        let examples = rejection::examples(&scene.prompts, &scene.encoder, &batch)?;
+        let examples = rejection::examples(&context.prompts, &context.encoder, &batch)?;
         Ok(Annotations { examples, ..Annotations::default() })
     }
 }
@@ -202,14 +217,23 @@ async fn load(
         .zip(loaded)
         .map(|((position, draw), loaded)| Replayed {
             importance: draw.importance,
-            action_cut: loaded.action_cut,
-            ..Replayed::new(
-                loaded.transition,
-                loaded.messages,
-                loaded.action_tokens,
-                loaded.episode_seed,
-                position,
-            )
+            ..replayed(loaded, position)
         })
         .collect())
+}
+
+/// A stored transition at a place of a batch; its loss counts in full.
+pub(super) fn replayed(loaded: Loaded, position: u64) -> Replayed {
+    Replayed {
+        transition: loaded.transition,
+        state: loaded.state,
+        action: loaded.action,
+        observation: loaded.observation,
+        next_state: loaded.next_state,
+        action_tokens: loaded.action_tokens.into_iter().map(i32::cast_unsigned).collect(),
+        action_cut: loaded.action_cut,
+        position,
+        episode_seed: loaded.episode_seed,
+        importance: 1.0,
+    }
 }

@@ -9,23 +9,25 @@ use futures_util::{Stream, TryStreamExt};
 use rand::{Rng, seq::SliceRandom};
 use serde_json::json;
 
-use super::{Worker, scene::Scene};
+use super::{Worker, annotate::replayed, context::IterationContext};
 use crate::{
     algo::{Replayed, guard as judge, nlac},
     domain::{
         annotation::Verdict,
-        episode::{RewardStatus, Transition},
         event::EventKind,
         fault::Fault,
         generation::Weights,
         guard::{Guard, GuardAction},
-        ids::{EpisodeId, TransitionId},
         job::JobStatus,
-        message::Message,
         metric::{Metric, names},
         seed::SeedPath,
         spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
         work::Lease,
+    },
+    experience::{
+        context::{Context, Frame},
+        episode::RewardStatus,
+        turns::{Turn, turns},
     },
     store::{
         StoreError,
@@ -57,17 +59,21 @@ impl Assessed {
 impl Worker {
     /// Assesses an iteration with its own adapter.
     pub(super) async fn assess(&self, lease: &Lease) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index).await?;
+        let context = self.context(lease, |iteration| iteration.index).await?;
         let mut assessed = Assessed::default();
-        self.look_at_annotations(&scene, &mut assessed).await?;
-        self.look_at_evaluation(&scene, &mut assessed).await?;
-        self.act(lease, &scene, assessed).await
+        self.look_at_annotations(&context, &mut assessed).await?;
+        self.look_at_evaluation(&context, &mut assessed).await?;
+        self.act(lease, &context, assessed).await
     }
 
     /// What the iteration made of its batch.
-    async fn look_at_annotations(&self, scene: &Scene, out: &mut Assessed) -> Result<(), Fault> {
+    async fn look_at_annotations(
+        &self,
+        context: &IterationContext,
+        out: &mut Assessed,
+    ) -> Result<(), Fault> {
         let mut conn = self.store.acquire().await?;
-        let counts = assessment::counts(&mut conn, scene.iteration.id).await?;
+        let counts = assessment::counts(&mut conn, context.iteration.id).await?;
         let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
         out.put(names::TARGETS_LEAKED, share(counts.leaked, counts.targets));
         out.read(Guard::Leakage, share(counts.leaked, counts.targets));
@@ -81,20 +87,22 @@ impl Worker {
             on_failure.map(|failure| judge::sycophancy(failure, on_success.unwrap_or(failure))),
         );
 
-        let texts = assessment::predictions(&mut conn, scene.iteration.id, TEXTS).await?;
+        let texts = assessment::predictions(&mut conn, context.iteration.id, TEXTS).await?;
         let Some(now) = judge::variety(&texts) else { return Ok(()) };
         out.put(names::DISTINCT_PAIRS, now.distinct_pairs);
         out.put(names::DUPLICATES, now.duplicates);
         out.put(names::PREDICTION_WORDS, now.length);
-        let endless = scene.prompts.names_ends().then(|| {
-            let without = texts.iter().filter(|t| scene.prompts.outcome(t).is_none()).count();
+        let endless = context.prompts.names_ends().then(|| {
+            let without = texts.iter().filter(|t| context.prompts.outcome(t).is_none()).count();
             without as f64 / texts.len() as f64
         });
         out.put(names::PREDICTIONS_ENDLESS, endless);
         let malformed = share(counts.malformed, counts.targets);
         out.read(Guard::LazyCritic, endless.into_iter().chain(malformed).reduce(f64::max));
-        let first = assessment::first_predicting(&mut conn, scene.job.id).await?;
-        let Some(first) = first.filter(|first| *first != scene.iteration.id) else { return Ok(()) };
+        let first = assessment::first_predicting(&mut conn, context.job.id).await?;
+        let Some(first) = first.filter(|first| *first != context.iteration.id) else {
+            return Ok(());
+        };
         let reference = assessment::predictions(&mut conn, first, TEXTS).await?;
         let reference = judge::variety(&reference);
         out.read(Guard::Collapse, reference.map(|reference| judge::collapse(&now, &reference)));
@@ -102,20 +110,24 @@ impl Worker {
     }
 
     /// What held-out episodes tell; nothing in iterations that played none.
-    async fn look_at_evaluation(&self, scene: &Scene, out: &mut Assessed) -> Result<(), Fault> {
-        let spec = &scene.job.spec;
-        let (quoted, index) = (spec.evaluation.temperature, scene.iteration.index);
+    async fn look_at_evaluation(
+        &self,
+        context: &IterationContext,
+        out: &mut Assessed,
+    ) -> Result<(), Fault> {
+        let spec = &context.job.spec;
+        let (quoted, index) = (spec.evaluation.temperature, context.iteration.index);
         let mut conn = self.store.acquire().await?;
-        let seed = scene.seed("health").label("held_out");
+        let seed = context.seed("health").label("held_out");
         let states = spec.health.states as usize;
         let looked = HeldOutSteps::look(
-            scene,
-            assessment::held_out(&mut conn, scene.iteration.id, quoted),
+            context,
+            assessment::held_out(&mut conn, context.iteration.id, quoted),
             &seed,
             states,
         )
         .await?;
-        let paired = assessment::paired(&mut conn, scene.job.id, quoted, index).await?;
+        let paired = assessment::paired(&mut conn, context.job.id, quoted, index).await?;
         drop(conn);
         if looked.episodes == 0 {
             return Ok(());
@@ -130,12 +142,12 @@ impl Worker {
         }
         let unreadable = looked.unreadable();
         out.put(names::FORMAT_ERRORS, unreadable);
-        let forgotten = self.forgotten(scene).await?;
+        let forgotten = self.forgotten(context).await?;
         out.put(names::GENERAL_FORGOTTEN, forgotten);
         out.read(Guard::Forgetting, unreadable.into_iter().chain(forgotten).reduce(f64::max));
         match &spec.algorithm {
             AlgorithmSpec::Nlac(nlac) if spec.health.states > 0 => {
-                self.critic_health(scene, nlac, looked.chosen, out).await
+                self.critic_health(context, nlac, looked.chosen, out).await
             }
             _ => Ok(()),
         }
@@ -143,14 +155,15 @@ impl Worker {
 
     /// Words of the base model's greedy answers to general prompts that the adapter does not give, 0 to
     /// 1; none where the prompt set has no general prompts.
-    async fn forgotten(&self, scene: &Scene) -> Result<Option<f64>, Fault> {
-        let general = scene.prompts.general();
-        let cast = scene.cast()?;
+    async fn forgotten(&self, context: &IterationContext) -> Result<Option<f64>, Fault> {
+        let general = context.prompts.general();
+        let sampler = context.sampler()?;
         let sampling =
-            SamplingSpec { temperature: 0.0, max_tokens: scene.job.spec.rehearsal.max_tokens };
-        let cast = &cast;
+            SamplingSpec { temperature: 0.0, max_tokens: context.job.spec.rehearsal.max_tokens };
+        let sampler = &sampler;
         let kept = futures_util::future::try_join_all(general.iter().map(|messages| async move {
-            let answer = |weights| cast.act(messages, weights, sampling, scene.seed("general"));
+            let answer =
+                |weights| sampler.act(messages, weights, sampling, context.seed("general"));
             let (before, now) = (answer(Weights::Base).await?, answer(Weights::Online).await?);
             Ok::<_, Fault>(judge::kept_words(&before.text, &now.text))
         }))
@@ -160,15 +173,15 @@ impl Worker {
 
     async fn critic_health(
         &self,
-        scene: &Scene,
+        context: &IterationContext,
         spec: &NlacSpec,
         steps: Vec<(Replayed, bool)>,
         out: &mut Assessed,
     ) -> Result<(), Fault> {
-        let health = &scene.job.spec.health;
-        let (seed, most) = (scene.seed("health"), health.states as usize);
-        let cast = scene.cast()?;
-        let setting = scene.setting(&cast, spec, seed);
+        let health = &context.job.spec.health;
+        let (seed, most) = (context.seed("health"), health.states as usize);
+        let sampler = context.sampler()?;
+        let setting = context.setting(&sampler, spec, seed);
         // Without a successor there is nothing that foresees.
         if spec.ablation != Ablation::RawRollouts {
             let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
@@ -185,7 +198,11 @@ impl Worker {
             out.put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
         }
 
-        let pairs = self.pairs(scene, most).await?;
+        // Each pair goes back to a stored state.
+        if !context.environment.capabilities().replayable {
+            return Ok(());
+        }
+        let pairs = self.pairs(context, most).await?;
         let gains = nlac::gains(&setting, &pairs).await?;
         if let Some((mean, error)) = mean_and_error(&gains) {
             out.put(names::REFINER_GAIN, mean);
@@ -196,33 +213,31 @@ impl Worker {
     }
 
     /// Some of the actions that the iteration refined, with their refinements.
-    async fn pairs(&self, scene: &Scene, most: usize) -> Result<Vec<(Replayed, String)>, Fault> {
+    async fn pairs(
+        &self,
+        context: &IterationContext,
+        most: usize,
+    ) -> Result<Vec<(Replayed, String)>, Fault> {
         let mut conn = self.store.acquire().await?;
-        let mut refined = assessment::refined(&mut conn, scene.iteration.id).await?;
-        refined.shuffle(&mut scene.seed("health").label("pairs").rng());
+        let mut refined = assessment::refined(&mut conn, context.iteration.id).await?;
+        refined.shuffle(&mut context.seed("health").label("pairs").rng());
         refined.truncate(most);
         let ids: Vec<_> = refined.iter().map(|(id, _)| *id).collect();
         let loaded = transitions::load(&mut conn, &ids).await?;
         Ok((0..)
             .zip(loaded.into_iter().zip(refined))
-            .map(|(position, (loaded, (_, action)))| {
-                (
-                    Replayed::new(
-                        loaded.transition,
-                        loaded.messages,
-                        loaded.action_tokens,
-                        loaded.episode_seed,
-                        position,
-                    ),
-                    action,
-                )
-            })
+            .map(|(position, (loaded, (_, action)))| (replayed(loaded, position), action))
             .collect())
     }
 
     /// Writes what was measured; what tripped acts in the same transaction.
-    async fn act(&self, lease: &Lease, scene: &Scene, assessed: Assessed) -> Result<(), Fault> {
-        let (job, index) = (&scene.job, scene.iteration.index);
+    async fn act(
+        &self,
+        lease: &Lease,
+        context: &IterationContext,
+        assessed: Assessed,
+    ) -> Result<(), Fault> {
+        let (job, index) = (&context.job, context.iteration.index);
         let mut tx = self.store.begin().await?;
         // The job before its unit, as everybody locks them: who cancels the job would wait in a circle otherwise.
         jobs::lock(&mut tx, job.id).await?;
@@ -259,7 +274,7 @@ impl Worker {
         if asked(GuardAction::Stop) {
             iterations::set_last(&mut tx, job.id).await?;
         } else if asked(GuardAction::RollBack) {
-            self.roll_back(&mut tx, scene).await?;
+            self.roll_back(&mut tx, context).await?;
         }
         if asked(GuardAction::Pause) {
             let from = [JobStatus::Running];
@@ -284,14 +299,18 @@ impl Worker {
     }
 
     /// The next iteration starts from the version with the best evaluation; the newest of equals.
-    async fn roll_back(&self, tx: &mut sqlx::PgConnection, scene: &Scene) -> Result<(), Fault> {
-        let (job, index) = (&scene.job, scene.iteration.index);
+    async fn roll_back(
+        &self,
+        tx: &mut sqlx::PgConnection,
+        context: &IterationContext,
+    ) -> Result<(), Fault> {
+        let (job, index) = (&context.job, context.iteration.index);
         let quoted = job.spec.evaluation.temperature;
         let mut paired = assessment::paired(tx, job.id, quoted, index).await?;
         paired.retain(|earlier| earlier.kept);
         let Some(best) = best(&paired).filter(|best| best.change().0 < 0.0) else { return Ok(()) };
         let (version, success) = (best.version, best.earlier_success());
-        if !iterations::roll_back(tx, scene.iteration.id, version, false).await? {
+        if !iterations::roll_back(tx, context.iteration.id, version, false).await? {
             // Somebody chose another version.
             return Ok(());
         }
@@ -328,7 +347,7 @@ struct HeldOutSteps {
 impl HeldOutSteps {
     /// Reads episodes and draws `most` of their steps, each with the same chance.
     async fn look(
-        scene: &Scene,
+        context: &IterationContext,
         episodes: impl Stream<Item = Result<HeldOut, StoreError>>,
         seed: &SeedPath,
         most: usize,
@@ -339,11 +358,12 @@ impl HeldOutSteps {
         let mut episodes = pin!(episodes);
         while let Some(episode) = episodes.try_next().await? {
             seen.episodes += 1;
-            let messages = &episode.messages.0;
-            let turns = usize::try_from(episode.turns).unwrap_or(0);
-            let opening = messages.len().saturating_sub(2 * turns);
-            for (number, turn) in (0..).zip(messages[opening..].chunks_exact(2)) {
-                if scene.environment.parse_action(&turn[0].content).is_none() {
+            let frame = Frame { tools: episode.tools.0, ..Frame::default() };
+            let played = turns(&Context::new(episode.messages.0, frame.into()));
+            let taken = usize::try_from(episode.turns).unwrap_or(0).min(played.len());
+            let opening = played.len() - taken;
+            for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
+                if context.codec.reread(&turn.action, &turn.state).is_err() {
                     seen.unreadable += 1;
                 }
                 let position = seen.steps;
@@ -358,8 +378,7 @@ impl HeldOutSteps {
                         continue;
                     }
                 }
-                let done = number + 1 == turns;
-                let step = replayed(scene, messages, opening + 2 * number, done, position);
+                let step = held_out(context, turn, number == taken, position);
                 places.insert(position, (step, episode.success));
             }
         }
@@ -375,30 +394,12 @@ impl HeldOutSteps {
 }
 
 /// A step of a held-out episode. They are not stored as transitions.
-fn replayed(
-    scene: &Scene,
-    messages: &[Message],
-    state_len: usize,
-    done: bool,
-    position: u64,
-) -> Replayed {
-    let transition = Transition {
-        id: TransitionId::new(),
-        job_id: scene.job.id,
-        iteration_id: scene.iteration.id,
-        episode_id: EpisodeId::new(),
-        step: 0,
-        state_len: i32::try_from(state_len).unwrap_or(i32::MAX),
-        action: messages[state_len].content.clone(),
-        env_action: None,
-        observation: messages[state_len + 1].content.clone(),
-        reward: None,
-        reward_status: RewardStatus::Observed,
-        done,
-        truncated: false,
-        generation_id: None,
-    };
-    Replayed::new(transition, messages.to_vec(), Vec::new(), 0, position)
+fn held_out(context: &IterationContext, turn: Turn, done: bool, position: u64) -> Replayed {
+    let Turn { state, action, observation } = turn;
+    let mut step = Replayed::imagined(context.job.id, state, action).followed_by(observation);
+    step.transition.reward_status = RewardStatus::Observed;
+    step.transition.done = done;
+    Replayed { position, ..step }
 }
 
 /// A mean and its standard error; none for fewer than two values.

@@ -6,17 +6,20 @@ use futures_util::future::join_all;
 
 use super::{
     Worker,
-    scene::{Scene, chance},
+    context::{IterationContext, chance},
 };
 use crate::{
     domain::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
         fault::Fault,
         ids::{EpisodeId, TransitionId},
         work::Lease,
     },
-    env::Split,
-    rollout::{Played, PlayedStep, Stage, play},
+    env::{Reward, Split, Task},
+    experience::{
+        episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
+        message,
+    },
+    rollout::{Played, PlayedStep, Rollout, play},
     store::{
         StoreError, episodes, generations, replay, search,
         spending::{self, Spending},
@@ -33,22 +36,24 @@ impl Worker {
         first: u32,
         count: u32,
     ) -> Result<(), Fault> {
-        let scene = self.scene(lease, |_| version).await?;
-        let temperature = scene.job.spec.rollout.temperature;
-        let (played, failed) =
-            self.play_missing(&scene, Purpose::Collect, temperature, first..first + count).await?;
+        let context = self.context(lease, |_| version).await?;
+        let temperature = context.job.spec.rollout.temperature;
+        let (played, failed) = self
+            .play_missing(&context, Purpose::Collect, temperature, first..first + count)
+            .await?;
 
         let (mut rows, mut steps, mut entrants) = (Vec::new(), Vec::new(), Vec::new());
         let mut texts = Vec::new();
         for (ordinal, played) in &played {
-            let episode = self.episode(&scene, played, Purpose::Collect, temperature, *ordinal)?;
+            let episode =
+                self.episode(&context, played, Purpose::Collect, temperature, *ordinal)?;
             // An episode that failed trains nothing; one that was truncated keeps its steps.
             let kept = played.end_reason != EndReason::Failed;
             for (number, step) in (0..).zip(&played.steps).filter(|_| kept) {
                 let transition = transition(&episode, number, step);
                 entrants.push(replay::Entrant {
                     transition_id: transition.id,
-                    place: (scene.iteration.index, episode.ordinal, number),
+                    place: (context.iteration.index, episode.ordinal, number),
                     done: step.done,
                 });
                 steps.push(transition);
@@ -58,13 +63,13 @@ impl Worker {
         }
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, scene.job.id, scene.iteration.id, texts).await?;
+        generations::insert_many(&mut tx, context.job.id, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         transitions::insert_many(&mut tx, &steps).await?;
         search::refresh(&mut tx, &steps.iter().map(|step| step.id).collect::<Vec<_>>()).await?;
-        replay::insert_many(&mut tx, scene.job.id, &entrants).await?;
+        replay::insert_many(&mut tx, context.job.id, &entrants).await?;
         let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
-        spending::add(&mut tx, scene.iteration.id, taken).await?;
+        spending::add(&mut tx, context.iteration.id, taken).await?;
         self.finish(tx, lease, failed).await
     }
 
@@ -76,12 +81,13 @@ impl Worker {
         first: u32,
         count: u32,
     ) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index).await?;
-        let (played, failed) =
-            self.play_missing(&scene, Purpose::Evaluate, temperature, first..first + count).await?;
+        let context = self.context(lease, |iteration| iteration.index).await?;
+        let (played, failed) = self
+            .play_missing(&context, Purpose::Evaluate, temperature, first..first + count)
+            .await?;
         let rows = played
             .iter()
-            .map(|(ordinal, p)| self.episode(&scene, p, Purpose::Evaluate, temperature, *ordinal))
+            .map(|(ordinal, p)| self.episode(&context, p, Purpose::Evaluate, temperature, *ordinal))
             .collect::<Result<Vec<_>, _>>()?;
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
@@ -108,7 +114,7 @@ impl Worker {
     /// first fault that kept one from being played.
     async fn play_missing(
         &self,
-        scene: &Scene,
+        context: &IterationContext,
         purpose: Purpose,
         temperature: f32,
         ordinals: Range<u32>,
@@ -118,25 +124,26 @@ impl Worker {
             Purpose::Evaluate => (Split::HeldOut, "evaluate"),
         };
         let mut conn = self.store.acquire().await?;
-        let there = episodes::played(&mut conn, scene.iteration.id, purpose, temperature).await?;
+        let there = episodes::played(&mut conn, context.iteration.id, purpose, temperature).await?;
         drop(conn);
-        let cast = scene.cast()?;
-        let stage = Stage {
-            cast: &cast,
-            environment: &*scene.environment,
-            split,
-            rollout: &scene.job.spec.rollout,
+        let sampler = context.sampler()?;
+        let rollout = Rollout {
+            sampler: &sampler,
+            environment: &*context.environment,
+            codec: &*context.codec,
+            spec: &context.job.spec.rollout,
             temperature,
         };
+        let task = &Task::Drawn(split);
         // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
         let seed = match purpose {
-            Purpose::Evaluate => chance(&scene.job, label, 0),
-            Purpose::Collect | Purpose::Import => scene.seed(label),
+            Purpose::Evaluate => chance(&context.job, label, 0),
+            Purpose::Collect | Purpose::Import => context.seed(label),
         };
         let playing =
             ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
-                let (stage, seed) = (&stage, seed.index(u64::from(ordinal)));
-                async move { (ordinal, play(stage, &seed).await) }
+                let (rollout, seed) = (&rollout, seed.index(u64::from(ordinal)));
+                async move { (ordinal, play(rollout, task, &seed).await) }
             });
         let (mut played, mut failed) = (Vec::new(), None);
         for (ordinal, outcome) in join_all(playing).await {
@@ -150,7 +157,7 @@ impl Worker {
 
     fn episode(
         &self,
-        scene: &Scene,
+        context: &IterationContext,
         played: &Played,
         purpose: Purpose,
         temperature: f32,
@@ -158,15 +165,16 @@ impl Worker {
     ) -> Result<Episode, Fault> {
         Ok(Episode {
             id: EpisodeId::new(),
-            job_id: scene.job.id,
-            iteration_id: scene.iteration.id,
+            job_id: context.job.id,
+            iteration_id: context.iteration.id,
             purpose,
             ordinal: ordinal.cast_signed(),
             task: played.task.clone(),
             seed: played.seed,
-            checkpoint_id: scene.online.as_ref().map(|checkpoint| checkpoint.id),
+            checkpoint_id: context.online.as_ref().map(|checkpoint| checkpoint.id),
             temperature,
-            messages: played.messages.clone(),
+            messages: played.context.messages().to_vec(),
+            tools: played.context.frame().tools.clone(),
             turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
             end_reason: played.end_reason,
             episode_return: played.episode_return,
@@ -180,18 +188,24 @@ impl Worker {
 }
 
 fn transition(episode: &Episode, number: i32, step: &PlayedStep) -> Transition {
+    let state_len = step.state.messages().len();
+    let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
     Transition {
         id: TransitionId::new(),
         job_id: episode.job_id,
         iteration_id: episode.iteration_id,
         episode_id: episode.id,
         step: number,
-        state_len: i32::try_from(step.state_len).unwrap_or(i32::MAX),
-        action: step.reply.clone(),
-        env_action: step.env_action.clone(),
-        observation: step.observation.clone(),
-        reward: Some(step.reward),
-        reward_status: RewardStatus::Observed,
+        state_len: length(state_len),
+        next_len: length(state_len + 1 + step.observation.len()),
+        action: step.action.written().into_owned(),
+        env_action: step.key.clone(),
+        observation: message::written(&step.observation),
+        reward: step.reward.known(),
+        reward_status: match step.reward {
+            Reward::Known(_) => RewardStatus::Observed,
+            Reward::Pending | Reward::None => RewardStatus::Pending,
+        },
         done: step.done,
         truncated: step.truncated,
         generation_id: step.generation.as_ref().map(|g| g.id),

@@ -1,4 +1,4 @@
-//! The critic and the policy as a service: the players of a job's version are asked about an action by the code
+//! The critic and the policy as a service: the context of a job's version are asked about an action by the code
 //! that annotates, beside whatever runs.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -9,10 +9,10 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     Peers,
-    annotate::Slice,
+    annotate::{Slice, replayed},
+    context::JobContext,
     guests::{Guests, unavailable},
     publish::load_and_probe,
-    scene::Players,
 };
 use crate::{
     algo::{
@@ -20,16 +20,20 @@ use crate::{
         nlac::{self, Advised},
     },
     domain::{
+        fault::Fault,
+        generation::{Generation, Weights},
+        ids::{CheckpointId, GenerationId, TransitionId},
+        seed::SeedPath,
+        spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
+    },
+    experience::{
+        action::Reply,
         consult::{
             Acts, Advice, Chance, Consult, Question, Refined, Round, Said, State, Unanswered,
             Usage, Version, Wanted,
         },
-        fault::Fault,
-        generation::{Generation, Weights},
-        ids::{CheckpointId, GenerationId, TransitionId},
-        message::Message,
-        seed::SeedPath,
-        spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
+        context::Context,
+        message::{Block, Message},
     },
     store::{Store, checkpoints, jobs, peers, replay_draws, transitions},
 };
@@ -69,8 +73,8 @@ impl Critics {
         Ok([seat, room])
     }
 
-    /// The players of a version, ready to be asked, and its number.
-    async fn players(&self, version: Version) -> Result<(Players, Option<i32>), Unanswered> {
+    /// The context of a version, ready to be asked, and its number.
+    async fn context(&self, version: Version) -> Result<(JobContext, Option<i32>), Unanswered> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let version = match version {
             Version::Promoted(job) => {
@@ -100,71 +104,73 @@ impl Critics {
         let found = jobs::get(&mut conn, job).await.map_err(unavailable)?;
         let job = found.ok_or_else(|| not_found("job", job))?;
         drop(conn);
-        let players = self.peers.players(&self.store, job, version.unwrap_or(BASE)).await;
-        let players = players.map_err(|fault| Unanswered::Conflict {
+        let context = self.peers.context(&self.store, job, version.unwrap_or(BASE)).await;
+        let context = context.map_err(|fault| Unanswered::Conflict {
             what: fault.to_string(),
             remedy: "see the job's spec, and GET /v1/engines for what is registered".into(),
         })?;
         if let Some(number) = version
-            && (players.online.is_none() || players.target.is_none())
+            && (context.online.is_none() || context.target.is_none())
         {
             return Err(Unanswered::Conflict {
                 what: format!("version {number} is not published yet"),
                 remedy: "ask again when it is, or ask an earlier one".into(),
             });
         }
-        self.guests.welcome(&self.store, &players).await?;
-        Ok((players, version))
+        self.guests.welcome(&self.store, &context).await?;
+        Ok((context, version))
     }
 
-    /// A stored transition as the players may be asked about it.
-    async fn stored(&self, players: &Players, id: TransitionId) -> Result<Replayed, Unanswered> {
+    /// A stored transition as the context may be asked about it.
+    async fn stored(&self, context: &JobContext, id: TransitionId) -> Result<Replayed, Unanswered> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let found = transitions::load(&mut conn, &[id]).await.map_err(unavailable)?.pop();
         let found = found.ok_or_else(|| not_found("transition", id))?;
         let job = found.transition.job_id;
-        if job != players.job.id {
+        if job != context.job.id {
             let theirs = jobs::get(&mut conn, job).await.map_err(unavailable)?;
-            if theirs.is_none_or(|job| job.spec.environment != players.job.spec.environment) {
+            if theirs.is_none_or(|job| job.spec.environment != context.job.spec.environment) {
                 return Err(Unanswered::Impossible {
                     what: format!("transition {id} is of another environment than the job asked"),
                     remedy: "ask a job with the same environment".into(),
                 });
             }
         }
-        let (transition, messages) = (found.transition, found.messages);
-        Ok(Replayed::new(transition, messages, found.action_tokens, found.episode_seed, 0))
+        Ok(replayed(found, 0))
     }
 
     /// The action in its state, and where the choices come from.
     async fn put(
         &self,
-        players: &Players,
+        context: &JobContext,
         question: &Question,
     ) -> Result<(Replayed, SeedPath), Unanswered> {
         let lacking = |what: &str, remedy: &str| Unanswered::Impossible {
             what: what.into(),
             remedy: remedy.into(),
         };
+        let given = |state: &Context| question.action.as_ref().map(|a| context.as_read(a, state));
         let mut replayed = match &question.state {
-            State::Transition(id) => self.stored(players, *id).await?,
-            State::Conversation(messages) => {
-                Replayed::imagined(players.job.id, messages.clone(), String::new())
+            State::Transition(id) => {
+                let stored = self.stored(context, *id).await?;
+                match given(&stored.state) {
+                    Some(action) => Replayed { action, ..stored },
+                    None => stored,
+                }
+            }
+            State::Conversation(state) => {
+                let action = given(state);
+                let action =
+                    action.ok_or_else(|| lacking("there is no action to judge", "give action"))?;
+                Replayed::imagined(context.job.id, state.clone(), action)
             }
         };
-        match &question.action {
-            Some(action) => replayed.transition.action.clone_from(action),
-            None if replayed.transition.action.is_empty() => {
-                return Err(lacking("there is no action to judge", "give action"));
-            }
-            None => {}
-        }
         let iteration = match question.chance {
             Chance::Seed(seed) => return Ok((replayed, SeedPath::root(seed).label("asked"))),
             Chance::Annotation { iteration } => iteration,
         };
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
-        let (job, id) = (&players.job, replayed.transition.id);
+        let (job, id) = (&context.job, replayed.transition.id);
         let place = replay_draws::place(&mut conn, job.id, iteration, id).await;
         let (position, slices) = place.map_err(unavailable)?.ok_or_else(|| {
             let what = format!("the job did not annotate this transition in iteration {iteration}");
@@ -182,33 +188,34 @@ impl Critics {
 impl Consult for Critics {
     async fn advise(&self, question: &Question) -> Result<Advice, Unanswered> {
         let _turn = self.turn().await?;
-        let (players, version) = self.players(question.version).await?;
-        let spec = settings(&players, version, question.wanted)?;
-        let (replayed, seed) = self.put(&players, question).await?;
+        let (context, version) = self.context(question.version).await?;
+        let spec = settings(&context, version, question.wanted)?;
+        let (replayed, seed) = self.put(&context, question).await?;
         let setting = nlac::Setting {
-            cast: &players.cast(),
-            environment: &*players.environment,
-            rollout: &players.job.spec.rollout,
+            sampler: &context.sampler(),
+            codec: &*context.codec,
+            environment: &*context.environment,
+            rollout: &context.job.spec.rollout,
             spec: &spec,
             iteration: 1,
             seed,
         };
         let advised = nlac::advise(&setting, &replayed).await?;
-        let advice = told(&players, version, &replayed, advised);
+        let advice = told(&context, version, &replayed, advised);
         let outcome = &[("outcome", advice.outcome.as_str())];
         self.peers.meters.counter("nlac_advice_total", outcome).increment(1);
         Ok(advice)
     }
 
     async fn keep(&self, checkpoint: CheckpointId) -> Result<(), Unanswered> {
-        let (players, _) = self.players(Version::Checkpoint(checkpoint)).await?;
-        let Some(online) = &players.online else { return Ok(()) };
+        let (context, _) = self.context(Version::Checkpoint(checkpoint)).await?;
+        let Some(online) = &context.online else { return Ok(()) };
         let checkpoints = [online];
-        let loading = load_and_probe(&*players.engine, &players.encoder, &checkpoints);
+        let loading = load_and_probe(&*context.engine, &context.encoder, &checkpoints);
         tokio::time::timeout(LOADING, loading).await.map_err(Fault::retry)??;
-        let found = players.engine.check().await.map_err(|e| e.to_string());
+        let found = context.engine.check().await.map_err(|e| e.to_string());
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
-        let engine = &players.job.spec.model.engine;
+        let engine = &context.job.spec.model.engine;
         peers::note_engine(&mut conn, engine, &found).await.map_err(unavailable)
     }
 
@@ -220,22 +227,22 @@ impl Consult for Critics {
         samples: u32,
     ) -> Result<Acts, Unanswered> {
         let _turn = self.turn().await?;
-        let (players, version) = self.players(version).await?;
-        let state: Vec<Message> = match state {
-            State::Transition(id) => self.stored(&players, *id).await?.state().to_vec(),
-            State::Conversation(messages) => messages.clone(),
+        let (context, version) = self.context(version).await?;
+        let state = match state {
+            State::Transition(id) => self.stored(&context, *id).await?.state,
+            State::Conversation(state) => state.clone(),
         };
-        let (cast, rollout) = (players.cast(), &players.job.spec.rollout);
+        let (sampler, rollout) = (context.sampler(), &context.job.spec.rollout);
         let weights = if version.is_some() { Weights::Online } else { Weights::Base };
         let act = |temperature, seed| {
             let sampling = SamplingSpec { temperature, max_tokens: rollout.max_tokens };
-            cast.act(&state, weights, sampling, seed)
+            sampler.act(&state, weights, sampling, seed)
         };
         let seed = SeedPath::root(seed).label("asked to act");
         let all = (0..samples).map(|i| act(rollout.temperature, seed.index(u64::from(i))));
         let (greedy, samples) =
             tokio::try_join!(act(0.0, seed.label("greedy")), try_join_all(all))?;
-        let said = |generation: &Generation| said(&players, generation);
+        let said = |generation: &Generation| said(&context, generation);
         Ok(Acts { version, greedy: said(&greedy), samples: samples.iter().map(said).collect() })
     }
 }
@@ -243,15 +250,15 @@ impl Consult for Critics {
 /// The job's own settings, as far as an answer needs them: no warm-up, and the base model in place of adapters
 /// where it is asked.
 fn settings(
-    players: &Players,
+    context: &JobContext,
     version: Option<i32>,
     wanted: Wanted,
 ) -> Result<NlacSpec, Unanswered> {
     let impossible =
         |what: String, remedy: &str| Unanswered::Impossible { what, remedy: remedy.into() };
-    let name = &players.job.spec.name;
-    let AlgorithmSpec::Nlac(spec) = &players.job.spec.algorithm else {
-        let kind = players.job.spec.algorithm.name();
+    let name = &context.job.spec.name;
+    let AlgorithmSpec::Nlac(spec) = &context.job.spec.algorithm else {
+        let kind = context.job.spec.algorithm.name();
         let what = format!("job {name} trains by {kind}, which has no critic that speaks");
         return Err(impossible(what, "ask a job whose algorithm is nlac"));
     };
@@ -279,14 +286,14 @@ fn settings(
 }
 
 fn told(
-    players: &Players,
+    context: &JobContext,
     version: Option<i32>,
     asked: &Replayed,
     Advised { annotations, action, outcome }: Advised,
 ) -> Advice {
     let generations: HashMap<GenerationId, &Generation> =
         annotations.generations.iter().map(|g| (g.id, g)).collect();
-    let text = |id: GenerationId| generations.get(&id).map(|g| said(players, g));
+    let text = |id: GenerationId| generations.get(&id).map(|g| said(context, g));
     let mut rounds = Vec::new();
     for critique in &annotations.critiques {
         let Some(spoken) = text(critique.generation_id) else { continue };
@@ -304,16 +311,17 @@ fn told(
             }),
         });
     }
-    let parsed = |reply: &str| players.environment.parse_action(reply);
-    let original = asked.transition.action.clone();
+    let key =
+        |action: &Message| context.codec.reread(action, &asked.state).ok().map(|action| action.key);
+    let original = &asked.action;
     Advice {
-        job_id: players.job.id,
+        job_id: context.job.id,
         version,
-        readable: parsed(&original).is_some(),
+        readable: key(original).is_some(),
         outcome,
-        changed: parsed(&action) != parsed(&original),
-        action: original,
-        refined: action,
+        changed: key(&action) != key(original),
+        action: original.written().into_owned(),
+        refined: action.written().into_owned(),
         rounds,
         usage: Usage {
             generations: u32::try_from(annotations.generations.len()).unwrap_or(u32::MAX),
@@ -328,10 +336,23 @@ fn told(
 }
 
 /// A text with what made it, down to the adapter's hash.
-fn said(players: &Players, generation: &Generation) -> Said {
-    let by = players.online.iter().chain(&players.target);
+fn said(context: &JobContext, generation: &Generation) -> Said {
+    let by = context.online.iter().chain(&context.target);
     let mut by = by.filter(|checkpoint| Some(checkpoint.id) == generation.checkpoint_id);
     Said::of(generation, by.next().map(|checkpoint| checkpoint.sha256.clone()))
+}
+
+impl JobContext {
+    /// An action that somebody typed, as the job's codec reads it.
+    fn as_read(&self, action: &Message, state: &Context) -> Message {
+        match action.blocks.as_slice() {
+            [Block::Text(text)] => match self.codec.read(Reply::whole(text), state) {
+                Ok(action) => action.message,
+                Err(unreadable) => unreadable.message,
+            },
+            _ => action.clone(),
+        }
+    }
 }
 
 fn not_found(what: &'static str, id: impl std::fmt::Display) -> Unanswered {

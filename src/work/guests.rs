@@ -7,9 +7,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::scene::Players;
+use super::context::JobContext;
 use crate::{
-    domain::{checkpoint::Checkpoint, consult::Unanswered, fault::Fault, ids::CheckpointId},
+    domain::{checkpoint::Checkpoint, fault::Fault, ids::CheckpointId},
+    experience::consult::Unanswered,
     store::{Store, StoreError, checkpoints},
     trainer::adapter,
 };
@@ -26,10 +27,10 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// Makes room for the players' adapters, whose files must be what was published. The engine loads them with
+    /// Makes room for the context' adapters, whose files must be what was published. The engine loads them with
     /// their first request.
-    pub async fn welcome(&self, store: &Store, players: &Players) -> Result<(), Unanswered> {
-        let coming: Vec<_> = players.online.iter().chain(&players.target).collect();
+    pub async fn welcome(&self, store: &Store, context: &JobContext) -> Result<(), Unanswered> {
+        let coming: Vec<_> = context.online.iter().chain(&context.target).collect();
         if coming.is_empty() {
             return Ok(());
         }
@@ -37,7 +38,7 @@ impl Guests {
             self.check_files(checkpoint).await?;
         }
         let ids: Vec<_> = coming.iter().map(|checkpoint| checkpoint.id).collect();
-        let engine = &players.job.spec.model.engine;
+        let engine = &context.job.spec.model.engine;
         let parting = {
             let mut recent = lock(&self.recent);
             for checkpoint in coming {
@@ -63,7 +64,7 @@ impl Guests {
         let needed = needed.map_err(unavailable)?;
         drop(conn);
         for name in parting.iter().filter(|name| needed.iter().all(|kept| kept.name != **name)) {
-            if let Err(error) = players.engine.unload(name).await {
+            if let Err(error) = context.engine.unload(name).await {
                 tracing::warn!(%error, adapter = name, "an adapter stays loaded");
             }
         }

@@ -1,13 +1,17 @@
 //! Logged episodes become a job's own: the same rows as collected ones, without generations.
 
-use super::{Worker, scene::Scene};
+use super::{Worker, context::IterationContext};
 use crate::{
     domain::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Transition, TruncatedBy},
         fault::Fault,
         ids::{EpisodeId, TransitionId},
-        logged::LoggedEpisode,
         work::Lease,
+    },
+    experience::{
+        episode::{EndReason, Episode, Purpose, RewardStatus, Transition, TruncatedBy},
+        logged::LoggedEpisode,
+        message,
+        turns::turns,
     },
     store::{StoreError, datasets, episodes, replay, search, transitions, work_items},
 };
@@ -23,17 +27,17 @@ impl Worker {
         dataset: &str,
         (offset, first, count): (u32, u32, u32),
     ) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.base).await?;
+        let context = self.context(lease, |iteration| iteration.base).await?;
         let mut conn = self.store.acquire().await?;
         let logged = datasets::slice(&mut conn, dataset, first, count).await?;
         drop(conn);
         let (mut rows, mut steps, mut entrants) = (Vec::new(), Vec::new(), Vec::new());
         for (ordinal, logged) in (FIRST + (offset + first).cast_signed()..).zip(&logged) {
-            let episode = self.logged_episode(&scene, logged, ordinal);
-            for step in logged_steps(&scene, &episode, logged)? {
+            let episode = self.logged_episode(&context, logged, ordinal);
+            for step in logged_steps(&context, &episode, logged)? {
                 entrants.push(replay::Entrant {
                     transition_id: step.0.id,
-                    place: (scene.iteration.index, ordinal, step.0.step),
+                    place: (context.iteration.index, ordinal, step.0.step),
                     done: step.0.done,
                 });
                 steps.push(step);
@@ -45,17 +49,22 @@ impl Worker {
         episodes::insert_many(&mut tx, &rows).await?;
         transitions::insert_imported(&mut tx, &steps).await?;
         search::refresh(&mut tx, &steps.iter().map(|step| step.0.id).collect::<Vec<_>>()).await?;
-        replay::insert_many(&mut tx, scene.job.id, &entrants).await?;
+        replay::insert_many(&mut tx, context.job.id, &entrants).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
-    fn logged_episode(&self, scene: &Scene, logged: &LoggedEpisode, ordinal: i32) -> Episode {
+    fn logged_episode(
+        &self,
+        context: &IterationContext,
+        logged: &LoggedEpisode,
+        ordinal: i32,
+    ) -> Episode {
         let truncated = logged.truncated;
         Episode {
             id: EpisodeId::new(),
-            job_id: scene.job.id,
-            iteration_id: scene.iteration.id,
+            job_id: context.job.id,
+            iteration_id: context.iteration.id,
             purpose: Purpose::Import,
             ordinal,
             task: logged.task.clone(),
@@ -63,6 +72,7 @@ impl Worker {
             checkpoint_id: None,
             temperature: 0.0,
             messages: logged.messages.clone(),
+            tools: logged.tools.clone(),
             turns: i32::try_from(logged.rewards.len()).unwrap_or(i32::MAX),
             end_reason: if truncated { EndReason::Truncated } else { EndReason::Terminated },
             episode_return: (!truncated).then(|| logged.total()),
@@ -77,32 +87,38 @@ impl Worker {
 
 /// Each action with its tokens.
 fn logged_steps(
-    scene: &Scene,
+    context: &IterationContext,
     episode: &Episode,
     logged: &LoggedEpisode,
 ) -> Result<Vec<(Transition, Vec<i32>)>, Fault> {
     let actions = logged.rewards.len();
     let mut steps = Vec::with_capacity(actions);
-    for (number, reward) in logged.rewards.iter().enumerate() {
-        let state_len = logged.opening + 2 * number;
-        let [action, observation] = &logged.messages[state_len..state_len + 2] else { break };
-        let prompt = scene
+    for (number, (step, reward)) in
+        turns(&logged.whole()).into_iter().zip(&logged.rewards).enumerate()
+    {
+        let prompt = context
             .prompts
             .policy()
-            .render(&logged.messages[..state_len], None, &serde_json::json!({}))
+            .render(&step.state, None, &serde_json::json!({}))
             .map_err(Fault::fail)?;
-        let tokens = scene.encoder.completion(&prompt, &action.content).map_err(Fault::fail)?;
+        let tokens = context.encoder.completion(&prompt, &step.action).map_err(Fault::fail)?;
         let last = number + 1 == actions;
+        let length = step.state.messages().len();
         let transition = Transition {
             id: TransitionId::new(),
             job_id: episode.job_id,
             iteration_id: episode.iteration_id,
             episode_id: episode.id,
             step: i32::try_from(number).map_err(Fault::fail)?,
-            state_len: i32::try_from(state_len).map_err(Fault::fail)?,
-            action: action.content.clone(),
-            env_action: scene.environment.parse_action(&action.content),
-            observation: observation.content.clone(),
+            state_len: i32::try_from(length).map_err(Fault::fail)?,
+            next_len: i32::try_from(length + 1 + step.observation.len()).map_err(Fault::fail)?,
+            action: step.action.written().into_owned(),
+            env_action: context
+                .codec
+                .reread(&step.action, &step.state)
+                .ok()
+                .map(|action| action.key),
+            observation: message::written(&step.observation),
             reward: Some(*reward),
             reward_status: RewardStatus::Observed,
             done: last && !logged.truncated,

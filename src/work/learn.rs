@@ -8,17 +8,17 @@ use std::collections::HashMap;
 
 use tracing::Instrument as _;
 
-use super::{Worker, scene::Scene};
+use super::{Worker, context::IterationContext};
 use crate::{
     algo::minibatch,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
         ids::{CheckpointId, ExampleId},
-        message::Message,
         training::{Objective, StepState, TrainStep, TrainingExample},
         work::Lease,
     },
+    experience::{context::Context, message::Message},
     store::{
         StoreError, checkpoints, replay,
         spending::{self, Spending},
@@ -32,25 +32,25 @@ use crate::{
 impl Worker {
     /// Takes the iteration's steps, saves the state and exports the adapter.
     pub(super) async fn learn(&self, lease: &Lease, version: i32) -> Result<(), Fault> {
-        let scene = self.scene(lease, |_| version).await?;
-        let trainer = self.peers.trainer(&self.store, &scene.job.spec.model).await?;
-        if scene.iteration.index == 0 {
-            self.preflight(&scene).await?;
+        let context = self.context(lease, |_| version).await?;
+        let trainer = self.peers.trainer(&self.store, &context.job.spec.model).await?;
+        if context.iteration.index == 0 {
+            self.preflight(&context).await?;
         }
-        let before = scene.online.as_ref();
+        let before = context.online.as_ref();
         let state = before.and_then(|checkpoint| checkpoint.trainer_state.as_deref());
         if before.is_some() && state.is_none() {
             return Err(Fault::Fail("the last checkpoint has no training state".into()));
         }
-        let spec = &scene.job.spec;
+        let spec = &context.job.spec;
         let mut run =
             trainer.open(spec.lora.rank, spec.seed, state).await.map_err(|e| e.fault())?;
         let mut conn = self.store.acquire().await?;
-        let examples = training::outlines(&mut conn, scene.iteration.id).await?;
+        let examples = training::outlines(&mut conn, context.iteration.id).await?;
         drop(conn);
         let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
-        let learnt = self.steps(lease, &scene, &mut *run, &examples, steps_before).await?;
-        self.save(lease, &scene, run, &examples, learnt, steps_before).await
+        let learnt = self.steps(lease, &context, &mut *run, &examples, steps_before).await?;
+        self.save(lease, &context, run, &examples, learnt, steps_before).await
     }
 
     /// Takes every step, recorded before any is sent. Each is sent before the one before it has answered, so that
@@ -58,20 +58,21 @@ impl Worker {
     async fn steps(
         &self,
         lease: &Lease,
-        scene: &Scene,
+        context: &IterationContext,
         run: &mut dyn Run,
         examples: &[Outline],
         steps_before: i32,
     ) -> Result<Learnt, Fault> {
-        let spec = &scene.job.spec;
-        let adam = minibatch::adam(&spec.optimizer, scene.index(), spec.budget.iterations);
-        let batches = minibatch::minibatches(examples.len(), &spec.optimizer, &scene.seed("learn"));
+        let spec = &context.job.spec;
+        let adam = minibatch::adam(&spec.optimizer, context.index(), spec.budget.iterations);
+        let batches =
+            minibatch::minibatches(examples.len(), &spec.optimizer, &context.seed("learn"));
         let steps = (steps_before + 1..).zip(batches).map(|(number, batch)| {
             let members: Vec<_> = batch.iter().map(|&i| examples[i]).collect();
             let tokens: i64 = members.iter().map(|e| i64::from(e.tokens)).sum();
             let step = TrainStep {
-                job_id: scene.job.id,
-                iteration_id: scene.iteration.id,
+                job_id: context.job.id,
+                iteration_id: context.iteration.id,
                 step: number,
                 state: StepState::Sent,
                 attempt: lease.attempt,
@@ -119,13 +120,13 @@ impl Worker {
     async fn save(
         &self,
         lease: &Lease,
-        scene: &Scene,
+        context: &IterationContext,
         mut run: Box<dyn Run>,
         examples: &[Outline],
         learnt: Learnt,
         steps_before: i32,
     ) -> Result<(), Fault> {
-        let version = scene.iteration.index;
+        let version = context.iteration.index;
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
@@ -135,20 +136,20 @@ impl Worker {
             tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
         }
         let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
-        let name = scene.adapter_name(CheckpointRole::Online, &sha256);
+        let name = context.adapter_name(CheckpointRole::Online, &sha256);
         let path = self.adapters.join(&name);
         settle(&incoming, &path)?;
 
         let checkpoint = Checkpoint {
             id: CheckpointId::new(),
-            job_id: scene.job.id,
-            iteration_id: scene.iteration.id,
+            job_id: context.job.id,
+            iteration_id: context.iteration.id,
             role: CheckpointRole::Online,
             version,
             name,
             path: path.display().to_string(),
             sha256,
-            parents: scene.online.iter().map(|c| c.id).collect(),
+            parents: context.online.iter().map(|c| c.id).collect(),
             trainer_state: Some(state),
             optimizer_steps: steps_before
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
@@ -172,7 +173,7 @@ impl Worker {
             trained_tokens: learnt.steps.iter().map(|step| i64::from(step.tokens)).sum(),
             ..Spending::default()
         };
-        spending::add(&mut tx, scene.iteration.id, taken).await?;
+        spending::add(&mut tx, context.iteration.id, taken).await?;
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, &critic).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
@@ -181,17 +182,20 @@ impl Worker {
     }
 
     /// What would otherwise go wrong silently: another model behind the name, another tokenizer.
-    async fn preflight(&self, scene: &Scene) -> Result<(), Fault> {
-        self.peers.fit(&self.store, &scene.job.spec).await?;
-        let probe =
-            [Message::user("what is your name ?"), Message::assistant("no"), Message::user("ok .")];
-        let ours = scene.encoder.encode(&probe).map_err(Fault::fail)?;
-        let theirs = scene.engine.tokenize_chat(&probe).await.map_err(|e| e.fault())?;
+    async fn preflight(&self, context: &IterationContext) -> Result<(), Fault> {
+        self.peers.fit(&self.store, &context.job.spec).await?;
+        let probe = Context::of(vec![
+            Message::user("what is your name ?"),
+            Message::assistant("no"),
+            Message::user("ok ."),
+        ]);
+        let ours = context.encoder.encode(&probe).map_err(Fault::fail)?;
+        let theirs = context.engine.tokenize_chat(&probe).await.map_err(|e| e.fault())?;
         if !theirs.agrees(&ours) {
             return Err(Fault::Fail(format!(
                 "engine {} tokenises a conversation to {} tokens, the tokenizer that it was registered \
                  with to {}; register it with the directory of the model that it serves",
-                scene.engine.name(),
+                context.engine.name(),
                 theirs.count(),
                 ours.len()
             )));

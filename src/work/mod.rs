@@ -4,6 +4,7 @@ mod annotate;
 mod assess;
 mod collect;
 mod consult;
+mod context;
 mod expiry;
 pub mod fleet;
 mod guests;
@@ -11,7 +12,6 @@ mod import;
 mod learn;
 mod peers;
 mod publish;
-mod scene;
 pub mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};

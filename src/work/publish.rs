@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures_util::future::try_join_all;
 
-use super::{Worker, learn::settle, scene::Scene};
+use super::{Worker, context::IterationContext, learn::settle};
 use crate::{
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
@@ -12,10 +12,10 @@ use crate::{
         fault::Fault,
         generation::Sampling,
         ids::CheckpointId,
-        message::Message,
         work::Lease,
     },
     engine::{Adapter, Engine, Request},
+    experience::{context::Context, message::Message},
     prompt::Encoder,
     store::{StoreError, checkpoints, events, work_items},
     trainer::adapter,
@@ -24,7 +24,7 @@ use crate::{
 /// Largest entry of an adapter's B from which on an engine of low precision must show that it has it.
 const VISIBLE_UPDATE: f32 = 1e-3;
 
-impl Scene {
+impl IterationContext {
     /// A name that no other adapter ever has.
     pub(super) fn adapter_name(&self, role: CheckpointRole, sha256: &str) -> String {
         let job = self.job.id.0.simple().to_string();
@@ -41,28 +41,28 @@ impl Scene {
 impl Worker {
     /// Publishes the iteration's adapter.
     pub(super) async fn publish(&self, lease: &Lease) -> Result<(), Fault> {
-        let scene = self.scene(lease, |iteration| iteration.index).await?;
-        let online = scene
+        let context = self.context(lease, |iteration| iteration.index).await?;
+        let online = context
             .online
             .clone()
             .ok_or_else(|| Fault::Fail("there is no adapter to publish".into()))?;
-        let target = match scene.target.clone() {
+        let target = match context.target.clone() {
             Some(target) => target,
-            None => self.follow(lease, &scene, &online).await?,
+            None => self.follow(lease, &context, &online).await?,
         };
         // Before loading: an engine has as many slots as it has.
-        self.retire(&scene).await;
-        load_and_probe(&*scene.engine, &scene.encoder, &[&online, &target]).await?;
+        self.retire(&context).await;
+        load_and_probe(&*context.engine, &context.encoder, &[&online, &target]).await?;
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         checkpoints::set_published(&mut tx, online.id).await?;
         checkpoints::set_published(&mut tx, target.id).await?;
         let message = format!("adapter {} is live", online.name);
         let data = serde_json::json!({
-            "iteration": scene.iteration.index, "online": online.name, "target": target.name,
+            "iteration": context.iteration.index, "online": online.name, "target": target.name,
             "optimizer_steps": online.optimizer_steps,
         });
-        events::append(&mut tx, scene.job.id, EventKind::Published, &message, data).await?;
+        events::append(&mut tx, context.job.id, EventKind::Published, &message, data).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
@@ -71,27 +71,27 @@ impl Worker {
     async fn follow(
         &self,
         lease: &Lease,
-        scene: &Scene,
+        context: &IterationContext,
         online: &Checkpoint,
     ) -> Result<Checkpoint, Fault> {
-        let rate = scene.job.spec.algorithm.target().rate(online.version.cast_unsigned());
+        let rate = context.job.spec.algorithm.target().rate(online.version.cast_unsigned());
         let mut conn = self.store.acquire().await?;
         let role = CheckpointRole::Target;
         let before =
-            checkpoints::version(&mut conn, scene.job.id, role, scene.iteration.base).await?;
+            checkpoints::version(&mut conn, context.job.id, role, context.iteration.base).await?;
         drop(conn);
         let older = before.as_ref().unwrap_or(online);
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
         adapter::interpolate(Path::new(&older.path), Path::new(&online.path), rate, &incoming)
             .map_err(Fault::fail)?;
         let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
-        let name = scene.adapter_name(role, &sha256);
+        let name = context.adapter_name(role, &sha256);
         let path = self.adapters.join(&name);
         settle(&incoming, &path)?;
         let target = Checkpoint {
             id: CheckpointId::new(),
-            job_id: scene.job.id,
-            iteration_id: scene.iteration.id,
+            job_id: context.job.id,
+            iteration_id: context.iteration.id,
             role,
             version: online.version,
             name,
@@ -113,25 +113,25 @@ impl Worker {
 
     /// Unloads what nothing uses any more: versions that were followed twice, and adapters of jobs that
     /// are over. Files stay: they are the checkpoints.
-    async fn retire(&self, scene: &Scene) {
-        let old = match self.unused(scene).await {
+    async fn retire(&self, context: &IterationContext) {
+        let old = match self.unused(context).await {
             Ok(old) => old,
             // They take slots and nothing else; the next publication tries again.
             Err(fault) => return tracing::warn!(%fault, "old adapters stay loaded"),
         };
         for name in old {
-            if let Err(error) = scene.engine.unload(&name).await {
+            if let Err(error) = context.engine.unload(&name).await {
                 tracing::warn!(%error, adapter = name, "an old adapter stays loaded");
             }
         }
     }
 
-    async fn unused(&self, scene: &Scene) -> Result<Vec<String>, Fault> {
-        let loaded = scene.engine.check().await.map_err(|e| e.fault())?.models;
+    async fn unused(&self, context: &IterationContext) -> Result<Vec<String>, Fault> {
+        let loaded = context.engine.check().await.map_err(|e| e.fault())?.models;
         let mut conn = self.store.acquire().await?;
-        let lag = scene.job.spec.pipeline.max_staleness.cast_signed();
-        let oldest = scene.iteration.base.min(scene.iteration.index - 1 - lag);
-        Ok(checkpoints::unused(&mut conn, &loaded, scene.job.id, oldest).await?)
+        let lag = context.job.spec.pipeline.max_staleness.cast_signed();
+        let oldest = context.iteration.base.min(context.iteration.index - 1 - lag);
+        Ok(checkpoints::unused(&mut conn, &loaded, context.job.id, oldest).await?)
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) async fn load_and_probe(
     for adapter in &adapters {
         engine.load(adapter).await.map_err(|e| e.fault())?;
     }
-    let prompt = encoder.encode(&[Message::user("ok")]).map_err(Fault::fail)?;
+    let prompt = encoder.encode(&Context::of(vec![Message::user("ok")])).map_err(Fault::fail)?;
     // At once: beside what overlapping iterations ask for, a probe waits at each of its tokens.
     try_join_all(adapters.iter().map(|adapter| probe(engine, &prompt, adapter))).await?;
     Ok(())

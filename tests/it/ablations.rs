@@ -6,10 +6,10 @@ use nlac::{
         annotation::Verdict,
         generation::{Role, Weights},
         seed::SeedPath,
-        spec::{Ablation, NlacSpec, RolloutSpec, SamplingSpec, ScalarSpec},
+        spec::{Ablation, NlacSpec, RolloutSpec, SamplingSpec, ScalarSpec, ToolFormat},
         training::{ExampleSource, Objective},
     },
-    env::{Environment, HelpDesk, Split},
+    env::{Environment, HelpDesk, Split, Task},
     prompt::{Encoder, PromptSet},
 };
 
@@ -125,7 +125,7 @@ async fn the_best_of_several_actions_is_ranked_by_the_evaluators_own_probability
             }
         })
         .sure(move |ask, _| if ask.prompt.contains("your card") { best } else { least });
-        let made = annotate_with(&engine.cast(&prompts), &spec, &batch).await;
+        let made = annotate_with(&engine.sampler(&prompts), &spec, &batch).await;
         let mut followed = 0;
         for replayed in &batch {
             let judged: Vec<_> = made
@@ -186,8 +186,9 @@ async fn raw_rollouts_need_no_successor() {
 }
 
 fn opening(seed: i64) -> String {
-    let session = futures_util::FutureExt::now_or_never(HelpDesk.reset(Split::Train, seed));
-    session.unwrap().unwrap().opening()[0].content.clone()
+    let task = Task::Drawn(Split::Train);
+    let session = futures_util::FutureExt::now_or_never(HelpDesk.open(&task, seed));
+    session.unwrap().unwrap().opening().messages()[0].written().into_owned()
 }
 
 #[tokio::test]
@@ -204,7 +205,7 @@ async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
         text.to_owned()
     });
     let prompts = PromptSet::load("desk").unwrap();
-    let cast = engine.cast(&prompts);
+    let sampler = engine.sampler(&prompts);
     let spec = ScalarSpec {
         warmup_iterations: 0,
         candidates: 8,
@@ -214,7 +215,8 @@ async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
         ..ScalarSpec::default()
     };
     let setting = scalar::Setting {
-        cast: &cast,
+        sampler: &sampler,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
         environment: &HelpDesk,
         rollout: &RolloutSpec::default(),
         spec: &spec,

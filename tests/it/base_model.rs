@@ -2,8 +2,13 @@
 
 use nlac::{
     dev::pretrain::{Options, pretrain},
-    domain::message::Message,
-    env::{Environment, HelpDesk, Kind, Outcome, Split},
+    domain::spec::ToolFormat,
+    env::{End, Environment, HelpDesk, Kind, Split, Task},
+    experience::{
+        action::{Read, Reply},
+        context::Context,
+        message::Message,
+    },
     prompt::{Encoder, PromptSet},
 };
 use nlac_local::model::{Config, Extend, KvCache, Weights, extend};
@@ -27,7 +32,7 @@ impl Base {
         Self { config, weights, encoder, prompts: PromptSet::load("desk").unwrap() }
     }
 
-    fn say(&self, prompt: &[Message], temperature: f32, rng: &mut ChaCha8Rng) -> String {
+    fn say(&self, prompt: &Context, temperature: f32, rng: &mut ChaCha8Rng) -> String {
         let mut tokens = self.encoder.encode(prompt).unwrap();
         let mut cache = KvCache::new(&self.config, tokens.len() + 24);
         let mut said = Vec::new();
@@ -48,6 +53,11 @@ impl Base {
         }
         self.encoder.decode(&said).unwrap()
     }
+}
+
+/// A reply as the desk reads it.
+fn read(reply: &str) -> Read {
+    HelpDesk.codec(ToolFormat::Hermes).read(Reply::whole(reply), &Context::of(Vec::new()))
 }
 
 fn draw(logits: &[f32], temperature: f32, rng: &mut ChaCha8Rng) -> u32 {
@@ -74,17 +84,17 @@ async fn its_success_is_the_weak_policys() {
     for temperature in [0.0, 0.5, 1.0] {
         let mut solved = 0;
         for seed in 0..300 {
-            let mut session = HelpDesk.reset(Split::HeldOut, seed).await.unwrap();
-            let mut messages = session.opening();
+            let mut session = HelpDesk.open(&Task::Drawn(Split::HeldOut), seed).await.unwrap();
+            let mut context = session.opening();
             loop {
                 let prompt =
-                    base.prompts.policy().render(&messages, None, &serde_json::json!({})).unwrap();
+                    base.prompts.policy().render(&context, None, &serde_json::json!({})).unwrap();
                 let reply = base.say(&prompt, temperature, &mut rng);
-                let step = session.step(&reply).await.unwrap();
-                messages.push(Message::assistant(reply));
-                messages.push(Message::user(step.observation));
-                if let Outcome::Terminated { success } = step.outcome {
-                    solved += u32::from(success);
+                let step = session.step(&read(&reply)).await.unwrap();
+                let said = std::iter::once(Message::assistant(reply)).chain(step.messages);
+                context = context.with(said);
+                if let End::Terminated { success } = step.end {
+                    solved += u32::from(success == Some(true));
                     break;
                 }
             }
@@ -104,21 +114,22 @@ async fn its_predictions_carry_no_information_about_the_outcome() {
     let mut named = 0;
     for _ in 0..trials {
         for complete in [false, true] {
-            let mut session = HelpDesk.reset(Split::Train, rng.random()).await.unwrap();
+            let task = Task::Drawn(Split::Train);
+            let mut session = HelpDesk.open(&task, rng.random()).await.unwrap();
             let kind = Kind::ALL.iter().find(|k| k.word() == session.task()).unwrap();
-            let mut messages = session.opening();
+            let mut context = session.opening();
             let asked: Vec<_> =
                 if complete { kind.needs().to_vec() } else { kind.needs()[..2].to_vec() };
             for field in asked {
                 let action = format!("what is your {} ?", field.word());
-                let step = session.step(&action).await.unwrap();
-                messages.push(Message::assistant(action));
-                messages.push(Message::user(step.observation));
+                let step = session.step(&read(&action)).await.unwrap();
+                let said = std::iter::once(Message::assistant(action)).chain(step.messages);
+                context = context.with(said);
             }
             let prompt = base
                 .prompts
                 .successor()
-                .render(&messages, Some("do it now ."), &serde_json::json!({}))
+                .render(&context, Some(&Message::assistant("do it now .")), &serde_json::json!({}))
                 .unwrap();
             let future = base.prompts.prediction(&base.say(&prompt, 1.0, &mut rng));
             let end = future.map(|f| f.end).unwrap_or_default();

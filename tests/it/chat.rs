@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use nlac::{
     domain::{
         generation::{FinishReason, Sampling},
-        message::Message,
         peer::{EngineKind, EngineRecord},
     },
     engine::{Chat, Completion, EngineError, Frozen, Limits},
+    experience::{context::Context, message::Message},
 };
 use serde_json::{Value, json};
 
@@ -39,8 +39,13 @@ async fn ask(
     let engine = EngineRecord::new("judge", kind, std::slice::from_ref(&server.url), "big-1");
     let chat = Chat::new(&engine, Some("sk-secret"), Limits::default()).unwrap();
     let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: Some(4) };
-    let outcome = chat.answer(&[Message::system("be brief"), Message::user("hi")], sampling).await;
+    let outcome =
+        chat.answer(&context(&[Message::system("be brief"), Message::user("hi")]), sampling).await;
     (server, chat, outcome)
+}
+
+fn context(messages: &[Message]) -> Context {
+    Context::of(messages.to_vec())
 }
 
 #[tokio::test]
@@ -103,7 +108,7 @@ async fn newer_models_get_the_field_that_they_want() {
     .await;
     outcome.unwrap();
     let sampling = Sampling { temperature: 1.0, max_tokens: 5, seed: None };
-    chat.answer(&[Message::user("again")], sampling).await.unwrap();
+    chat.answer(&context(&[Message::user("again")]), sampling).await.unwrap();
     let asked = server.asked("/v1/chat/completions");
     assert_eq!(asked.len(), 3, "asked wrongly once");
     assert_eq!(asked[2].body["max_completion_tokens"], 5);
@@ -136,7 +141,7 @@ async fn a_model_that_takes_no_temperature_gets_none() {
     .await;
     assert!(outcome.unwrap().own_temperature, "what was sampled otherwise says so");
     let sampling = Sampling { temperature: 0.0, max_tokens: 5, seed: None };
-    chat.answer(&[Message::user("again")], sampling).await.unwrap();
+    chat.answer(&context(&[Message::user("again")]), sampling).await.unwrap();
     let asked = server.asked("/v1/chat/completions");
     assert_eq!(asked.len(), 3, "asked wrongly once");
     assert!(asked[2].body.get("temperature").is_none() && chat.samples_by_its_own());

@@ -6,10 +6,10 @@ use nlac::{
     domain::{
         annotation::TargetStatus,
         seed::SeedPath,
-        spec::{Ablation, NlacSpec, RehearsalSpec, RolloutSpec, ScalarSpec},
+        spec::{Ablation, NlacSpec, RehearsalSpec, RolloutSpec, ScalarSpec, ToolFormat},
         training::{ExampleSource, Objective},
     },
-    env::HelpDesk,
+    env::{Environment, HelpDesk},
     prompt::{Encoder, PromptSet},
 };
 
@@ -53,7 +53,7 @@ async fn nlac_learns_no_cut_text() {
     let made = async |spec: &NlacSpec, end: &'static str| {
         let engine = Stub::new(|ask: Asked<'_>| scripted(false, ask.prompt).to_owned())
             .cutting(move |ask, _| ask.prompt.ends_with(end));
-        annotate_with(&engine.cast(&prompts), spec, &batch).await
+        annotate_with(&engine.sampler(&prompts), spec, &batch).await
     };
     let refined = made(&spec(1, 1), "improve").await;
     assert!(!refined.refinements[0].valid);
@@ -80,10 +80,11 @@ async fn the_scalar_critic_weighs_no_cut_action() {
             }
         })
         .cutting(move |_, text| cuts && text == "please wait .");
-        let cast = engine.cast(&prompts);
+        let sampler = engine.sampler(&prompts);
         let spec = ScalarSpec { warmup_iterations: 1, ..ScalarSpec::default() };
         let setting = scalar::Setting {
-            cast: &cast,
+            sampler: &sampler,
+            codec: &*HelpDesk.codec(ToolFormat::Hermes),
             environment: &HelpDesk,
             rollout: &RolloutSpec::default(),
             spec: &spec,
@@ -109,9 +110,9 @@ async fn neither_rejection_fine_tuning_nor_rehearsal_learns_a_cut_action() {
     assert_eq!(examples.len(), 1);
 
     let engine = Stub::new(|_: Asked<'_>| "next ok".into()).cutting(|_, _| true);
-    let cast = engine.cast(&prompts);
+    let sampler = engine.sampler(&prompts);
     let spec = RehearsalSpec::default();
-    let made = rehearsal::examples(&cast, &spec, 4, &SeedPath::root(0)).await.unwrap();
+    let made = rehearsal::examples(&sampler, &spec, 4, &SeedPath::root(0)).await.unwrap();
     assert_eq!((made.generations.len(), made.examples.len()), (4, 0));
 }
 

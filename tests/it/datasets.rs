@@ -259,8 +259,7 @@ async fn successes_are_imitated_once_and_no_task_crowds_out_the_others() {
     };
     let said = |steps: &[nlac::store::transitions::Loaded]| -> Vec<String> {
         let of = |loaded: &nlac::store::transitions::Loaded| {
-            let state = &loaded.messages[..loaded.transition.state_len.cast_unsigned() as usize];
-            format!("{state:?} {}", loaded.transition.action)
+            format!("{:?} {}", loaded.state.messages(), loaded.transition.action)
         };
         steps.iter().map(of).collect()
     };

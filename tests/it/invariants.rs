@@ -15,17 +15,20 @@ use nlac::{
     },
     domain::{
         annotation::{TargetStatus, Verdict},
-        episode::{RewardStatus, Transition},
         generation::{Role, Weights},
-        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
-        message::Message,
+        ids::{GenerationId, IterationId, JobId},
         seed::SeedPath,
-        spec::{NlacSpec, OnSameAction, OnYes, RolloutSpec},
+        spec::{NlacSpec, OnSameAction, OnYes, RolloutSpec, ToolFormat},
         training::{ExampleSource, Objective},
     },
-    env::{HelpDesk, Split},
+    env::{Environment, HelpDesk, Split, Task},
+    experience::{
+        context::Context,
+        episode::{RewardStatus, Transition},
+        message::Message,
+    },
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Stage, play},
+    rollout::{Rollout, Sampler, play},
     trainer::adapter,
 };
 use nlac_local::{
@@ -63,34 +66,34 @@ pub fn replayed(done: bool) -> Replayed {
     } else {
         ("what is your order ?", "here it is form order left 4")
     };
+    let state = Context::of(vec![Message::user("i want a refund form empty left 5")]);
+    let step = Replayed::imagined(JobId::new(), state, Message::assistant(action))
+        .followed_by(vec![Message::user(observation)]);
     Replayed {
         transition: Transition {
-            id: TransitionId::new(),
-            job_id: JobId::new(),
-            iteration_id: IterationId::new(),
-            episode_id: EpisodeId::new(),
-            step: 0,
-            state_len: 1,
-            action: action.into(),
             env_action: Some(action.into()),
-            observation: observation.into(),
             reward: Some(0.0),
             reward_status: RewardStatus::Observed,
             done,
-            truncated: false,
             generation_id: Some(GenerationId::new()),
+            ..step.transition.clone()
         },
-        messages: vec![
-            Message::user("i want a refund form empty left 5"),
-            Message::assistant(action),
-            Message::user(observation),
-        ],
         action_tokens: vec![7, 8, 2],
-        action_cut: false,
-        position: 0,
-        episode_seed: 0,
-        importance: 1.0,
+        ..step
     }
+}
+
+/// The step with another conversation.
+pub fn about(step: &Replayed, state: &str, action: &str, observation: &str) -> Replayed {
+    let state = Context::of(vec![Message::user(state)]);
+    let other = Replayed::imagined(step.transition.job_id, state, Message::assistant(action))
+        .followed_by(vec![Message::user(observation)]);
+    let transition = Transition {
+        action: other.transition.action.clone(),
+        observation: other.transition.observation.clone(),
+        ..step.transition.clone()
+    };
+    Replayed { transition, action_tokens: step.action_tokens.clone(), ..other }
 }
 
 pub async fn run(
@@ -115,14 +118,19 @@ pub async fn run_on(
         online.unwrap_or_else(|| scripted(says_yes, ask.prompt)).to_owned()
     });
     let annotations =
-        annotate_with(&engine.cast(&PromptSet::load("desk").unwrap()), spec, batch).await;
+        annotate_with(&engine.sampler(&PromptSet::load("desk").unwrap()), spec, batch).await;
     let asked = asked.lock().unwrap().clone();
     (annotations, asked)
 }
 
-pub async fn annotate_with(cast: &Cast<'_>, spec: &NlacSpec, batch: &[Replayed]) -> Annotations {
+pub async fn annotate_with(
+    sampler: &Sampler<'_>,
+    spec: &NlacSpec,
+    batch: &[Replayed],
+) -> Annotations {
     let setting = Setting {
-        cast,
+        sampler,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
         environment: &HelpDesk,
         rollout: &RolloutSpec::default(),
         spec,
@@ -255,7 +263,7 @@ async fn a_no_whose_refinement_is_the_same_action_distils_what_the_spec_says() {
         });
         let spec = NlacSpec { on_same_action, ..spec(1, 1) };
         let prompts = PromptSet::load("desk").unwrap();
-        let made = annotate_with(&engine.cast(&prompts), &spec, &[replayed(true)]).await;
+        let made = annotate_with(&engine.sampler(&prompts), &spec, &[replayed(true)]).await;
         assert_eq!(*asked.lock().unwrap(), 1);
         assert!(made.refinements[0].valid && !made.refinements[0].changed);
         let policy = made.examples.into_iter().filter(|e| e.objective == Objective::Policy);
@@ -306,16 +314,16 @@ async fn invariant_03_the_online_weights_act_and_make_no_target() {
 
     let engine = Stub::new(|ask: Asked<'_>| scripted(false, ask.prompt).to_owned());
     let prompts = PromptSet::load("desk").unwrap();
-    let cast = engine.cast(&prompts);
-    let rollout = RolloutSpec::default();
-    let stage = Stage {
-        cast: &cast,
+    let sampler = engine.sampler(&prompts);
+    let rollout = Rollout {
+        sampler: &sampler,
         environment: &HelpDesk,
-        split: Split::Train,
-        rollout: &rollout,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
+        spec: &RolloutSpec::default(),
         temperature: 1.0,
     };
-    let played = play(&stage, &SeedPath::root(3)).await.unwrap();
+    let task = Task::Drawn(Split::Train);
+    let played = play(&rollout, &task, &SeedPath::root(3)).await.unwrap();
     let steps = played.steps.iter().map(|s| s.generation.as_ref().unwrap());
     assert!(steps.clone().count() > 1 && steps.clone().all(|g| g.weights == Weights::Online));
     assert!(steps.clone().all(|g| g.model == "online"));
@@ -346,8 +354,10 @@ async fn invariant_09_old_data_is_as_good_and_the_next_action_is_always_sampled_
     old.transition.iteration_id = IterationId::new();
     old.transition.generation_id = None;
     // What the old policy did next is in the conversation; nobody may read it.
-    old.messages.push(Message::assistant("what is your size ?"));
-    old.messages.push(Message::user("i told you"));
+    let later = [Message::assistant("what is your size ?"), Message::user("i told you")];
+    let whole = old.next_state.with(later);
+    old.state = whole.prefix(old.state.messages().len());
+    old.next_state = whole.prefix(old.next_state.messages().len());
     let (of_fresh, asked_fresh) = run_on(&spec(1, 1), false, None, &[fresh]).await;
     let (of_old, asked_old) = run_on(&spec(1, 1), false, None, &[old]).await;
     assert_eq!(asked_fresh, asked_old);
@@ -427,16 +437,14 @@ async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropp
             next.expect("nothing more is asked").to_owned()
         });
         let spec = NlacSpec { correct_reasoning: true, ..spec(1, 1) };
-        let mut question = replayed(true);
-        question.messages = vec![
-            Message::user("I am thinking of an object."),
-            Message::assistant("Is it alive?"),
-            Message::user("Yes. Questions left: 7."),
-        ];
-        question.transition.action = "Is it alive?".into();
-        question.transition.observation = "Yes. Questions left: 7.".into();
+        let question = about(
+            &replayed(true),
+            "I am thinking of an object.",
+            "Is it alive?",
+            "Yes. Questions left: 7.",
+        );
         let cast_of = PromptSet::load("standard").unwrap();
-        let made = annotate_with(&engine.cast(&cast_of), &spec, &[question]).await;
+        let made = annotate_with(&engine.sampler(&cast_of), &spec, &[question]).await;
         assert!(texts.lock().unwrap().is_empty());
         assert_eq!(made.generations.len(), calls);
         assert_eq!(made.targets[0].status, expected);

@@ -40,6 +40,7 @@ mod support;
 mod targets;
 mod theory;
 mod tinker;
+mod tool_calls;
 mod traces;
 mod truncation;
 mod webhooks;

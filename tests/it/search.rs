@@ -222,9 +222,9 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
              end_reason, truncated_by, reward_status)
          select gen_random_uuid(), job_id, id, 'import', 0, '', 0, 0, '[]', 0, 'truncated', 'environment', 'truncated'
          from iterations",
-        "insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, action, observation,
+        "insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, next_len, action, observation,
              reward_status, done, truncated, action_tokens)
-         select gen_random_uuid(), e.job_id, e.iteration_id, e.id, n, 1, 'what is it ?', '', 'truncated', false, false, '{}'
+         select gen_random_uuid(), e.job_id, e.iteration_id, e.id, n, 1, 2, 'what is it ?', '', 'truncated', false, false, '{}'
          from episodes e, generate_series(1, 100) n",
         // Ids in the order of rows, as those that grow with time.
         "create temporary table said as
@@ -269,7 +269,24 @@ fn rows(file: axum::body::Bytes) -> Vec<Value> {
     }
     lines.finish().unwrap();
     let lines = String::from_utf8(lines.into_inner()).unwrap();
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let mut rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.iter_mut().for_each(leave_out);
+    rows
+}
+
+/// Takes out what a line leaves out where there is nothing to say, and a table has a column for.
+fn leave_out(value: &mut Value) {
+    const OPTIONAL: [&str; 5] =
+        ["tools", "reasoning_content", "tool_calls", "tool_call_id", "is_error"];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| !(value.is_null() && OPTIONAL.contains(&name.as_str())));
+            fields.values_mut().for_each(leave_out);
+        }
+        Value::Array(values) => values.iter_mut().for_each(leave_out),
+        _ => {}
+    }
 }
 
 /// A critique that approves of an action answers no refinement of an earlier iteration.

@@ -10,10 +10,10 @@ use std::{
 use nlac::{
     domain::{
         generation::{FinishReason, Sampling},
-        message::Message,
         peer::{EngineKind, EngineRecord},
     },
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Tokenized},
+    experience::{context::Context, message::Message},
     telemetry::Meters,
 };
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ async fn tokens_go_in_and_come_out_under_the_adapter_that_was_asked_for() {
     assert_eq!(asked["lora_path"], "job-v1", "never by the model's name");
     assert_eq!(asked["sampling_params"]["sampling_seed"], 3);
     assert_eq!(asked["sampling_params"]["max_new_tokens"], 9);
-    let tokens = engine.tokenize_chat(&[Message::user("hello")]).await.unwrap();
+    let tokens = engine.tokenize_chat(&Context::of(vec![Message::user("hello")])).await.unwrap();
     assert_eq!(tokens, Tokenized::Count(11));
     assert!(engine.probe(&one, &[1, 8]).await.is_ok());
 }

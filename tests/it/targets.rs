@@ -7,14 +7,13 @@ use nlac::{
     domain::{
         annotation::TargetStatus,
         generation::{Generation, Role},
-        message::Message,
         training::Objective,
     },
     prompt::PromptSet,
 };
 
 use crate::{
-    invariants::{annotate_with, replayed, spec},
+    invariants::{about, annotate_with, replayed, spec},
     support::stub::{Asked, Stub},
 };
 
@@ -27,16 +26,10 @@ async fn target(set: &str, texts: &[&str]) -> (TargetStatus, usize, Vec<Generati
     let engine = Stub::new(|_: Asked<'_>| {
         left.lock().unwrap().pop_front().unwrap_or("Optimal: Yes").to_owned()
     });
-    let mut step = replayed(true);
-    step.messages = vec![
-        Message::user("I am thinking of an object."),
-        Message::assistant("Is it alive?"),
-        Message::user(OBSERVATION),
-    ];
-    step.transition.action = "Is it alive?".into();
-    step.transition.observation = OBSERVATION.into();
+    let question = "I am thinking of an object.";
+    let step = about(&replayed(true), question, "Is it alive?", OBSERVATION);
     let prompts = PromptSet::load(set).unwrap();
-    let made = annotate_with(&engine.cast(&prompts), &spec(1, 1), &[step]).await;
+    let made = annotate_with(&engine.sampler(&prompts), &spec(1, 1), &[step]).await;
     assert!(left.lock().unwrap().is_empty(), "every text was asked for");
     let learnt = made.examples.iter().filter(|e| e.objective == Objective::Critic).count();
     let written: Vec<_> =

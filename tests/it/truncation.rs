@@ -11,13 +11,13 @@ use std::{
 
 use nlac::{
     domain::{
-        episode::{EndReason, RewardStatus, TruncatedBy},
         seed::SeedPath,
-        spec::RolloutSpec,
+        spec::{RolloutSpec, ToolFormat},
     },
-    env::{HelpDesk, Split},
+    env::{Environment, HelpDesk, Split, Task},
+    experience::episode::{EndReason, RewardStatus, TruncatedBy},
     prompt::PromptSet,
-    rollout::{Played, Stage, play},
+    rollout::{Played, Rollout, play},
 };
 use serde_json::{Value, json};
 
@@ -37,15 +37,15 @@ async fn played<F: Fn(Asked<'_>) -> String + Send + Sync>(
     rollout: RolloutSpec,
 ) -> Played {
     let prompts = PromptSet::load("desk").unwrap();
-    let cast = engine.cast(&prompts);
-    let stage = Stage {
-        cast: &cast,
+    let sampler = engine.sampler(&prompts);
+    let rollout = Rollout {
+        sampler: &sampler,
         environment: &HelpDesk,
-        split: Split::Train,
-        rollout: &rollout,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
+        spec: &rollout,
         temperature: 1.0,
     };
-    play(&stage, &SeedPath::root(3)).await.unwrap()
+    play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(3)).await.unwrap()
 }
 
 fn assert_truncated(played: &Played, by: TruncatedBy) {
@@ -71,7 +71,8 @@ async fn an_episode_that_outgrows_the_context_is_truncated_and_keeps_its_steps()
     let cut = played(&Stub::new(waiting).of_context(context), rollout).await;
     assert_truncated(&cut, TruncatedBy::Context);
     assert_eq!(cut.steps.len(), 3);
-    assert_eq!(cut.messages, whole.messages[..cut.messages.len()]);
+    let said = cut.context.messages();
+    assert_eq!(said, &whole.context.messages()[..said.len()]);
 }
 
 #[tokio::test]

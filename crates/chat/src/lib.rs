@@ -9,19 +9,21 @@ mod files;
 use std::{collections::BTreeSet, path::Path};
 
 use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
 use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable};
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Standing instructions.
     System,
     /// The other side.
+    #[default]
     User,
     /// The model.
     Assistant,
@@ -29,13 +31,97 @@ pub enum Role {
     Tool,
 }
 
-/// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One message of a conversation, with the fields that published templates read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said.
+    /// What is said; empty where only tools are called.
+    #[serde(default, deserialize_with = "text")]
     pub content: String,
+    /// What the model thought before it spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// Tools that the model calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl Message {
+    /// A message of nothing but text.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), ..Self::default() }
+    }
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool's answer names it.
+    #[serde(default)]
+    pub id: String,
+    /// `function`.
+    #[serde(rename = "type", default = "function")]
+    kind: String,
+    /// Which tool, and with what.
+    pub function: CalledFunction,
+}
+
+/// A tool that is called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalledFunction {
+    /// Its name.
+    pub name: String,
+    /// JSON, as templates want it; a text where the model wrote none.
+    #[serde(default, deserialize_with = "json")]
+    pub arguments: Value,
+}
+
+/// Null is no text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// APIs write JSON in a string.
+fn json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        json => json,
+    })
+}
+
+fn function() -> String {
+    "function".into()
+}
+
+impl ToolCall {
+    /// A call of a tool by its name.
+    #[must_use]
+    pub fn new(id: String, name: String, arguments: Value) -> Self {
+        Self { id, kind: function(), function: CalledFunction { name, arguments } }
+    }
+}
+
+/// What a template renders, in the fields of vLLM's chat routes.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Conversation {
+    /// What was said.
+    pub messages: Vec<Message>,
+    /// Tools that may be called, each as chat APIs take them.
+    pub tools: Vec<Value>,
+    /// The template's own variables, `enable_thinking` for example.
+    #[serde(rename = "chat_template_kwargs")]
+    pub switches: Map<String, Value>,
+}
+
+impl From<&[Message]> for Conversation {
+    fn from(messages: &[Message]) -> Self {
+        Self { messages: messages.to_vec(), ..Self::default() }
+    }
 }
 
 /// Why a tokenizer could not be loaded or used.
@@ -125,15 +211,20 @@ impl ChatTokenizer {
     /// What the template refuses.
     pub fn render_chat(
         &self,
-        messages: &[Message],
+        conversation: &Conversation,
         generation_prompt: bool,
     ) -> Result<String, ChatError> {
-        Ok(self.templates.get_template("chat")?.render(context! {
-            messages => Serde(messages),
+        // Templates ask whether there are tools at all.
+        let tools = (!conversation.tools.is_empty()).then_some(Serde(&conversation.tools));
+        let fixed = context! {
+            messages => Serde(&conversation.messages),
+            tools => tools,
             add_generation_prompt => generation_prompt,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
-        })?)
+        };
+        let switches = minijinja::Value::from(Serde(&conversation.switches));
+        Ok(self.templates.get_template("chat")?.render(context! { ..fixed, ..switches })?)
     }
 
     /// The token ids of a conversation.
@@ -142,10 +233,10 @@ impl ChatTokenizer {
     /// What the template or the tokenizer refuses.
     pub fn encode_chat(
         &self,
-        messages: &[Message],
+        conversation: &Conversation,
         generation_prompt: bool,
     ) -> Result<Vec<u32>, ChatError> {
-        self.encode(&self.render_chat(messages, generation_prompt)?, false)
+        self.encode(&self.render_chat(conversation, generation_prompt)?, false)
     }
 
     /// The token ids of a text.

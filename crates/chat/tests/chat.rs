@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nlac_chat::{ChatError, ChatTokenizer, Message, Role};
+use nlac_chat::{ChatError, ChatTokenizer, Conversation, Message, Role, ToolCall};
 
 const TEMPLATE: &str = "{{ bos_token }}
 {% for message in messages %}
@@ -45,7 +45,7 @@ fn model(directory: &Path, template: &serde_json::Value) {
 }
 
 fn say(role: Role, content: &str) -> Message {
-    Message { role, content: content.into() }
+    Message::new(role, content)
 }
 
 #[test]
@@ -53,15 +53,42 @@ fn a_conversation_is_rendered_as_transformers_does_and_gets_no_second_bos() {
     let directory = tempfile::tempdir().unwrap();
     model(directory.path(), &TEMPLATE.into());
     let tokenizer = ChatTokenizer::load(directory.path()).unwrap();
-    let messages = [say(Role::User, "ignored| hello "), say(Role::Assistant, " world ")];
+    let said = [say(Role::User, "ignored| hello "), say(Role::Assistant, " world ")];
+    let messages = Conversation::from(said.as_slice());
     assert_eq!(
         tokenizer.render_chat(&messages, true).unwrap(),
         "<bos>\n <user> hello <assistant> world <eos> <assistant>"
     );
     assert_eq!(tokenizer.encode_chat(&messages, true).unwrap(), [1, 4, 6, 5, 7, 2, 5]);
     assert_eq!(tokenizer.encode_chat(&messages, false).unwrap(), [1, 4, 6, 5, 7, 2]);
-    let refused = tokenizer.render_chat(&[say(Role::Tool, "x")], true).unwrap_err();
+    let refused =
+        tokenizer.render_chat(&[say(Role::Tool, "x")].as_slice().into(), true).unwrap_err();
     assert!(refused.to_string().contains("no tools here"), "{refused}");
+}
+
+#[test]
+fn tools_calls_and_switches_reach_the_template() {
+    let template = "{% if tools %}{% for tool in tools %}{{ tool.function.name }} {% endfor %}{% endif %}\
+        {% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.arguments.id }}\
+        {% endfor %}{% elif m.role == 'tool' %}({{ m.tool_call_id }}: {{ m.content }}){% else %}{{ m.content }}\
+        {% endif %}{% endfor %}{% if enable_thinking is defined and enable_thinking %} <think>{% endif %}";
+    let directory = tempfile::tempdir().unwrap();
+    model(directory.path(), &template.into());
+    let tokenizer = ChatTokenizer::load(directory.path()).unwrap();
+    let call = ToolCall::new("c1".into(), "find".into(), serde_json::json!({ "id": 7 }));
+    let messages = vec![
+        say(Role::User, "where? "),
+        Message { tool_calls: vec![call], ..say(Role::Assistant, "") },
+        Message { tool_call_id: Some("c1".into()), ..say(Role::Tool, "shipped") },
+    ];
+    let body = serde_json::json!({ "messages": messages, "tools": [{ "function": { "name": "find" } }],
+        "chat_template_kwargs": { "enable_thinking": true } });
+    let conversation: Conversation = serde_json::from_value(body).unwrap();
+    assert_eq!(conversation.messages, messages);
+    let shown = tokenizer.render_chat(&conversation, false).unwrap();
+    assert_eq!(shown, "find where? 7(c1: shipped) <think>");
+    let bare = Conversation { tools: Vec::new(), ..Conversation::from(messages.as_slice()) };
+    assert_eq!(tokenizer.render_chat(&bare, false).unwrap(), "where? 7(c1: shipped)");
 }
 
 #[test]
@@ -83,7 +110,12 @@ fn texts_go_to_tokens_and_back() {
 fn the_template_may_be_named_or_in_its_own_file_but_must_be_there() {
     let directory = tempfile::tempdir().unwrap();
     model(directory.path(), &serde_json::json!([{ "name": "default", "template": "named" }]));
-    let render = || ChatTokenizer::load(directory.path()).unwrap().render_chat(&[], false).unwrap();
+    let render = || {
+        ChatTokenizer::load(directory.path())
+            .unwrap()
+            .render_chat(&Conversation::default(), false)
+            .unwrap()
+    };
     assert_eq!(render(), "named");
     std::fs::write(directory.path().join("chat_template.jinja"), "own file").unwrap();
     assert_eq!(render(), "own file");

@@ -3,7 +3,8 @@
 use super::{Candidate, Fate, Setting, improve, play_round};
 use crate::{
     algo::{Annotations, Replayed},
-    domain::{annotation::Verdict, consult::AdviceOutcome, fault::Fault},
+    domain::{annotation::Verdict, fault::Fault},
+    experience::{consult::AdviceOutcome, message::Message},
 };
 
 /// What came of it.
@@ -12,7 +13,7 @@ pub struct Advised {
     /// Everything that was said on the way.
     pub annotations: Annotations,
     /// The action as the rounds left it.
-    pub action: String,
+    pub action: Message,
     /// Why they ended.
     pub outcome: AdviceOutcome,
 }
@@ -31,11 +32,11 @@ pub async fn advise(setting: &Setting<'_>, replayed: &Replayed) -> Result<Advise
     }
     let [candidate] = candidates;
     let outcome = outcome(setting, &candidate, &annotations);
-    Ok(Advised { annotations, action: candidate.reply, outcome })
+    Ok(Advised { annotations, action: candidate.action, outcome })
 }
 
 fn outcome(setting: &Setting<'_>, candidate: &Candidate<'_>, made: &Annotations) -> AdviceOutcome {
-    let parsed = |reply: &str| setting.environment.parse_action(reply);
+    let key = |action: &Message| setting.key(action, &candidate.replayed.state);
     let unread = |verdict| verdict == Verdict::Unparseable;
     match candidate.fate {
         Fate::Accepted => AdviceOutcome::Accepted,
@@ -45,9 +46,7 @@ fn outcome(setting: &Setting<'_>, candidate: &Candidate<'_>, made: &Annotations)
         Fate::Dropped if made.critiques.last().is_some_and(|c| unread(c.verdict)) => {
             AdviceOutcome::NoVerdict
         }
-        _ if parsed(&candidate.reply) == parsed(&candidate.replayed.transition.action) => {
-            AdviceOutcome::Unchanged
-        }
+        _ if key(&candidate.action) == key(&candidate.replayed.action) => AdviceOutcome::Unchanged,
         _ => AdviceOutcome::Refined,
     }
 }

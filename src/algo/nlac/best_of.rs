@@ -3,6 +3,8 @@
 //! evaluator's own probability of its verdict; a comparator would be one more prompt that small models do not know.
 //! Targets keep one sampled a': the best of several would cost as many critiques again.
 
+use std::collections::HashSet;
+
 use futures_util::future::try_join_all;
 use rand::seq::IndexedRandom;
 
@@ -10,13 +12,16 @@ use super::{
     Annotations, Candidate, Fate, Setting,
     critique::{self, Judged},
 };
-use crate::algo::left_out::all_but_refused;
-use crate::domain::{
-    annotation::Verdict,
-    fault::Fault,
-    generation::{FinishReason, Generation, Weights},
-    spec::SamplingSpec,
-    training::ExampleSource,
+use crate::algo::{left_out::all_but_refused, message_of};
+use crate::{
+    domain::{
+        annotation::Verdict,
+        fault::Fault,
+        generation::{Generation, Weights},
+        spec::SamplingSpec,
+        training::ExampleSource,
+    },
+    experience::message::Message,
 };
 
 /// Replaces every candidate by the best of `count` sampled actions, or drops it where no verdict can be read.
@@ -29,10 +34,12 @@ pub(super) async fn improve(
 ) -> Result<(), Fault> {
     let judged = all_but_refused(candidates.iter().map(|candidate| async {
         let actions = sample(setting, candidate, count).await?;
-        let new = (0..).zip(&actions).filter(|(_, action)| is_new(setting, &actions, action));
-        let judged = try_join_all(new.map(|(round, action)| {
-            critique::judge(setting, candidate.replayed, &action.text, round)
-        }));
+        let read = read(setting, candidate, &actions);
+        let new = (0..).zip(&read).filter_map(|(round, action)| Some((round, action.as_ref()?)));
+        let judged =
+            try_join_all(new.map(|(round, action)| {
+                critique::judge(setting, candidate.replayed, action, round)
+            }));
         let judged = judged.await?;
         Ok((actions, judged))
     }))
@@ -41,7 +48,7 @@ pub(super) async fn improve(
         let Some((actions, judged)) = candidate.heard(judged, annotations) else { continue };
         match best(setting, candidate, &judged).and_then(|round| actions.get(round)) {
             Some(action) => {
-                candidate.reply.clone_from(&action.text);
+                candidate.action = message_of(setting.read(action, &candidate.replayed.state));
                 candidate.tokens = action.token_ids.iter().map(|t| t.cast_unsigned()).collect();
                 // One that was cut is not judged.
                 candidate.cut = false;
@@ -90,18 +97,22 @@ async fn sample(
         SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
     try_join_all((0..count).map(|i| {
         let seed = seed.index(u64::from(i));
-        setting.cast.act(candidate.replayed.state(), Weights::Online, sampling, seed)
+        setting.sampler.act(&candidate.replayed.state, Weights::Online, sampling, seed)
     }))
     .await
 }
 
-/// The first of those that the environment would take for the same action, if it can read it at all.
-fn is_new(setting: &Setting<'_>, actions: &[Generation], action: &Generation) -> bool {
-    let read = |g: &Generation| {
-        let whole = g.finish_reason == FinishReason::Stop;
-        setting.environment.parse_action(&g.text).filter(|_| whole)
-    };
-    let Some(meant) = read(action) else { return false };
-    let first = actions.iter().find(|other| read(other).as_ref() == Some(&meant));
-    first.is_some_and(|first| first.id == action.id)
+/// The actions that replies are, each only where it comes first: none for what is no action, or the same to the
+/// environment as an earlier one.
+fn read(
+    setting: &Setting<'_>,
+    candidate: &Candidate<'_>,
+    replies: &[Generation],
+) -> Vec<Option<Message>> {
+    let mut known = HashSet::new();
+    let read = replies.iter().map(|reply| {
+        let action = setting.read(reply, &candidate.replayed.state).ok()?;
+        known.insert(action.key).then_some(action.message)
+    });
+    read.collect()
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     algo::Replayed,
     domain::{fault::Fault, generation::Role},
-    rollout::Line,
+    rollout::Prompt,
 };
 
 /// Rewrites `draft` until it has the form of a target and gives nothing away, twice at most.
@@ -17,25 +17,25 @@ pub(super) async fn correct(
     replayed: &Replayed,
     draft: &str,
 ) -> Result<Written, Fault> {
-    let prompts = setting.cast.prompts;
+    let prompts = setting.sampler.prompts;
     let template = prompts
         .corrector()
         .ok_or_else(|| Fault::Fail(format!("prompt set {} has no corrector", prompts.name())))?;
     let variables = serde_json::json!({ "target": draft });
-    let messages = template
-        .render(replayed.state(), Some(&replayed.transition.action), &variables)
+    let context = template
+        .render(&replayed.state, Some(&replayed.action), &variables)
         .map_err(Fault::fail)?;
-    let messages = messages.as_slice();
+    let context = &context;
     target::attempts(setting.spec.sampling.corrector, |sampling, attempt| async move {
-        let line = Line {
+        let prompt = Prompt {
             role: Role::Corrector,
             template,
-            messages,
+            context,
             weights: setting.spec.weights.corrector,
             sampling,
             seed: setting.seed_of(replayed, "corrector").index(attempt),
         };
-        let rewritten = setting.cast.speak(line).await?;
+        let rewritten = setting.sampler.sample(prompt).await?;
         let status = target::status(setting, replayed, &rewritten);
         Ok((rewritten, status))
     })

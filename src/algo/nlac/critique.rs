@@ -12,7 +12,8 @@ use crate::{
         seed::SeedPath,
         spec::Ablation,
     },
-    rollout::Line,
+    experience::message::Message,
+    rollout::Prompt,
 };
 
 /// A critique and what was generated for it.
@@ -31,8 +32,8 @@ impl Judged {
         let logprobs = said.logprobs.as_ref()?;
         let ids: Vec<_> = said.token_ids.iter().map(|id| id.cast_unsigned()).collect();
         let decides = |end: &usize| {
-            let begun = setting.cast.encoder.decode(&ids[..*end]);
-            let verdict = begun.map(|text| setting.cast.prompts.verdict(text.trim()));
+            let begun = setting.sampler.encoder.decode(&ids[..*end]);
+            let verdict = begun.map(|text| setting.sampler.prompts.verdict(text.trim()));
             verdict.is_ok_and(|verdict| verdict == self.critique.verdict)
         };
         let end = (1..=ids.len()).find(decides)?;
@@ -51,7 +52,7 @@ impl Judged {
 pub(super) async fn judge(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    action: &str,
+    action: &Message,
     round: u32,
 ) -> Result<Judged, Fault> {
     let seed = setting.seed_of(replayed, "critique").index(u64::from(round));
@@ -72,31 +73,31 @@ pub(super) async fn judge(
 
     generations.extend(futures);
 
-    let template = setting.cast.prompts.evaluator();
+    let template = setting.sampler.prompts.evaluator();
     let futures: Vec<_> = predictions.iter().map(|p| p.text.as_str()).collect();
     let variables = serde_json::json!({ "futures": futures });
-    let messages =
-        template.render(replayed.state(), Some(action), &variables).map_err(Fault::fail)?;
+    let context =
+        template.render(&replayed.state, Some(action), &variables).map_err(Fault::fail)?;
     let weights = setting.spec.weights.evaluator;
     let sampling = setting.spec.sampling.evaluator;
-    let line = Line {
+    let prompt = Prompt {
         role: Role::Evaluator,
         template,
-        messages: &messages,
+        context: &context,
         weights,
         sampling,
         seed: seed.label("verdict"),
     };
-    let generation = setting.cast.speak(line).await?;
+    let generation = setting.sampler.sample(prompt).await?;
     let critique = Critique {
         id: CritiqueId::new(),
         transition_id: replayed.transition.id,
         round,
-        action: action.to_owned(),
+        action: action.written().into_owned(),
         prediction_ids: predictions.iter().map(|p| p.id).collect(),
         generation_id: generation.id,
         verdict: match generation.finish_reason {
-            FinishReason::Stop => setting.cast.prompts.verdict(&generation.text),
+            FinishReason::Stop => setting.sampler.prompts.verdict(&generation.text),
             FinishReason::Length => Verdict::Unparseable,
         },
         text: generation.text.clone(),
@@ -109,12 +110,12 @@ pub(super) async fn judge(
 async fn predicted(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    action: &str,
+    action: &Message,
     seed: &SeedPath,
 ) -> Result<hindsight::Told, Fault> {
     let futures = successor::predict(
         setting,
-        (replayed.state(), action),
+        (&replayed.state, action),
         setting.spec.weights.successor,
         setting.spec.sampling.successor,
         seed.label("future").index(0),

@@ -8,8 +8,8 @@ use super::{Setting, critique, successor};
 use crate::{
     algo::{Replayed, left_out::all_but_refused},
     domain::{annotation::Verdict, fault::Fault, generation::FinishReason},
-    env::Split,
-    rollout::{Origin, Stage, branch},
+    env::{Split, Task},
+    rollout::{Origin, branch},
 };
 
 /// What the critic said of one held-out step.
@@ -39,18 +39,18 @@ pub async fn foresee(
         let seed = setting.seed_of(step, "health");
         let predicted = successor::predict(
             setting,
-            (step.state(), &step.transition.action),
+            (&step.state, &step.action),
             setting.spec.weights.successor,
             setting.spec.sampling.successor,
             seed.index(0),
             futures,
         )
         .await?;
-        let judged = critique::judge(setting, step, &step.transition.action, 0).await?;
+        let judged = critique::judge(setting, step, &step.action, 0).await?;
         let ends: Vec<Option<bool>> = predicted
             .iter()
             .map(|g| match g.finish_reason {
-                FinishReason::Stop => setting.cast.prompts.outcome(&g.text),
+                FinishReason::Stop => setting.sampler.prompts.outcome(&g.text),
                 FinishReason::Length => None,
             })
             .collect();
@@ -71,25 +71,14 @@ pub async fn foresee(
 /// # Errors
 /// The first transient fault of the engine.
 pub async fn gains(setting: &Setting<'_>, pairs: &[(Replayed, String)]) -> Result<Vec<f64>, Fault> {
-    let stage = Stage {
-        cast: setting.cast,
-        environment: setting.environment,
-        split: Split::Train,
-        rollout: setting.rollout,
-        temperature: setting.rollout.temperature,
-    };
-    let stage = &stage;
+    let rollout = &setting.rollouts();
+    let task = &Task::Drawn(Split::Train);
     let played = try_join_all(pairs.iter().map(|(step, refined)| async move {
-        let origin = Origin {
-            split: Split::Train,
-            seed: step.episode_seed,
-            messages: &step.messages,
-            state_len: step.state().len(),
-        };
+        let origin = Origin { task, seed: step.episode_seed, state: &step.state };
         // The same chance for both: what differs is the action.
         let seed = setting.seed_of(step, "paired");
-        let original = branch(stage, origin, &step.transition.action, &seed).await?;
-        let refined = branch(stage, origin, refined, &seed).await?;
+        let original = branch(rollout, origin, &step.transition.action, &seed).await?;
+        let refined = branch(rollout, origin, refined, &seed).await?;
         Ok::<_, Fault>(refined.episode_return.zip(original.episode_return).map(|(r, o)| r - o))
     }))
     .await?;

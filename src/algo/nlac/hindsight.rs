@@ -6,9 +6,13 @@ use futures_util::future::try_join_all;
 use super::{Setting, target};
 use crate::{
     algo::Replayed,
-    domain::{episode::EndReason, fault::Fault, generation::Generation, seed::SeedPath},
-    env::Split,
-    rollout::{Origin, Played, Stage, branch},
+    domain::{fault::Fault, generation::Generation, seed::SeedPath},
+    env::{Split, Task},
+    experience::{
+        episode::EndReason,
+        message::{self, Message},
+    },
+    rollout::{Origin, Played, branch},
 };
 
 /// What real rollouts came to.
@@ -26,26 +30,18 @@ pub(super) struct Told {
 pub(super) async fn rollouts(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    action: &str,
+    action: &Message,
     seed: &SeedPath,
 ) -> Result<Told, Fault> {
-    let stage = Stage {
-        cast: setting.cast,
-        environment: setting.environment,
-        split: Split::Train,
-        rollout: setting.rollout,
-        temperature: setting.rollout.temperature,
-    };
-    let origin = Origin {
-        split: Split::Train,
-        seed: replayed.episode_seed,
-        messages: &replayed.messages,
-        state_len: replayed.state().len(),
-    };
+    let rollout = &setting.rollouts();
+    let task = &Task::Drawn(Split::Train);
+    let origin = Origin { task, seed: replayed.episode_seed, state: &replayed.state };
+    let text = action.written();
+    let text = text.as_ref();
     let told = try_join_all((0..setting.spec.futures).map(|ordinal| {
-        let (seed, stage) = (seed.label("rollout").index(u64::from(ordinal)), &stage);
+        let seed = seed.label("rollout").index(u64::from(ordinal));
         async move {
-            let played = branch(stage, origin, action, &seed).await?;
+            let played = branch(rollout, origin, text, &seed).await?;
             tell(setting, &played, &seed).await.map(|told| (played, told))
         }
     }))
@@ -74,11 +70,12 @@ async fn tell(
         return Ok(tellings);
     }
     for (number, step) in played.steps.iter().enumerate().rev() {
+        let observed = message::written(&step.observation);
         let happened = target::Happened {
-            state: &played.messages[..step.state_len],
-            action: &step.reply,
-            observation: &step.observation,
-            reward: Some(step.reward),
+            state: &step.state,
+            action: &step.action,
+            observation: &observed,
+            reward: step.reward.known(),
         };
         let rest = tellings.last().map(|telling| telling.text.as_str());
         let seed = seed.label("tell").index(number as u64);

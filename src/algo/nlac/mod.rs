@@ -27,12 +27,15 @@ use super::{
     left_out::all_but_refused,
     lesson::{self, Lesson},
 };
-use crate::domain::{
-    annotation::{TargetStatus, Verdict},
-    fault::Fault,
-    seed::SeedPath,
-    spec::{Ablation, NlacSpec, OnSameAction, OnYes},
-    training::{ExampleSource, Objective, TrainingExample},
+use crate::{
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        fault::Fault,
+        seed::SeedPath,
+        spec::{Ablation, NlacSpec, OnSameAction, OnYes},
+        training::{ExampleSource, Objective, TrainingExample},
+    },
+    experience::message::Message,
 };
 
 /// What NLAC is handed beside the transitions.
@@ -57,8 +60,8 @@ impl Setting<'_> {
 /// The action under judgement, as it goes through the rounds.
 struct Candidate<'a> {
     replayed: &'a Replayed,
-    /// x: the reply as it stands.
-    reply: String,
+    /// x: the action as it stands.
+    action: Message,
     /// Its tokens as an engine wrote them.
     tokens: Vec<u32>,
     /// The token limit cut it.
@@ -148,7 +151,7 @@ async fn play_round(
 ) -> Result<(), Fault> {
     let asked: Vec<_> = candidates.iter_mut().filter(|c| c.fate == Fate::Open).collect();
     let judged = all_but_refused(
-        asked.iter().map(|c| critique::judge(setting, c.replayed, &c.reply, round)),
+        asked.iter().map(|c| critique::judge(setting, c.replayed, &c.action, round)),
     )
     .await?;
     let (mut open, mut critiques) = (Vec::new(), Vec::new());
@@ -175,7 +178,7 @@ async fn play_round(
     let wanting: Vec<_> =
         open.into_iter().zip(&critiques).filter(|(c, _)| c.fate == Fate::Open).collect();
     let refined = all_but_refused(
-        wanting.iter().map(|(c, q)| refine::rewrite(setting, c.replayed, &c.reply, q, round)),
+        wanting.iter().map(|(c, q)| refine::rewrite(setting, c.replayed, &c.action, q, round)),
     )
     .await?;
     for ((candidate, _), made) in wanting.into_iter().zip(refined) {
@@ -192,7 +195,7 @@ impl<'a> Candidate<'a> {
     fn of(replayed: &'a Replayed) -> Self {
         Self {
             replayed,
-            reply: replayed.transition.action.clone(),
+            action: replayed.action.clone(),
             tokens: replayed.action_tokens.clone(),
             cut: replayed.action_cut,
             source: ExampleSource::Action,
@@ -219,12 +222,13 @@ impl<'a> Candidate<'a> {
         self.wanting = true;
         let rewrites = setting.spec.on_same_action == OnSameAction::DistillRefinement;
         if made.refinement.changed || rewrites {
-            self.reply.clone_from(&made.refinement.action);
+            self.action.clone_from(&made.action);
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
             // A refinement that was cut is not valid.
             self.cut = false;
-            let parsed = |reply: &str| setting.environment.parse_action(reply);
-            let same = parsed(&self.reply) == parsed(&self.replayed.transition.action);
+            let state = &self.replayed.state;
+            let same =
+                setting.key(&self.action, state) == setting.key(&self.replayed.action, state);
             self.source =
                 if same && !rewrites { ExampleSource::Action } else { ExampleSource::Refinement };
         }
@@ -238,17 +242,17 @@ fn critic_example(
     replayed: &Replayed,
     made: &target::Made,
 ) -> Result<TrainingExample, Fault> {
-    let prompt = successor::prompt(setting, replayed.state(), &replayed.transition.action)?;
+    let prompt = successor::prompt(setting, &replayed.state, &replayed.action)?;
     let lesson = Lesson {
         objective: Objective::Critic,
         source: ExampleSource::Target,
         transition_id: Some(replayed.transition.id),
-        prompt_hash: setting.cast.prompts.successor().hash(),
+        prompt_hash: setting.sampler.prompts.successor().hash(),
         prompt: &prompt,
         completion: made.d_star().token_ids.clone(),
         weight: setting.spec.critic_weight * replayed.importance,
     };
-    lesson.encode(setting.cast.encoder)
+    lesson.encode(setting.sampler.encoder)
 }
 
 /// L2: the policy prompt of s alone, and the action that came out of the rounds. An action that the token limit cut
@@ -263,11 +267,11 @@ fn policy_example(
         setting.is_warmup() || setting.spec.on_yes == OnYes::DistillOriginal
     };
     let unchanged = candidate.source == ExampleSource::Action;
-    let unreadable = setting.environment.parse_action(&candidate.reply).is_none();
+    let unreadable = setting.key(&candidate.action, &candidate.replayed.state).is_none();
     if candidate.fate == Fate::Dropped || candidate.cut || unreadable || (unchanged && !rehearses) {
         return Ok(None);
     }
-    let model = (setting.cast.prompts, setting.cast.encoder);
+    let model = (setting.sampler.prompts, setting.sampler.encoder);
     let (source, action) = (candidate.source, lesson::signed(&candidate.tokens));
     lesson::policy(model, candidate.replayed, source, action, setting.spec.policy_weight).map(Some)
 }

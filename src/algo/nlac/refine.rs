@@ -3,19 +3,22 @@
 
 use super::Setting;
 use crate::{
-    algo::Replayed,
+    algo::{Replayed, message_of},
     domain::{
         annotation::{Critique, Refinement},
         fault::Fault,
-        generation::{FinishReason, Generation, Role},
+        generation::{Generation, Role},
         ids::RefinementId,
     },
-    rollout::Line,
+    experience::message::Message,
+    rollout::Prompt,
 };
 
 /// A refinement and the generation that it is.
 pub(super) struct Refined {
     pub(super) refinement: Refinement,
+    /// x', where it is an action.
+    pub(super) action: Message,
     pub(super) generation: Generation,
 }
 
@@ -23,28 +26,26 @@ pub(super) struct Refined {
 pub(super) async fn rewrite(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    action: &str,
+    action: &Message,
     critique: &Critique,
     round: u32,
 ) -> Result<Refined, Fault> {
-    let template = setting.cast.prompts.refiner();
+    let template = setting.sampler.prompts.refiner();
     let variables = serde_json::json!({ "critique": critique.text });
-    let messages =
-        template.render(replayed.state(), Some(action), &variables).map_err(Fault::fail)?;
-    let line = Line {
+    let context =
+        template.render(&replayed.state, Some(action), &variables).map_err(Fault::fail)?;
+    let prompt = Prompt {
         role: Role::Refiner,
         template,
-        messages: &messages,
+        context: &context,
         weights: setting.spec.weights.refiner,
         sampling: setting.spec.sampling.refiner,
         seed: setting.seed_of(replayed, "refine").index(u64::from(round)),
     };
-    let generation = setting.cast.speak(line).await?;
-    let before = setting.environment.parse_action(action);
-    let after = match generation.finish_reason {
-        FinishReason::Stop => setting.environment.parse_action(&generation.text),
-        FinishReason::Length => None,
-    };
+    let generation = setting.sampler.sample(prompt).await?;
+    let before = setting.key(action, &replayed.state);
+    let read = setting.read(&generation, &replayed.state);
+    let after = read.as_ref().ok().map(|action| action.key.clone());
     let refinement = Refinement {
         id: RefinementId::new(),
         transition_id: replayed.transition.id,
@@ -55,5 +56,5 @@ pub(super) async fn rewrite(
         valid: after.is_some(),
         changed: after.is_some() && after != before,
     };
-    Ok(Refined { refinement, generation })
+    Ok(Refined { refinement, action: message_of(read), generation })
 }

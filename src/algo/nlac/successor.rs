@@ -1,25 +1,27 @@
 //! The language successor model M: reads (state, action) and writes what will happen, to the end.
 
 use super::Setting;
-use crate::domain::{
-    annotation::{Prediction, PredictionUse},
-    fault::Fault,
-    generation::{Generation, Role, Weights},
-    ids::{PredictionId, TransitionId},
-    message::Message,
-    seed::SeedPath,
-    spec::SamplingSpec,
+use crate::rollout::Prompt;
+use crate::{
+    domain::{
+        annotation::{Prediction, PredictionUse},
+        fault::Fault,
+        generation::{Generation, Role, Weights},
+        ids::{PredictionId, TransitionId},
+        seed::SeedPath,
+        spec::SamplingSpec,
+    },
+    experience::{context::Context, message::Message},
 };
-use crate::rollout::Line;
 
 /// P_succ(s, a).
 pub(super) fn prompt(
     setting: &Setting<'_>,
-    state: &[Message],
-    action: &str,
-) -> Result<Vec<Message>, Fault> {
+    state: &Context,
+    action: &Message,
+) -> Result<Context, Fault> {
     setting
-        .cast
+        .sampler
         .prompts
         .successor()
         .render(state, Some(action), &serde_json::json!({}))
@@ -29,17 +31,17 @@ pub(super) fn prompt(
 /// d1..dk ~ M(· | state, action), by one set of weights.
 pub(super) async fn predict(
     setting: &Setting<'_>,
-    (state, action): (&[Message], &str),
+    (state, action): (&Context, &Message),
     weights: Weights,
     sampling: SamplingSpec,
     seed: SeedPath,
     futures: u32,
 ) -> Result<Vec<Generation>, Fault> {
-    let messages = prompt(setting, state, action)?;
-    let template = setting.cast.prompts.successor();
+    let context = prompt(setting, state, action)?;
+    let template = setting.sampler.prompts.successor();
     let role = Role::Successor;
-    let line = Line { role, template, messages: &messages, weights, sampling, seed };
-    setting.cast.samples(line, futures).await
+    let prompt = Prompt { role, template, context: &context, weights, sampling, seed };
+    setting.sampler.samples(prompt, futures).await
 }
 
 /// The row of a prediction.
@@ -48,7 +50,7 @@ pub(super) fn prediction(
     purpose: PredictionUse,
     round: i32,
     ordinal: i32,
-    action: &str,
+    action: &Message,
     generation: &Generation,
 ) -> Prediction {
     Prediction {
@@ -57,7 +59,7 @@ pub(super) fn prediction(
         purpose,
         round,
         ordinal,
-        action: action.to_owned(),
+        action: action.written().into_owned(),
         generation_id: generation.id,
         text: generation.text.clone(),
     }

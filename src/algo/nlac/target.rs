@@ -7,17 +7,20 @@
 
 use super::{Setting, corrector, successor};
 use crate::{
-    algo::Replayed,
+    algo::{Replayed, message_of},
     domain::{
         annotation::{Prediction, PredictionUse, Target, TargetStatus},
         fault::Fault,
         generation::{FinishReason, Generation, Role},
         ids::TargetId,
-        message::Message,
         seed::SeedPath,
         spec::SamplingSpec,
     },
-    rollout::Line,
+    experience::{
+        context::Context,
+        message::{self, Message},
+    },
+    rollout::Prompt,
 };
 
 /// Attempts before a target is given up.
@@ -54,10 +57,11 @@ pub(super) async fn bellman_target(
         let (weights, sampling) =
             (setting.spec.weights.next_action, setting.spec.sampling.next_action);
         let seed = setting.seed_of(replayed, "next_action");
-        let action = setting.cast.act(replayed.next_state(), weights, sampling, seed).await?;
+        let action = setting.sampler.act(&replayed.next_state, weights, sampling, seed).await?;
+        let next = message_of(setting.read(&action, &replayed.next_state));
         let futures = successor::predict(
             setting,
-            (replayed.next_state(), &action.text),
+            (&replayed.next_state, &next),
             setting.spec.weights.next_prediction,
             setting.spec.sampling.next_prediction,
             setting.seed_of(replayed, "next_prediction"),
@@ -70,7 +74,7 @@ pub(super) async fn bellman_target(
                 PredictionUse::Bootstrap,
                 0,
                 0,
-                &action.text,
+                &next,
                 future,
             )
         });
@@ -79,10 +83,11 @@ pub(super) async fn bellman_target(
         generations.extend(futures);
     }
     let transition = &replayed.transition;
+    let observed = replayed.observed();
     let happened = Happened {
-        state: replayed.state(),
-        action: &transition.action,
-        observation: &transition.observation,
+        state: &replayed.state,
+        action: &replayed.action,
+        observation: &observed,
         reward: transition.reward,
     };
     let rest = prediction.as_ref().map(|p| p.text.as_str());
@@ -152,18 +157,18 @@ pub(super) fn status(
     replayed: &Replayed,
     text: &Generation,
 ) -> TargetStatus {
-    let (prompts, transition) = (setting.cast.prompts, &replayed.transition);
+    let (prompts, transition) = (setting.sampler.prompts, &replayed.transition);
     if text.finish_reason == FinishReason::Length {
         return TargetStatus::Unparseable;
     }
+    let observed = replayed.observed();
     let last_reward = transition.reward.filter(|_| transition.done);
-    let status = prompts.target_status(&text.text, &transition.observation, last_reward);
+    let status = prompts.target_status(&text.text, &observed, last_reward);
     if status != TargetStatus::Accepted {
         return status;
     }
-    let state = replayed.state().iter().map(|message| message.content.as_str());
-    let known: Vec<_> = state.chain([transition.action.as_str()]).collect();
-    match prompts.leak(&text.text, &known.join("\n"), &transition.observation) {
+    let known = message::written(replayed.state.with([replayed.action.clone()]).messages());
+    match prompts.leak(&text.text, &known, &observed) {
         Some(_) => TargetStatus::Leaked,
         None => TargetStatus::Accepted,
     }
@@ -172,8 +177,8 @@ pub(super) fn status(
 /// A step that was really taken.
 #[derive(Clone, Copy)]
 pub(super) struct Happened<'a> {
-    pub(super) state: &'a [Message],
-    pub(super) action: &'a str,
+    pub(super) state: &'a Context,
+    pub(super) action: &'a Message,
     pub(super) observation: &'a str,
     pub(super) reward: Option<f64>,
 }
@@ -193,18 +198,18 @@ pub(super) async fn join(
     let template = match rest {
         Some(rest) => {
             variables["prediction"] = rest.into();
-            setting.cast.prompts.bellman()
+            setting.sampler.prompts.bellman()
         }
-        None => setting.cast.prompts.bellman_terminal(),
+        None => setting.sampler.prompts.bellman_terminal(),
     };
-    let messages =
+    let context =
         template.render(happened.state, Some(happened.action), &variables).map_err(Fault::fail)?;
     setting
-        .cast
-        .speak(Line {
+        .sampler
+        .sample(Prompt {
             role: Role::Bellman,
             template,
-            messages: &messages,
+            context: &context,
             weights: setting.spec.weights.bellman,
             sampling,
             seed,

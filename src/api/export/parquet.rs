@@ -58,7 +58,21 @@ fn schema(form: ExportForm) -> Schema {
     use DataType::{Boolean, Float32, Float64, Int32, Utf8};
     let some = |name: &str, kind| Field::new(name, kind, false);
     let maybe = |name: &str, kind| Field::new(name, kind, true);
-    let message = Fields::from(vec![some("role", Utf8), some("content", Utf8)]);
+    let function = Fields::from(vec![some("name", Utf8), some("arguments", Utf8)]);
+    let call = Fields::from(vec![
+        maybe("id", Utf8),
+        some("type", Utf8),
+        some("function", DataType::Struct(function)),
+    ]);
+    let calls = Field::new_list("tool_calls", some("element", DataType::Struct(call)), true);
+    let message = Fields::from(vec![
+        some("role", Utf8),
+        maybe("content", Utf8),
+        maybe("reasoning_content", Utf8),
+        calls,
+        maybe("tool_call_id", Utf8),
+        maybe("is_error", Boolean),
+    ]);
     let messages = |name: &str| {
         Field::new_list(name, some("element", DataType::Struct(message.clone())), false)
     };
@@ -87,10 +101,12 @@ fn schema(form: ExportForm) -> Schema {
             maybe("refinement", Utf8),
             maybe("valid", Boolean),
             maybe("changed", Boolean),
+            maybe("tools", Utf8),
         ],
-        ExportForm::Sft => vec![messages("messages")],
+        ExportForm::Sft => vec![messages("messages"), maybe("tools", Utf8)],
         ExportForm::Preferences => {
-            ["prompt", "chosen", "rejected"].into_iter().map(messages).collect()
+            let columns = ["prompt", "chosen", "rejected"].into_iter().map(messages);
+            columns.chain([maybe("tools", Utf8)]).collect()
         }
     })
 }
@@ -101,7 +117,7 @@ mod tests {
     use rand::{Rng, SeedableRng, distr::Alphanumeric};
 
     use super::{ROW_GROUP, Row, Table};
-    use crate::{api::export::ExportForm, domain::message::Message};
+    use crate::{api::export::ExportForm, experience::message::Message};
 
     #[test]
     fn a_long_file_is_given_away_in_row_groups() {
@@ -113,7 +129,7 @@ mod tests {
             // Half a megabyte of chance: nothing to compress much.
             let said: String =
                 (&mut rng).sample_iter(Alphanumeric).take(512 << 10).map(char::from).collect();
-            let row = Row::Conversation { messages: vec![Message::assistant(said)] };
+            let row = Row::Conversation { messages: vec![Message::assistant(said)], tools: None };
             let piece = table.put(&[row]).unwrap_or_else(|e| panic!("{e}"));
             largest = largest.max(piece.len());
             file.extend(piece);

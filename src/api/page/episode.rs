@@ -14,10 +14,8 @@ use crate::{
         extract::{Id, Params},
         problem::Problem,
     },
-    domain::{
-        episode::{EndReason, Purpose, TruncatedBy},
-        ids::{EpisodeId, JobId, TransitionId},
-    },
+    domain::ids::{EpisodeId, JobId, TransitionId},
+    experience::episode::{EndReason, Purpose, TruncatedBy},
     store::read::{
         annotations::{self, Annotations, Provenance},
         episodes::{self, EpisodeView},

@@ -18,16 +18,15 @@ use crate::{
     api::{AppState, consult, extract::Params, problem::Problem},
     domain::{
         checkpoint::CheckpointRole,
-        consult::{Acts, Advice, AdviceOutcome, Chance, Question, Said, Version, Wanted},
         ids::{CheckpointId, JobId, TransitionId},
+    },
+    experience::{
+        consult::{Acts, Advice, AdviceOutcome, Chance, Question, Said, Version, Wanted},
+        context::Context,
         message::Message,
         transcript,
     },
-    store::read::{
-        episodes,
-        jobs::{self as read_jobs, CheckpointView, JobTitle},
-        transitions,
-    },
+    store::read::{episodes, jobs as read_jobs, jobs::CheckpointView, jobs::JobTitle, transitions},
 };
 
 /// Versions to choose from.
@@ -299,7 +298,8 @@ async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> 
             .remedy("write one message a line, as in `user: …`, or paste chat messages as JSON")
     })?;
     let action = Some(sent.action.trim().to_owned()).filter(|action| !action.is_empty());
-    let (situation, action) = consult::asked(said, action)?;
+    let (situation, action) = consult::asked(said, action.map(Message::assistant))?;
+    let situation = Context::of(situation);
     let job: JobId = sent
         .job
         .parse()
@@ -319,7 +319,7 @@ async fn column(
     job: JobId,
     known: &[CheckpointView],
     who: &str,
-    (said, action): (&[Message], &str),
+    (said, action): (&Context, &Message),
     (seed, rounds): (u32, Option<u32>),
 ) -> Result<Column, Problem> {
     let (version, title) = if who == BASE {
@@ -331,11 +331,11 @@ async fn column(
         let title = known.iter().find(|c| c.id == id).map(label);
         (Version::Checkpoint(id), title.unwrap_or_else(|| id.to_string()))
     };
-    let situation = crate::domain::consult::State::Conversation(said.to_vec());
+    let situation = crate::experience::consult::State::Conversation(said.clone());
     let question = Question {
         version,
         state: situation.clone(),
-        action: Some(action.to_owned()),
+        action: Some(action.clone()),
         chance: Chance::Seed(u64::from(seed)),
         wanted: Wanted::Refinement { rounds },
     };
@@ -352,7 +352,9 @@ async fn column(
     match tokio::time::timeout(DEADLINE, asking).await.map_err(late) {
         Ok((acts, advice)) => Ok(Column {
             title,
-            policy: acts.map(|acts| acting(acts, action)).map_err(|e| trouble(&e.into())),
+            policy: acts
+                .map(|acts| acting(acts, &action.written()))
+                .map_err(|e| trouble(&e.into())),
             critic: advice.map(verdicts).map_err(|e| trouble(&e.into())),
         }),
         Err(problem) => {

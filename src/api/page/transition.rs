@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::diff;
 use crate::{
-    domain::{annotation::Verdict, message::Message},
+    domain::annotation::Verdict, experience::message::Message,
     store::read::transitions::TransitionView,
 };
 
@@ -56,5 +56,6 @@ impl Card {
 
 /// Who speaks, and what was said.
 pub(super) fn spoken(messages: Vec<Message>) -> Vec<(String, String)> {
-    messages.into_iter().map(|m| (format!("{:?}", m.role).to_lowercase(), m.content)).collect()
+    let spoken = |m: Message| (m.role.as_str().to_owned(), m.written().into_owned());
+    messages.into_iter().map(spoken).collect()
 }

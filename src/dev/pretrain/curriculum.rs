@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{vocabulary::EOS, world::World};
 use crate::{
-    domain::message::Message,
+    experience::{context::Context, message::Message},
     prompt::{Encoder, PromptError, PromptSet, Template},
 };
 
@@ -63,11 +63,11 @@ impl<'a> Curriculum<'a> {
                 draw < 0.0
             })
             .map_or(Part::Refiner, |(part, _)| *part);
-        let state = world.conversation(rng);
+        let state = Context::of(world.conversation(rng));
         let action = if rng.random_bool(0.5) {
             world.any_action(rng)
         } else {
-            world.next_action(&state, rng)
+            world.next_action(state.messages(), rng)
         };
         let nothing = serde_json::json!({});
         match part {
@@ -101,7 +101,7 @@ impl<'a> Curriculum<'a> {
 
     fn bellman(
         &self,
-        state: &[Message],
+        state: &Context,
         action: &str,
         rng: &mut ChaCha8Rng,
     ) -> Result<Example, PromptError> {
@@ -173,12 +173,16 @@ impl<'a> Curriculum<'a> {
     fn supervise(
         &self,
         template: &Template,
-        state: &[Message],
+        state: &Context,
         action: &str,
         variables: &serde_json::Value,
         target: &str,
     ) -> Result<Example, PromptError> {
-        let prompt = self.encoder.encode(&template.render(state, Some(action), variables)?)?;
+        let prompt = self.encoder.encode(&template.render(
+            state,
+            Some(&Message::assistant(action)),
+            variables,
+        )?)?;
         let mut tokens = prompt.clone();
         tokens.extend(self.encoder.encode_text(target)?);
         tokens.push(EOS);

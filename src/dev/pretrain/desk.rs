@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::world::World;
 use crate::{
-    domain::message::Message,
     env::{Desk, Field, Kind},
+    experience::message::Message,
 };
 
 /// The help desk. A reason is the field that is missing; the last one is that nothing is.
@@ -31,7 +31,7 @@ impl World for HelpDesk {
                 if rng.random_bool(0.15) { "please wait .".into() } else { ask(any_field(rng)) };
             if let Ok(step) = desk.turn(&action) {
                 messages.push(Message::assistant(action));
-                messages.push(Message::user(step.observation));
+                messages.extend(step.messages);
             }
         }
         messages

@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::world::World;
 use crate::{
-    domain::message::{Message, Speaker},
     env::{SmallGame, small_table},
+    experience::message::{Message, Speaker},
 };
 
 /// Turns of the conversations that the base reads.
@@ -32,11 +32,11 @@ impl World for TwentyQuestions {
         for _ in 0..rng.random_range(0..QUESTIONS) {
             let action = self.next_action(&messages, rng);
             let Ok(step) = game.turn(&action) else { break };
-            if step.outcome != crate::env::Outcome::Continues {
+            if step.end != crate::env::End::Continues {
                 break;
             }
             messages.push(Message::assistant(action));
-            messages.push(Message::user(step.observation));
+            messages.extend(step.messages);
         }
         messages
     }
@@ -62,7 +62,7 @@ impl World for TwentyQuestions {
         let asked: Vec<_> =
             conversation.iter().filter(|message| message.role == Speaker::Assistant).collect();
         match asked.choose(rng) {
-            Some(again) if rng.random_bool(0.5) => again.content.clone(),
+            Some(again) if rng.random_bool(0.5) => again.written().into_owned(),
             _ => self.weak_action(rng),
         }
     }

@@ -1,8 +1,7 @@
 //! What a curriculum must know of an environment: its sentences, and none of its rules.
 
+use crate::experience::message::Message;
 use rand_chacha::ChaCha8Rng;
-
-use crate::domain::message::Message;
 
 /// An environment's sentences. Reasons are numbered: why an episode may be lost.
 pub trait World: Send + Sync {

@@ -163,6 +163,24 @@ pub struct ModelSpec {
     #[garde(length(min = 1, max = 100), pattern("^[a-z0-9_]+$"))]
     #[schema(min_length = 1, max_length = 100, pattern = "^[a-z0-9_]+$", default = "standard")]
     pub prompts: String,
+    /// How the model writes tool calls, where its environment offers tools.
+    #[serde(default)]
+    #[garde(skip)]
+    #[schema(inline, default = "hermes")]
+    pub tool_format: ToolFormat,
+}
+
+/// How a model family writes tool calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFormat {
+    /// `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, repeated: Hermes, Qwen2.5 and Qwen3.
+    #[default]
+    Hermes,
+    /// `{"name": …, "parameters": {…}}`, joined by `;`: Llama 3.
+    Llama3,
+    /// `[TOOL_CALLS]name{…}`, repeated, or `[TOOL_CALLS][{"name": …, "arguments": {…}}]`: Mistral.
+    Mistral,
 }
 
 /// How much is collected per iteration, and how.

@@ -11,10 +11,8 @@ use async_trait::async_trait;
 
 use super::{Adapter, Completion, EngineError, Request, Tokenized};
 use crate::{
-    domain::{
-        message::Message,
-        peer::{EngineCapabilities, EngineKind, EngineRecord},
-    },
+    domain::peer::{EngineCapabilities, EngineKind, EngineRecord},
+    experience::context::Context,
     net::{Client, NetError, Secret},
 };
 
@@ -70,7 +68,7 @@ pub(super) trait Dialect: Send + Sync {
     async fn check(&self) -> Result<EngineCapabilities, EngineError>;
 
     /// A conversation's tokens by the replica's own tokenizer and template.
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError>;
+    async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError>;
 
     /// How much it has to do.
     async fn queue(&self) -> Result<Queue, EngineError>;

@@ -18,10 +18,10 @@ use super::{
 use crate::{
     domain::{
         generation::{FinishReason, Sampling},
-        message::Message,
         peer::EngineCapabilities,
     },
     engine::{Adapter, Completion, EngineError, Request, Tokenized},
+    experience::context::Context,
     net::{NetError, retry},
 };
 
@@ -192,11 +192,11 @@ impl Dialect for Sglang {
     }
 
     /// It tokenises texts, not conversations; a chat tells at least how many tokens it read.
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
+    async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError> {
         let Self(wire) = self;
         let body = ChatBody {
             model: &wire.base_model,
-            messages,
+            conversation: context.into(),
             max_tokens: Some(1),
             max_completion_tokens: None,
             temperature: Some(0.0),

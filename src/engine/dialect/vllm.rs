@@ -11,8 +11,9 @@ use super::{
     },
 };
 use crate::{
-    domain::{generation::FinishReason, message::Message, peer::EngineCapabilities},
+    domain::{generation::FinishReason, peer::EngineCapabilities},
     engine::{Adapter, Completion, EngineError, Request, Tokenized},
+    experience::context::Context,
     net::{NetError, retry},
 };
 
@@ -162,9 +163,13 @@ impl Dialect for Vllm {
         })
     }
 
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
+    async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError> {
         let Self(wire) = self;
-        let body = TokenizeBody { model: &wire.base_model, messages, add_generation_prompt: true };
+        let body = TokenizeBody {
+            model: &wire.base_model,
+            conversation: context.into(),
+            add_generation_prompt: true,
+        };
         let answer = wire.http.post("/tokenize", &body, wire.limits.control).await;
         let TokenizedAnswer { tokens } = answer.map_err(|e| wire.net(e))?;
         Ok(Tokenized::Ids(tokens))

@@ -3,9 +3,11 @@
 //! vLLM: read in 0.32 and 0.33, seen live in 0.32. SGLang: written from the sources of 0.5.23
 //! (`managers/io_struct.py`, `entrypoints/http_server.py`), never seen live.
 
+use crate::experience::{
+    context::{Context, Tool},
+    message::Message,
+};
 use serde::{Deserialize, Serialize};
-
-use crate::domain::message::Message;
 
 #[derive(Serialize)]
 pub(super) struct CompletionBody<'a> {
@@ -74,10 +76,32 @@ pub(super) struct Version {
     pub version: String,
 }
 
+/// A context as chat routes take it.
+#[derive(Serialize)]
+pub(in crate::engine) struct Conversation<'a> {
+    messages: &'a [Message],
+    #[serde(skip_serializing_if = "<[Tool]>::is_empty")]
+    tools: &'a [Tool],
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    chat_template_kwargs: &'a serde_json::Map<String, serde_json::Value>,
+}
+
+impl<'a> From<&'a Context> for Conversation<'a> {
+    fn from(context: &'a Context) -> Self {
+        let frame = context.frame();
+        Self {
+            messages: context.messages(),
+            tools: &frame.tools,
+            chat_template_kwargs: &frame.switches,
+        }
+    }
+}
+
 #[derive(Serialize)]
 pub(super) struct TokenizeBody<'a> {
     pub model: &'a str,
-    pub messages: &'a [Message],
+    #[serde(flatten)]
+    pub conversation: Conversation<'a>,
     pub add_generation_prompt: bool,
 }
 
@@ -156,7 +180,8 @@ pub(super) struct ServerInfo {
 #[derive(Serialize)]
 pub(in crate::engine) struct ChatBody<'a> {
     pub model: &'a str,
-    pub messages: &'a [Message],
+    #[serde(flatten)]
+    pub conversation: Conversation<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// What newer hosted models want in place of `max_tokens`.

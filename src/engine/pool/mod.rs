@@ -21,9 +21,9 @@ use super::{Adapter, Completion, Engine, EngineError, Limits, Request, Tokenized
 use crate::{
     domain::{
         generation::Sampling,
-        message::Message,
         peer::{EngineCapabilities, EngineRecord},
     },
+    experience::context::Context,
     net::pause_after,
     telemetry::{Meters, spans},
 };
@@ -329,10 +329,10 @@ impl Engine for Pool {
         all.ok_or_else(|| last.unwrap_or_else(|| self.empty()))
     }
 
-    async fn tokenize_chat(&self, messages: &[Message]) -> Result<Tokenized, EngineError> {
+    async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError> {
         let mut last = self.empty();
         for replica in self.open() {
-            match replica.dialect.tokenize_chat(messages).await {
+            match replica.dialect.tokenize_chat(context).await {
                 Ok(tokens) => return Ok(tokens),
                 Err(error) => last = error,
             }

@@ -4,13 +4,25 @@
 mod oracle;
 pub(super) mod small;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::oracle::{Answer, Oracle};
-use super::{EnvError, Environment, Outcome, Session, Split, Step, split_seed};
-use crate::domain::{message::Message, spec::ObjectTable};
+use super::{End, EnvError, Environment, Session, Split, Step, Task, split_seed, unknown_task};
+use crate::{
+    domain::{
+        environment::Capabilities,
+        spec::{ObjectTable, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Read, Reply, plain},
+        context::Context,
+        message::Message,
+    },
+};
 
 /// The game. One object in five of the full table is held out from training; the small table's held-out
 /// games are new draws of the same objects.
@@ -44,21 +56,37 @@ impl Environment for TwentyQuestions {
         "twenty_questions"
     }
 
-    fn parse_action(&self, reply: &str) -> Option<String> {
-        match self.table {
-            ObjectTable::Full => oracle::normalise(reply),
-            ObjectTable::Small => small::parse(reply),
-        }
+    fn capabilities(&self) -> Capabilities {
+        let splits = self.table == ObjectTable::Full;
+        Capabilities { replayable: true, splits, ..Capabilities::default() }
     }
 
-    async fn reset(&self, split: Split, seed: i64) -> Result<Box<dyn Session>, EnvError> {
-        let mut rng = ChaCha8Rng::seed_from_u64(split_seed(split, seed));
+    fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(Question(self.table))
+    }
+
+    async fn tasks(&self, split: Split) -> Result<Vec<String>, EnvError> {
+        Ok(self.objects(split))
+    }
+
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let object = match task {
+            Task::Drawn(split) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(split_seed(*split, seed));
+                let names = self.objects(*split);
+                names[rng.random_range(0..names.len())].clone()
+            }
+            Task::Named(name) => name.clone(),
+        };
+        let unknown = || unknown_task(self.name(), &object);
         if self.table == ObjectTable::Small {
-            let object = rng.random_range(0..small::table::OBJECTS.len());
-            return Ok(Box::new(small::Game::new(object, self.max_questions)));
+            let place = small::table::OBJECTS.iter().position(|name| *name == object);
+            let game = small::Game::new(place.ok_or_else(unknown)?, self.max_questions);
+            return Ok(Box::new(game));
         }
-        let names = objects(&self.oracle, split);
-        let object = names[rng.random_range(0..names.len())].clone();
+        if self.oracle.objects().all(|name| name != object) {
+            return Err(unknown());
+        }
         Ok(Box::new(Game {
             oracle: self.oracle.clone(),
             object,
@@ -66,6 +94,29 @@ impl Environment for TwentyQuestions {
             asked: self.max_questions,
             ended: false,
         }))
+    }
+}
+
+impl TwentyQuestions {
+    /// The objects of a split; the small table holds none out.
+    fn objects(&self, split: Split) -> Vec<String> {
+        match self.table {
+            ObjectTable::Full => objects(&self.oracle, split),
+            ObjectTable::Small => small::table::OBJECTS.map(ToOwned::to_owned).to_vec(),
+        }
+    }
+}
+
+/// The first question of a reply, by the rules of a table.
+struct Question(ObjectTable);
+
+impl Codec for Question {
+    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
+        let key = |text: &str| match self.0 {
+            ObjectTable::Full => oracle::normalise(text),
+            ObjectTable::Small => small::parse(text),
+        };
+        plain(reply, key, "a question of the table")
     }
 }
 
@@ -83,21 +134,25 @@ impl Session for Game {
         &self.object
     }
 
-    fn opening(&self) -> Vec<Message> {
-        vec![Message::user(format!(
+    fn opening(&self) -> Context {
+        Context::of(vec![Message::user(format!(
             "I am thinking of an object. Find out what it is by asking up to {} questions that can be \
              answered with yes or no, one question per message. To guess, ask for the object by its \
              name, for example: Is it a dog?",
             self.asked
-        ))]
+        ))])
     }
 
-    async fn step(&mut self, reply: &str) -> Result<Step, EnvError> {
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
         if self.ended {
             return Err(EnvError::Ended);
         }
         self.left -= 1;
-        let answer = self.oracle.answer(&self.object, reply);
+        let answer = match read {
+            // The key is the question without punctuation.
+            Ok(action) => self.oracle.answer(&self.object, &format!("{}?", action.key)),
+            Err(_) => Answer::Unclear,
+        };
         let success = answer == Answer::Found;
         self.ended = success || self.left == 0;
         let said = match answer {
@@ -113,14 +168,19 @@ impl Session for Game {
         } else {
             format!("{said} Questions left: {}.", self.left)
         };
-        let outcome = if self.ended { Outcome::Terminated { success } } else { Outcome::Continues };
-        Ok(Step { observation, reward: f64::from(u8::from(success)), outcome })
+        let end =
+            if self.ended { End::Terminated { success: Some(success) } } else { End::Continues };
+        Ok(Step::of(observation, f64::from(u8::from(success)), end))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, ObjectTable, Oracle, Outcome, Split, TwentyQuestions, objects};
+    use super::{
+        Context, End, Environment, ObjectTable, Oracle, Read, Reply, Split, Task, ToolFormat,
+        TwentyQuestions, objects,
+    };
+    use crate::env::Reward;
 
     #[test]
     fn held_out_objects_are_not_trained_on() {
@@ -135,20 +195,27 @@ mod tests {
     #[tokio::test]
     async fn a_right_guess_wins_and_the_last_question_loses() {
         let game = TwentyQuestions::new(3, ObjectTable::Full);
-        let reset =
-            || async { game.reset(Split::Train, 1).await.unwrap_or_else(|e| panic!("{e}")) };
-        let mut session = reset().await;
+        let task = Task::Drawn(Split::Train);
+        let open = || async { game.open(&task, 1).await.unwrap_or_else(|e| panic!("{e}")) };
+        let codec = game.codec(ToolFormat::Hermes);
+        let read =
+            |text: &str| -> Read { codec.read(Reply::whole(text), &Context::of(Vec::new())) };
+        let mut session = open().await;
         let name = session.task().to_owned();
-        let step = session.step(&format!("Is it a {name}?")).await;
+        let step = session.step(&read(&format!("Is it a {name}?"))).await;
         let step = step.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(step.outcome, Outcome::Terminated { success: true });
-        assert_eq!(step.reward.to_bits(), 1.0_f64.to_bits());
-        assert!(session.step("Is it a dog?").await.is_err());
+        assert_eq!(step.end, End::Terminated { success: Some(true) });
+        assert_eq!(step.reward, Reward::Known(1.0));
+        assert!(session.step(&read("Is it a dog?")).await.is_err());
+        let named =
+            game.open(&Task::Named(name.clone()), 2).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(named.task(), name);
 
-        let mut session = reset().await;
+        let mut session = open().await;
         for left in (0..3).rev() {
-            let step = session.step("Is it a unicorn?").await.unwrap_or_else(|e| panic!("{e}"));
-            let ended = step.outcome == Outcome::Terminated { success: false };
+            let asked = session.step(&read("Is it a unicorn?")).await;
+            let step = asked.unwrap_or_else(|e| panic!("{e}"));
+            let ended = step.end == End::Terminated { success: Some(false) };
             assert_eq!(ended, left == 0);
         }
     }

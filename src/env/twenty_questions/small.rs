@@ -4,8 +4,7 @@
 
 use async_trait::async_trait;
 
-use super::{EnvError, Outcome, Session, Step};
-use crate::domain::message::Message;
+use super::{Context, End, EnvError, Message, Read, Session, Step};
 
 /// The words of the table.
 pub mod table {
@@ -115,8 +114,9 @@ impl Game {
         } else {
             format!("{said} facts {} left {}", table::facts(&self.known), self.left)
         };
-        let outcome = if self.ended { Outcome::Terminated { success } } else { Outcome::Continues };
-        Ok(Step { observation, reward: f64::from(u8::from(success)), outcome })
+        let end =
+            if self.ended { End::Terminated { success: Some(success) } } else { End::Continues };
+        Ok(Step::of(observation, f64::from(u8::from(success)), end))
     }
 
     /// Why the game was lost.
@@ -134,18 +134,19 @@ impl Session for Game {
         table::OBJECTS[self.object]
     }
 
-    fn opening(&self) -> Vec<Message> {
-        vec![Message::user(self.request())]
+    fn opening(&self) -> Context {
+        Context::of(vec![Message::user(self.request())])
     }
 
-    async fn step(&mut self, reply: &str) -> Result<Step, EnvError> {
-        self.turn(reply)
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        self.turn(read.as_ref().map_or("", |action| action.key.as_str()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Game, Outcome, table};
+    use super::{End, Game, table};
+    use crate::env::Reward;
 
     #[test]
     fn five_answers_tell_the_object() {
@@ -154,13 +155,14 @@ mod tests {
             let mut game = Game::new(object, 7);
             for attribute in table::ATTRIBUTES {
                 let step = game.turn(&table::question(attribute));
-                assert_eq!(step.map(|s| s.outcome).ok(), Some(Outcome::Continues));
+                assert_eq!(step.map(|s| s.end).ok(), Some(End::Continues));
             }
             assert!(seen.insert(table::facts(&game.known)), "{}", table::OBJECTS[object]);
             let step = game.turn(&table::question(table::OBJECTS[object]));
             let step = step.unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(step.outcome, Outcome::Terminated { success: true });
-            assert_eq!((step.observation.as_str(), step.reward), ("done solved", 1.0));
+            assert_eq!(step.end, End::Terminated { success: Some(true) });
+            assert_eq!(step.messages[0].written(), "done solved");
+            assert_eq!(step.reward, Reward::Known(1.0));
             assert!(game.turn("is it dog ?").is_err());
         }
     }
@@ -172,7 +174,7 @@ mod tests {
             let steps: Vec<_> = questions.iter().map(|q| game.turn(q)).collect();
             steps
                 .into_iter()
-                .map(|s| s.map_or(String::new(), |s| s.observation))
+                .map(|s| s.map_or(String::new(), |s| s.messages[0].written().into_owned()))
                 .collect::<Vec<_>>()
         };
         let asked = ["is it flies ?", "nonsense", "is it legs ?"];

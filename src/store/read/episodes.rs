@@ -6,9 +6,11 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    domain::{
+    domain::ids::{CheckpointId, EpisodeId, JobId},
+    experience::{
+        chat::ChatMessage,
+        context::Tool,
         episode::{EndReason, Purpose, RewardStatus, TruncatedBy},
-        ids::{CheckpointId, EpisodeId, JobId},
         message::Message,
     },
     store::StoreError,
@@ -36,8 +38,11 @@ pub struct EpisodeView {
     /// Sampling temperature of the policy.
     pub temperature: f32,
     /// The whole conversation.
-    #[schema(value_type = Vec<Message>)]
+    #[schema(value_type = Vec<ChatMessage>)]
     pub messages: Json<Vec<Message>>,
+    /// Tools that the agent could call.
+    #[schema(value_type = Vec<Tool>)]
+    pub tools: Json<Vec<Tool>>,
     /// Steps taken.
     pub turns: i32,
     /// Why it ended.

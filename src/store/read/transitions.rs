@@ -7,10 +7,9 @@ use utoipa::ToSchema;
 use crate::{
     domain::{
         annotation::{TargetStatus, Verdict},
-        episode::RewardStatus,
         ids::{EpisodeId, GenerationId, JobId, TransitionId},
-        message::Message,
     },
+    experience::{chat::ChatMessage, context::Tool, episode::RewardStatus, message::Message},
     store::StoreError,
 };
 
@@ -28,8 +27,11 @@ pub struct TransitionView {
     /// Its place in the episode.
     pub step: i32,
     /// The conversation before the action.
-    #[schema(value_type = Vec<Message>)]
+    #[schema(value_type = Vec<ChatMessage>)]
     pub state: Json<Vec<Message>>,
+    /// Tools that the agent could call, for exports; the episode shows them.
+    #[serde(skip)]
+    pub tools: Json<Vec<Tool>>,
     /// The policy's reply.
     pub action: String,
     /// The part of it that reached the environment; null when it could not be read.
@@ -249,7 +251,7 @@ pub async fn views(
 ) -> Result<Vec<TransitionView>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::transitions::views
-         select t.*, i.index as iteration, e.success, p.loss, p.uses, c.index as annotated_in,
+         select t.*, e.tools, i.index as iteration, e.success, p.loss, p.uses, c.index as annotated_in,
              c.verdict, c.text as critique,
              r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed,
              (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)

@@ -7,10 +7,7 @@ mod session;
 
 use clap::Parser;
 use garde::Validate;
-use nlac::{
-    cli::Cli,
-    domain::{logged::LoggedEpisode, spec::JobSpec},
-};
+use nlac::{cli::Cli, domain::spec::JobSpec, experience::logged::LoggedEpisode};
 use serde_json::Value;
 
 use self::blocks::{Block, Page, Use, pages, root};

@@ -13,7 +13,10 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use nlac::{domain::message::Message, prompt::Encoder};
+use nlac::{
+    experience::{context::Context, message::Message},
+    prompt::Encoder,
+};
 use nlac_local::model::{Config, Weights};
 use serde_json::{Value, json};
 
@@ -66,7 +69,7 @@ async fn unload(State(script): State<Arc<Script>>, Json(body): Json<Value>) {
 
 async fn tokenize(State(script): State<Arc<Script>>, Json(body): Json<Value>) -> Json<Value> {
     let messages: Vec<Message> = serde_json::from_value(body["messages"].clone()).unwrap();
-    Json(json!({ "tokens": script.encoder.encode(&messages).unwrap() }))
+    Json(json!({ "tokens": script.encoder.encode(&Context::of(messages)).unwrap() }))
 }
 
 async fn complete(

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nlac::{
-    domain::{
-        generation::FinishReason, ids::CheckpointId, message::Message, peer::EngineCapabilities,
-    },
+    domain::{generation::FinishReason, ids::CheckpointId, peer::EngineCapabilities},
     engine::{Adapter, Completion, Engine, EngineError, Request, Tokenized},
+    experience::context::Context,
     net::NetError,
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Published},
+    rollout::{Published, Sampler},
 };
 
 use super::model_dir;
@@ -76,12 +75,12 @@ where
     Self: Engine,
 {
     /// Plays every part, as `online` and `target`.
-    pub fn cast<'a>(&'a self, prompts: &'a PromptSet) -> Cast<'a> {
+    pub fn sampler<'a>(&'a self, prompts: &'a PromptSet) -> Sampler<'a> {
         let published = |name: &str| {
             let adapter = Adapter { name: name.into(), path: "/nowhere".into() };
             Some(Published { checkpoint_id: CheckpointId::new(), adapter })
         };
-        Cast {
+        Sampler {
             engine: self,
             prompts,
             encoder: &self.encoder,
@@ -152,7 +151,7 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         unreachable!("the algorithm checks nothing")
     }
 
-    async fn tokenize_chat(&self, _: &[Message]) -> Result<Tokenized, EngineError> {
+    async fn tokenize_chat(&self, _: &Context) -> Result<Tokenized, EngineError> {
         unreachable!("the algorithm tokenises by itself")
     }
 

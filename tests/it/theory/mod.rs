@@ -5,7 +5,10 @@
 mod mdp;
 mod tabular;
 
-use nlac::domain::{annotation::PredictionUse, spec::NlacSpec};
+use nlac::{
+    domain::{annotation::PredictionUse, spec::NlacSpec},
+    experience::message::Message,
+};
 use nlac_local::{
     model::{Config, LoraConfig, Weights},
     train::{AdamParams, Example, LoraTrainer},
@@ -202,8 +205,8 @@ async fn control_a_future_after_the_end_breaks_the_values() {
     for replayed in &mut batch {
         replayed.transition.done = false;
         // After an ending the table is asked about a state that it knows.
-        if mdp::is_end(&replayed.messages[2].content) {
-            replayed.messages[2].content = "0".into();
+        if mdp::is_end(&replayed.observed()) {
+            *replayed = replayed.clone().followed_by(vec![Message::user("0")]);
         }
     }
     for number in 0..5 {

@@ -2,7 +2,10 @@
 //! exactly what it is taught. What it lacks against a real one is error, so what the operators compute
 //! can be compared with the theory.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use nlac::{
@@ -11,14 +14,20 @@ use nlac::{
         nlac::{Annotations, Setting, annotate},
     },
     domain::{
-        episode::{RewardStatus, Transition},
-        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
-        message::Message,
+        environment::Capabilities,
+        ids::{GenerationId, JobId},
         seed::SeedPath,
-        spec::{NlacSpec, RolloutSpec},
+        spec::{NlacSpec, RolloutSpec, ToolFormat},
         training::{Objective, TrainingExample},
     },
-    env::{EnvError, Environment, Session, Split},
+    env::{EnvError, Environment, Session, Task},
+    experience::{
+        action::Codec,
+        codec::PlainText,
+        context::Context,
+        episode::{RewardStatus, Transition},
+        message::Message,
+    },
     prompt::{Encoder, PromptSet},
 };
 use rand::{Rng, SeedableRng};
@@ -240,11 +249,15 @@ impl Environment for TwoActions {
         "two_actions"
     }
 
-    fn parse_action(&self, reply: &str) -> Option<String> {
-        ACTIONS.contains(&reply).then(|| reply.to_owned())
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 
-    async fn reset(&self, _: Split, _: i64) -> Result<Box<dyn Session>, EnvError> {
+    fn codec(&self, _: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(PlainText)
+    }
+
+    async fn open(&self, _: &Task, _: i64) -> Result<Box<dyn Session>, EnvError> {
         unreachable!("the operators step nothing")
     }
 }
@@ -268,24 +281,21 @@ pub fn experience(chances: &Chances, each: usize) -> Vec<Replayed> {
 }
 
 fn transition([state, action, next]: [&str; 3], tokens: Vec<i32>, position: u64) -> Replayed {
-    let transition = Transition {
-        id: TransitionId::new(),
-        job_id: JobId::new(),
-        iteration_id: IterationId::new(),
-        episode_id: EpisodeId::new(),
-        step: 0,
-        state_len: 1,
-        action: action.into(),
-        env_action: Some(action.into()),
-        observation: next.into(),
-        reward: Some(reward(next)),
-        reward_status: RewardStatus::Observed,
-        done: is_end(next),
-        truncated: false,
-        generation_id: Some(GenerationId::new()),
-    };
-    let messages = vec![Message::user(state), Message::assistant(action), Message::user(next)];
-    Replayed::new(transition, messages, tokens, 0, position)
+    let state = Context::of(vec![Message::user(state)]);
+    let step = Replayed::imagined(JobId::new(), state, Message::assistant(action))
+        .followed_by(vec![Message::user(next)]);
+    Replayed {
+        transition: Transition {
+            reward: Some(reward(next)),
+            reward_status: RewardStatus::Observed,
+            done: is_end(next),
+            generation_id: Some(GenerationId::new()),
+            ..step.transition.clone()
+        },
+        action_tokens: tokens.into_iter().map(i32::cast_unsigned).collect(),
+        position,
+        ..step
+    }
 }
 
 /// One pass of the method's operators over a batch.
@@ -299,9 +309,10 @@ pub async fn sweep(
     let engine = Stub::new(|ask: Asked<'_>| {
         table.say(&ask.prompt.split_whitespace().collect::<Vec<_>>(), ask.seed)
     });
-    let cast = engine.cast(&prompts);
+    let sampler = engine.sampler(&prompts);
     let setting = Setting {
-        cast: &cast,
+        sampler: &sampler,
+        codec: &PlainText,
         environment: &TwoActions,
         rollout: &RolloutSpec::default(),
         spec,

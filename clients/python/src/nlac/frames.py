@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .rest.models import TransitionView
+from .rest.models import ChatMessage, TransitionView
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +53,14 @@ def transitions_frame(transitions: Iterable[TransitionView]) -> DataFrame:
 
 def _row(transition: TransitionView) -> dict[str, Any]:
     row = {column: getattr(transition, column) for column in COLUMNS}
-    row["state"] = "\n".join(f"{said.role}: {said.content}" for said in transition.state)
+    row["state"] = "\n".join(f"{said.role}: {_written(said)}" for said in transition.state)
     row["episode_id"] = str(transition.episode_id)
     return row
+
+
+def _written(said: ChatMessage) -> str:
+    """The text of a message, and the tools that it calls."""
+    parts = [said.content] if isinstance(said.content, str) else []
+    if isinstance(said.tool_calls, list):
+        parts += [f"{call.function.name}({call.function.arguments})" for call in said.tool_calls]
+    return " ".join(parts)

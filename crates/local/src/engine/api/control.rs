@@ -81,14 +81,17 @@ pub(super) async fn tokenize(
 ) -> Result<Json<Tokenized>, ApiError> {
     let request = parse(body)?;
     shared.adapters.find(request.model.as_deref())?;
-    let tokens = match (request.messages, request.prompt) {
-        (Some(messages), _) => {
-            shared.tokenizer.encode_chat(&messages, request.add_generation_prompt.unwrap_or(true))
+    let tokens = match request.prompt {
+        None if request.conversation.messages.is_empty() => {
+            return Err(ApiError::bad_request("prompt or messages is required"));
         }
-        (None, Some(prompt)) => {
+        None => {
+            let opens = request.add_generation_prompt.unwrap_or(true);
+            shared.tokenizer.encode_chat(&request.conversation, opens)
+        }
+        Some(prompt) => {
             shared.tokenizer.encode(&prompt, request.add_special_tokens.unwrap_or(true))
         }
-        (None, None) => return Err(ApiError::bad_request("prompt or messages is required")),
     }
     .map_err(|e| ApiError::bad_request(e.to_string()))?;
     let max_model_len = shared.config.max_position_embeddings;

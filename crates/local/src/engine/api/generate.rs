@@ -68,7 +68,7 @@ pub(super) async fn chat(
     }
     let prompt = shared
         .tokenizer
-        .encode_chat(&request.messages, request.add_generation_prompt.unwrap_or(true))
+        .encode_chat(&request.conversation, request.add_generation_prompt.unwrap_or(true))
         .map_err(|e| ApiError::bad_request(e.to_string()))?;
     let wanted = Wanted {
         common: request.common,

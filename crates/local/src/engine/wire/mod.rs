@@ -3,7 +3,7 @@
 mod request;
 mod response;
 
-use nlac_chat::Message;
+use nlac_chat::Conversation;
 use serde::{Deserialize, Serialize};
 
 pub use request::{ChatRequest, Common, CompletionRequest, Prompt, Stop};
@@ -16,7 +16,8 @@ pub use response::{
 pub struct TokenizeRequest {
     pub model: Option<String>,
     pub prompt: Option<String>,
-    pub messages: Option<Vec<Message>>,
+    #[serde(flatten)]
+    pub conversation: Conversation,
     pub add_special_tokens: Option<bool>,
     pub add_generation_prompt: Option<bool>,
     pub return_token_strs: Option<bool>,

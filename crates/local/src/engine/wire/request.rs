@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use nlac_chat::Message;
+use nlac_chat::Conversation;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -121,7 +121,8 @@ pub struct CompletionRequest {
 
 #[derive(Debug, Deserialize)]
 pub struct ChatRequest {
-    pub messages: Vec<Message>,
+    #[serde(flatten)]
+    pub conversation: Conversation,
     pub max_tokens: Option<usize>,
     pub max_completion_tokens: Option<usize>,
     pub logprobs: Option<bool>,

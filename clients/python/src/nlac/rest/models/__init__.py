@@ -8,8 +8,10 @@ from .audit_list import AuditList
 from .audit_view import AuditView
 from .budget_outlook import BudgetOutlook
 from .called_function import CalledFunction
+from .capabilities import Capabilities
 from .chat_message import ChatMessage
 from .chat_part import ChatPart
+from .chat_tool_call import ChatToolCall
 from .checkpoint_list import CheckpointList
 from .checkpoint_role import CheckpointRole
 from .checkpoint_view import CheckpointView
@@ -28,6 +30,8 @@ from .engine_kind import EngineKind
 from .engine_list import EngineList
 from .engine_record import EngineRecord
 from .engine_view import EngineView
+from .environment_info import EnvironmentInfo
+from .environment_list import EnvironmentList
 from .episode_list import EpisodeList
 from .episode_view import EpisodeView
 from .estimated import Estimated
@@ -50,7 +54,6 @@ from .job_view import JobView
 from .key_list import KeyList
 from .key_view import KeyView
 from .made_key import MadeKey
-from .message import Message
 from .metric import Metric
 from .metric_list import MetricList
 from .new_key import NewKey
@@ -73,10 +76,11 @@ from .reward_status import RewardStatus
 from .role import Role
 from .sampling import Sampling
 from .scope import Scope
-from .speaker import Speaker
 from .target_status import TargetStatus
 from .target_view import TargetView
-from .tool_call import ToolCall
+from .tool import Tool
+from .tool_function import ToolFunction
+from .tool_function_parameters import ToolFunctionParameters
 from .trainer_capabilities import TrainerCapabilities
 from .trainer_kind import TrainerKind
 from .trainer_list import TrainerList
@@ -103,8 +107,10 @@ __all__ = (
     "AuditView",
     "BudgetOutlook",
     "CalledFunction",
+    "Capabilities",
     "ChatMessage",
     "ChatPart",
+    "ChatToolCall",
     "CheckpointList",
     "CheckpointRole",
     "CheckpointView",
@@ -123,6 +129,8 @@ __all__ = (
     "EngineList",
     "EngineRecord",
     "EngineView",
+    "EnvironmentInfo",
+    "EnvironmentList",
     "EpisodeList",
     "EpisodeView",
     "Estimated",
@@ -145,7 +153,6 @@ __all__ = (
     "KeyList",
     "KeyView",
     "MadeKey",
-    "Message",
     "Metric",
     "MetricList",
     "NewKey",
@@ -168,10 +175,11 @@ __all__ = (
     "Role",
     "Sampling",
     "Scope",
-    "Speaker",
     "TargetStatus",
     "TargetView",
-    "ToolCall",
+    "Tool",
+    "ToolFunction",
+    "ToolFunctionParameters",
     "TrainerCapabilities",
     "TrainerKind",
     "TrainerList",

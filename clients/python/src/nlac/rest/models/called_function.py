@@ -18,7 +18,7 @@ class CalledFunction:
     name: str
     """ Its name. """
     arguments: Any | Unset = UNSET
-    """ JSON, or a string of JSON. """
+    """ JSON in a string; on the way in also JSON itself. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

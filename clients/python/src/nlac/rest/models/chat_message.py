@@ -10,7 +10,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.chat_part import ChatPart
-    from ..models.tool_call import ToolCall
+    from ..models.chat_tool_call import ChatToolCall
 
 
 T = TypeVar("T", bound="ChatMessage")
@@ -18,13 +18,19 @@ T = TypeVar("T", bound="ChatMessage")
 
 @_attrs_define
 class ChatMessage:
-    """A chat message as APIs write it; fields that say nothing about the conversation are let be."""
+    """A chat message. Fields that say nothing about the conversation are ignored."""
 
     role: str
     """ `system`, `developer`, `user`, `assistant`, `tool` or `function`. """
     content: list[ChatPart] | None | str | Unset = UNSET
-    tool_calls: list[ToolCall] | None | Unset = UNSET
-    """ Tools that were called; they are read as text in the form that Hermes-style templates use. """
+    is_error: bool | Unset = UNSET
+    """ The call failed. """
+    reasoning_content: None | str | Unset = UNSET
+    """ What the model thought before it spoke. """
+    tool_call_id: None | str | Unset = UNSET
+    """ The call that a tool answers. """
+    tool_calls: list[ChatToolCall] | None | Unset = UNSET
+    """ Tools that are called, several at once if there are several. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,6 +49,20 @@ class ChatMessage:
 
         else:
             content = self.content
+
+        is_error = self.is_error
+
+        reasoning_content: None | str | Unset
+        if isinstance(self.reasoning_content, Unset):
+            reasoning_content = UNSET
+        else:
+            reasoning_content = self.reasoning_content
+
+        tool_call_id: None | str | Unset
+        if isinstance(self.tool_call_id, Unset):
+            tool_call_id = UNSET
+        else:
+            tool_call_id = self.tool_call_id
 
         tool_calls: list[dict[str, Any]] | None | Unset
         if isinstance(self.tool_calls, Unset):
@@ -65,6 +85,12 @@ class ChatMessage:
         )
         if content is not UNSET:
             field_dict["content"] = content
+        if is_error is not UNSET:
+            field_dict["is_error"] = is_error
+        if reasoning_content is not UNSET:
+            field_dict["reasoning_content"] = reasoning_content
+        if tool_call_id is not UNSET:
+            field_dict["tool_call_id"] = tool_call_id
         if tool_calls is not UNSET:
             field_dict["tool_calls"] = tool_calls
 
@@ -73,7 +99,7 @@ class ChatMessage:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.chat_part import ChatPart
-        from ..models.tool_call import ToolCall
+        from ..models.chat_tool_call import ChatToolCall
 
         d = dict(src_dict)
         role = d.pop("role")
@@ -106,7 +132,27 @@ class ChatMessage:
 
         content = _parse_content(d.pop("content", UNSET))
 
-        def _parse_tool_calls(data: object) -> list[ToolCall] | None | Unset:
+        is_error = d.pop("is_error", UNSET)
+
+        def _parse_reasoning_content(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        reasoning_content = _parse_reasoning_content(d.pop("reasoning_content", UNSET))
+
+        def _parse_tool_call_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        tool_call_id = _parse_tool_call_id(d.pop("tool_call_id", UNSET))
+
+        def _parse_tool_calls(data: object) -> list[ChatToolCall] | None | Unset:
             if data is None:
                 return data
             if isinstance(data, Unset):
@@ -117,20 +163,23 @@ class ChatMessage:
                 tool_calls_type_0 = []
                 _tool_calls_type_0 = data
                 for tool_calls_type_0_item_data in _tool_calls_type_0:
-                    tool_calls_type_0_item = ToolCall.from_dict(tool_calls_type_0_item_data)
+                    tool_calls_type_0_item = ChatToolCall.from_dict(tool_calls_type_0_item_data)
 
                     tool_calls_type_0.append(tool_calls_type_0_item)
 
                 return tool_calls_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
-            return cast(list[ToolCall] | None | Unset, data)
+            return cast(list[ChatToolCall] | None | Unset, data)
 
         tool_calls = _parse_tool_calls(d.pop("tool_calls", UNSET))
 
         chat_message = cls(
             role=role,
             content=content,
+            is_error=is_error,
+            reasoning_content=reasoning_content,
+            tool_call_id=tool_call_id,
             tool_calls=tool_calls,
         )
 

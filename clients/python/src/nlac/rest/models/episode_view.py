@@ -15,7 +15,8 @@ from ..models.reward_status import RewardStatus, check_reward_status
 from ..models.truncated_by import TruncatedBy, check_truncated_by
 
 if TYPE_CHECKING:
-    from ..models.message import Message
+    from ..models.chat_message import ChatMessage
+    from ..models.tool import Tool
 
 
 T = TypeVar("T", bound="EpisodeView")
@@ -38,7 +39,7 @@ class EpisodeView:
     """ Number of its iteration. """
     job_id: UUID
     """ A submitted job. """
-    messages: list[Message]
+    messages: list[ChatMessage]
     """ The whole conversation. """
     ordinal: int
     """ Its number among its like. """
@@ -56,6 +57,8 @@ class EpisodeView:
     """ The task. """
     temperature: float
     """ Sampling temperature of the policy. """
+    tools: list[Tool]
+    """ Tools that the agent could call. """
     truncated_by: None | TruncatedBy
     turns: int
     """ Steps taken. """
@@ -104,6 +107,11 @@ class EpisodeView:
 
         temperature = self.temperature
 
+        tools = []
+        for tools_item_data in self.tools:
+            tools_item = tools_item_data.to_dict()
+            tools.append(tools_item)
+
         truncated_by: None | str
         if isinstance(self.truncated_by, str):
             truncated_by = self.truncated_by
@@ -132,6 +140,7 @@ class EpisodeView:
                 "success": success,
                 "task": task,
                 "temperature": temperature,
+                "tools": tools,
                 "truncated_by": truncated_by,
                 "turns": turns,
             }
@@ -141,7 +150,8 @@ class EpisodeView:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.message import Message
+        from ..models.chat_message import ChatMessage
+        from ..models.tool import Tool
 
         d = dict(src_dict)
 
@@ -180,7 +190,7 @@ class EpisodeView:
         messages = []
         _messages = d.pop("messages")
         for messages_item_data in _messages:
-            messages_item = Message.from_dict(messages_item_data)
+            messages_item = ChatMessage.from_dict(messages_item_data)
 
             messages.append(messages_item)
 
@@ -209,6 +219,13 @@ class EpisodeView:
         task = d.pop("task")
 
         temperature = d.pop("temperature")
+
+        tools = []
+        _tools = d.pop("tools")
+        for tools_item_data in _tools:
+            tools_item = Tool.from_dict(tools_item_data)
+
+            tools.append(tools_item)
 
         def _parse_truncated_by(data: object) -> None | TruncatedBy:
             if data is None:
@@ -244,6 +261,7 @@ class EpisodeView:
             success=success,
             task=task,
             temperature=temperature,
+            tools=tools,
             truncated_by=truncated_by,
             turns=turns,
         )

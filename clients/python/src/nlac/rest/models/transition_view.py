@@ -11,7 +11,7 @@ from ..models.reward_status import RewardStatus, check_reward_status
 from ..models.verdict import Verdict, check_verdict
 
 if TYPE_CHECKING:
-    from ..models.message import Message
+    from ..models.chat_message import ChatMessage
 
 
 T = TypeVar("T", bound="TransitionView")
@@ -54,7 +54,7 @@ class TransitionView:
     """ Reward; null unless observed. """
     reward_status: RewardStatus
     """ Why a reward is there, or is not. A missing reward is never 0. """
-    state: list[Message]
+    state: list[ChatMessage]
     """ The conversation before the action. """
     step: int
     """ Its place in the episode. """
@@ -171,7 +171,7 @@ class TransitionView:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.message import Message
+        from ..models.chat_message import ChatMessage
 
         d = dict(src_dict)
         action = d.pop("action")
@@ -257,7 +257,7 @@ class TransitionView:
         state = []
         _state = d.pop("state")
         for state_item_data in _state:
-            state_item = Message.from_dict(state_item_data)
+            state_item = ChatMessage.from_dict(state_item_data)
 
             state.append(state_item)
 

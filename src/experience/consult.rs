@@ -1,15 +1,15 @@
 //! The critic and the policy as others ask them: about any action in any state, by any version.
 
+use super::{context::Context, message::Message};
 use async_trait::async_trait;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
+use crate::domain::{
     annotation::Verdict,
     fault::Fault,
     generation::{FinishReason, Generation, Role, Sampling, Weights},
     ids::{CheckpointId, JobId, TransitionId},
-    message::Message,
     text_enum::text_enum,
 };
 
@@ -30,7 +30,7 @@ pub enum State {
     /// What stood before a stored transition's action.
     Transition(TransitionId),
     /// As the policy sees it, the environment's opening first.
-    Conversation(Vec<Message>),
+    Conversation(Context),
 }
 
 /// Where the random choices come from.
@@ -53,7 +53,7 @@ pub struct Question {
     /// Where the action stands.
     pub state: State,
     /// The action; a stored transition's own unless given.
-    pub action: Option<String>,
+    pub action: Option<Message>,
     /// Where the random choices come from.
     pub chance: Chance,
     /// What is wanted.

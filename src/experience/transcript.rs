@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    logged::{ChatMessage, conversation},
+    chat::{ChatMessage, conversation},
     message::{Message, Speaker},
 };
 
@@ -28,12 +28,12 @@ pub fn read(text: &str) -> Result<Vec<Message>, String> {
         None => return Err("it is empty".into()),
         Some('[') => serde_json::from_str(text).map_err(unreadable)?,
         Some('{') => serde_json::from_str::<Logged>(text).map_err(unreadable)?.messages,
-        Some(_) => lines(text),
+        Some(_) => return Ok(lines(text)),
     };
-    conversation(&said)
+    conversation(said)
 }
 
-fn lines(text: &str) -> Vec<ChatMessage> {
+fn lines(text: &str) -> Vec<Message> {
     let mut said: Vec<(Speaker, String)> = Vec::new();
     for line in text.lines() {
         let begins = SPEAKERS.iter().find_map(|(word, speaker)| {
@@ -45,7 +45,7 @@ fn lines(text: &str) -> Vec<ChatMessage> {
             (None, None) => said.push((Speaker::User, line.to_owned())),
         }
     }
-    said.into_iter().map(|(speaker, content)| ChatMessage::text(speaker, content)).collect()
+    said.into_iter().map(|(speaker, content)| Message::text(speaker, content)).collect()
 }
 
 /// Writes a conversation so that it reads the same: in lines where that is possible.
@@ -53,7 +53,7 @@ fn lines(text: &str) -> Vec<ChatMessage> {
 pub fn write(messages: &[Message]) -> String {
     let line = |message: &Message| {
         let speaker = SPEAKERS.iter().find(|(_, speaker)| *speaker == message.role);
-        format!("{} {}", speaker.map_or("user:", |(word, _)| word), message.content)
+        format!("{} {}", speaker.map_or("user:", |(word, _)| word), message.written())
     };
     let lines = messages.iter().map(line).collect::<Vec<_>>().join("\n");
     if read(&lines).as_deref() == Ok(messages) {
@@ -65,7 +65,7 @@ pub fn write(messages: &[Message]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{read, write};
-    use crate::domain::message::Message;
+    use crate::experience::message::Message;
 
     #[test]
     fn lines_and_json_say_the_same() {

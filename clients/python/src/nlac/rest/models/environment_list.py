@@ -7,28 +7,31 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.called_function import CalledFunction
+    from ..models.environment_info import EnvironmentInfo
 
 
-T = TypeVar("T", bound="ToolCall")
+T = TypeVar("T", bound="EnvironmentList")
 
 
 @_attrs_define
-class ToolCall:
-    """A call of a tool."""
+class EnvironmentList:
+    """All environments."""
 
-    function: CalledFunction
-    """ A tool that is called. """
+    data: list[EnvironmentInfo]
+    """ By name. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        function = self.function.to_dict()
+        data = []
+        for data_item_data in self.data:
+            data_item = data_item_data.to_dict()
+            data.append(data_item)
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "function": function,
+                "data": data,
             }
         )
 
@@ -36,17 +39,22 @@ class ToolCall:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.called_function import CalledFunction
+        from ..models.environment_info import EnvironmentInfo
 
         d = dict(src_dict)
-        function = CalledFunction.from_dict(d.pop("function"))
+        data = []
+        _data = d.pop("data")
+        for data_item_data in _data:
+            data_item = EnvironmentInfo.from_dict(data_item_data)
 
-        tool_call = cls(
-            function=function,
+            data.append(data_item)
+
+        environment_list = cls(
+            data=data,
         )
 
-        tool_call.additional_properties = d
-        return tool_call
+        environment_list.additional_properties = d
+        return environment_list
 
     @property
     def additional_keys(self) -> list[str]:

@@ -1,56 +1,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-from ..models.speaker import Speaker, check_speaker
+from ..types import UNSET, Unset
 
-T = TypeVar("T", bound="Message")
+if TYPE_CHECKING:
+    from ..models.called_function import CalledFunction
+
+
+T = TypeVar("T", bound="ChatToolCall")
 
 
 @_attrs_define
-class Message:
-    """One message of a conversation."""
+class ChatToolCall:
+    """A call of a tool."""
 
-    content: str
-    """ What was said. """
-    role: Speaker
-    """ Who speaks. """
+    function: CalledFunction
+    """ A tool that is called. """
+    id: str | Unset = UNSET
+    """ The tool's answer names it. """
+    type_: str | Unset = UNSET
+    """ `function`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        content = self.content
+        function = self.function.to_dict()
 
-        role: str = self.role
+        id = self.id
+
+        type_ = self.type_
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "content": content,
-                "role": role,
+                "function": function,
             }
         )
+        if id is not UNSET:
+            field_dict["id"] = id
+        if type_ is not UNSET:
+            field_dict["type"] = type_
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.called_function import CalledFunction
+
         d = dict(src_dict)
-        content = d.pop("content")
+        function = CalledFunction.from_dict(d.pop("function"))
 
-        role = check_speaker(d.pop("role"))
+        id = d.pop("id", UNSET)
 
-        message = cls(
-            content=content,
-            role=role,
+        type_ = d.pop("type", UNSET)
+
+        chat_tool_call = cls(
+            function=function,
+            id=id,
+            type_=type_,
         )
 
-        message.additional_properties = d
-        return message
+        chat_tool_call.additional_properties = d
+        return chat_tool_call
 
     @property
     def additional_keys(self) -> list[str]:

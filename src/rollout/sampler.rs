@@ -1,4 +1,4 @@
-//! Who speaks: a prompt, played by one set of weights, becomes a text with its provenance.
+//! A prompt, answered by one set of weights, becomes a text with its provenance.
 
 use futures_util::future::try_join_all;
 use tracing::{Span, field::display};
@@ -8,11 +8,11 @@ use crate::{
         fault::Fault,
         generation::{Generation, Role, Sampling, Weights},
         ids::{CheckpointId, GenerationId},
-        message::Message,
         seed::SeedPath,
         spec::SamplingSpec,
     },
     engine::{Adapter, Completion, Engine, EngineError, Frozen, Origin, Request},
+    experience::{context::Context, message::Message},
     prompt::{Encoder, PromptSet, Template},
     telemetry::spans,
 };
@@ -27,7 +27,7 @@ pub struct Published {
 }
 
 /// One job's model in all its parts: an engine, a prompt set, a tokenizer and two published adapters.
-pub struct Cast<'a> {
+pub struct Sampler<'a> {
     /// Where texts are generated.
     pub engine: &'a dyn Engine,
     /// What is asked.
@@ -44,14 +44,14 @@ pub struct Cast<'a> {
     pub origin: Option<Origin>,
 }
 
-/// One line to be spoken.
-pub struct Line<'a> {
+/// What one part of the model is asked.
+pub struct Prompt<'a> {
     /// The part.
     pub role: Role,
     /// The prompt's template, for its hash.
     pub template: &'a Template,
-    /// The prompt.
-    pub messages: &'a [Message],
+    /// What it sees.
+    pub context: &'a Context,
     /// Who plays it.
     pub weights: Weights,
     /// How it is sampled.
@@ -60,68 +60,68 @@ pub struct Line<'a> {
     pub seed: SeedPath,
 }
 
-impl Cast<'_> {
+impl Sampler<'_> {
     /// a ~ policy(· | state).
     ///
     /// # Errors
-    /// See [`Cast::speak`].
+    /// See [`Sampler::samples`].
     pub async fn act(
         &self,
-        state: &[Message],
+        state: &Context,
         weights: Weights,
         sampling: SamplingSpec,
         seed: SeedPath,
     ) -> Result<Generation, Fault> {
         let template = self.prompts.policy();
-        let messages = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+        let context = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
         let role = Role::Policy;
-        self.speak(Line { role, template, messages: &messages, weights, sampling, seed }).await
+        self.sample(Prompt { role, template, context: &context, weights, sampling, seed }).await
     }
 
-    /// Has a line spoken.
+    /// Answers a prompt.
     ///
     /// # Errors
-    /// See [`Cast::samples`].
-    pub async fn speak(&self, line: Line<'_>) -> Result<Generation, Fault> {
-        let [said] = <[_; 1]>::try_from(self.samples(line, 1).await?)
+    /// See [`Sampler::samples`].
+    pub async fn sample(&self, prompt: Prompt<'_>) -> Result<Generation, Fault> {
+        let [said] = <[_; 1]>::try_from(self.samples(prompt, 1).await?)
             .map_err(|all| Fault::Fail(format!("asked for one text, got {}", all.len())))?;
         Ok(said)
     }
 
-    /// Has a line spoken so many times, the i-th by the line's sampling seed plus i.
+    /// Answers a prompt so many times, the i-th by the prompt's sampling seed plus i.
     ///
     /// # Errors
     /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
-    pub async fn samples(&self, line: Line<'_>, count: u32) -> Result<Vec<Generation>, Fault> {
-        let absent = || Fault::Fail(format!("there is no {} adapter to speak by", line.weights));
-        let published = match line.weights {
+    pub async fn samples(&self, prompt: Prompt<'_>, count: u32) -> Result<Vec<Generation>, Fault> {
+        let absent = || Fault::Fail(format!("there is no {} adapter to speak by", prompt.weights));
+        let published = match prompt.weights {
             Weights::Online => Some(self.online.as_ref().ok_or_else(absent)?),
             Weights::Target => Some(self.target.as_ref().ok_or_else(absent)?),
             Weights::Base | Weights::Frozen => None,
         };
-        let takes_seeds = match (line.weights, self.frozen) {
+        let takes_seeds = match (prompt.weights, self.frozen) {
             (Weights::Frozen, Some(frozen)) => frozen.takes_seeds(),
             _ => self.engine.takes_seeds(),
         };
         let sampling = Sampling {
-            temperature: line.sampling.temperature,
-            max_tokens: line.sampling.max_tokens,
-            seed: takes_seeds.then(|| line.seed.sampling_seed()),
+            temperature: prompt.sampling.temperature,
+            max_tokens: prompt.sampling.max_tokens,
+            seed: takes_seeds.then(|| prompt.seed.sampling_seed()),
         };
         let adapter = published.map(|p| &*p.adapter.name);
-        let span = spans::generation(line.role, line.weights, adapter, &sampling, count);
+        let span = spans::generation(prompt.role, prompt.weights, adapter, &sampling, count);
         if let Some(published) = published {
             span.record("nlac.checkpoint.id", display(published.checkpoint_id));
         }
-        let said = match line.weights {
-            Weights::Frozen => self.ask_frozen(line.messages, sampling, count, &span).await?,
+        let said = match prompt.weights {
+            Weights::Frozen => self.ask_frozen(prompt.context, sampling, count, &span).await?,
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
-                    prompt: self.encoder.encode(line.messages).map_err(Fault::fail)?,
+                    prompt: self.encoder.encode(prompt.context).map_err(Fault::fail)?,
                     sampling,
-                    logprobs: matches!(line.role, Role::Policy | Role::Evaluator),
-                    session: line.seed.siblings(),
+                    logprobs: matches!(prompt.role, Role::Policy | Role::Evaluator),
+                    session: prompt.seed.siblings(),
                     origin: self.origin,
                 };
                 heard(&span, self.engine.samples(request, count)).await?
@@ -139,12 +139,12 @@ impl Cast<'_> {
         let texts = (0..).zip(said).map(|(number, text)| {
             Ok(Generation {
                 id: GenerationId::new(),
-                role: line.role,
-                weights: line.weights,
+                role: prompt.role,
+                weights: prompt.weights,
                 checkpoint_id: published.map(|p| p.checkpoint_id),
                 model: text.model,
                 engine: text.engine,
-                prompt_hash: line.template.hash().to_owned(),
+                prompt_hash: prompt.template.hash().to_owned(),
                 sampling: sampling.of_sample(number),
                 own_temperature: text.own_temperature,
                 prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
@@ -156,11 +156,12 @@ impl Cast<'_> {
         });
         texts.collect()
     }
+
     /// The frozen model's texts, in the tokens that the job's own model would write them in: they are what
     /// the job's model may learn to say.
     async fn ask_frozen(
         &self,
-        messages: &[Message],
+        context: &Context,
         sampling: Sampling,
         count: u32,
         span: &Span,
@@ -168,10 +169,10 @@ impl Cast<'_> {
         let frozen = self.frozen.ok_or_else(|| {
             Fault::Fail("a part has frozen weights, but the spec names no model.frozen".into())
         })?;
-        let each = (0..count).map(|i| frozen.answer(messages, sampling.of_sample(i)));
+        let each = (0..count).map(|i| frozen.answer(context, sampling.of_sample(i)));
         let mut said = heard(span, try_join_all(each)).await?;
         for text in &mut said {
-            let tokens = self.encoder.completion(messages, text.text.trim());
+            let tokens = self.encoder.completion(context, &Message::assistant(text.text.trim()));
             text.token_ids = tokens.map_err(Fault::fail)?;
         }
         Ok(said)

@@ -1,4 +1,4 @@
-//! What every unit of work starts from: its job, its iteration, and who plays in it.
+//! What every unit of work starts from: its job with the engine, prompts, tokenizer and environment, and its iteration.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -14,35 +14,38 @@ use crate::{
     },
     engine::{Adapter, Engine, Frozen, Origin},
     env::{Environment, build},
+    experience::action::Codec,
     prompt::{Encoder, PromptSet},
-    rollout::{Cast, Published},
+    rollout::{Published, Sampler},
     store::{Store, checkpoints, iterations, jobs},
 };
 
-/// Who speaks in a job, by what prompts, in which environment.
-pub(super) struct Players {
+/// A job with everything that its work needs, and the adapters of one version.
+pub(super) struct JobContext {
     pub job: Job,
     pub engine: Arc<dyn Engine>,
     pub frozen: Option<Arc<dyn Frozen>>,
     pub encoder: Encoder,
     pub prompts: PromptSet,
     pub environment: Arc<dyn Environment>,
+    /// How replies are read as actions.
+    pub codec: Arc<dyn Codec>,
     /// The checkpoints that act; none where the base model does.
     pub online: Option<Checkpoint>,
     pub target: Option<Checkpoint>,
 }
 
-/// A job's iteration, with its players.
-pub(super) struct Scene {
+/// A job's iteration, in its job's context.
+pub(super) struct IterationContext {
     pub iteration: Iteration,
-    players: Players,
+    job_context: JobContext,
 }
 
-impl Deref for Scene {
-    type Target = Players;
+impl Deref for IterationContext {
+    type Target = JobContext;
 
-    fn deref(&self) -> &Players {
-        &self.players
+    fn deref(&self) -> &JobContext {
+        &self.job_context
     }
 }
 
@@ -51,7 +54,7 @@ pub(super) fn chance(job: &Job, purpose: &str, iteration: u32) -> SeedPath {
     SeedPath::root(job.spec.seed).label(purpose).index(u64::from(iteration))
 }
 
-impl Scene {
+impl IterationContext {
     /// Number of the iteration.
     pub fn index(&self) -> u32 {
         self.iteration.index.cast_unsigned()
@@ -65,32 +68,33 @@ impl Scene {
     /// What an algorithm is handed.
     pub fn setting<'a, S>(
         &'a self,
-        cast: &'a Cast<'a>,
+        sampler: &'a Sampler<'a>,
         spec: &'a S,
         seed: SeedPath,
     ) -> Setting<'a, S> {
         let (environment, rollout) = (&*self.environment, &self.job.spec.rollout);
-        Setting { cast, environment, rollout, spec, iteration: self.index(), seed }
+        let codec = &*self.codec;
+        Setting { sampler, codec, environment, rollout, spec, iteration: self.index(), seed }
     }
 
-    /// Everybody who may speak in a unit of work: both adapters are there.
-    pub fn cast(&self) -> Result<Cast<'_>, Fault> {
+    /// Samples in a unit of work: both adapters are there.
+    pub fn sampler(&self) -> Result<Sampler<'_>, Fault> {
         if self.online.is_none() || self.target.is_none() {
             return Err(Fault::Fail("the adapters of this iteration are not there".into()));
         }
         let origin = Origin { job: self.job.id, iteration: self.iteration.index };
-        Ok(Cast { origin: Some(origin), ..self.players.cast() })
+        Ok(Sampler { origin: Some(origin), ..self.job_context.sampler() })
     }
 }
 
-impl Players {
-    /// Everybody who may speak, on behalf of no job.
-    pub fn cast(&self) -> Cast<'_> {
+impl JobContext {
+    /// Samples on behalf of no job.
+    pub fn sampler(&self) -> Sampler<'_> {
         let published = |checkpoint: &Checkpoint| Published {
             checkpoint_id: checkpoint.id,
             adapter: Adapter::from(checkpoint),
         };
-        Cast {
+        Sampler {
             engine: &*self.engine,
             prompts: &self.prompts,
             encoder: &self.encoder,
@@ -103,13 +107,13 @@ impl Players {
 }
 
 impl Peers {
-    /// The players of a job with the adapters of `version`.
-    pub(super) async fn players(
+    /// The context of a job with the adapters of `version`.
+    pub(super) async fn context(
         &self,
         store: &Store,
         job: Job,
         version: i32,
-    ) -> Result<Players, Fault> {
+    ) -> Result<JobContext, Fault> {
         let mut conn = store.acquire().await?;
         let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
         let online = checkpoints::version(&mut conn, job.id, online, version).await?;
@@ -129,24 +133,25 @@ impl Peers {
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;
         let environment = build(&job.spec.environment);
-        Ok(Players { job, engine, frozen, encoder, prompts, environment, online, target })
+        let codec = environment.codec(job.spec.model.tool_format);
+        Ok(JobContext { job, engine, frozen, encoder, prompts, environment, codec, online, target })
     }
 }
 
 impl Worker {
-    /// Sets the scene of a unit in which the adapters of `version` act.
-    pub(super) async fn scene(
+    /// The context of a unit in which the adapters of `version` act.
+    pub(super) async fn context(
         &self,
         lease: &Lease,
         version: impl Fn(&Iteration) -> i32,
-    ) -> Result<Scene, Fault> {
+    ) -> Result<IterationContext, Fault> {
         let mut conn = self.store.acquire().await?;
         let gone = || Fault::Fail("the job or its iteration is gone".into());
         let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
         let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
         drop(conn);
         tracing::Span::current().record("nlac.iteration", iteration.index);
-        let players = self.peers.players(&self.store, job, version(&iteration)).await?;
-        Ok(Scene { iteration, players })
+        let job_context = self.peers.context(&self.store, job, version(&iteration)).await?;
+        Ok(IterationContext { iteration, job_context })
     }
 }

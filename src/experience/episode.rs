@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::{
+use super::{context::Tool, message::Message};
+use crate::domain::{
     ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
-    message::Message,
     text_enum::text_enum,
 };
 
@@ -85,6 +85,8 @@ pub struct Episode {
     pub temperature: f32,
     /// The whole conversation.
     pub messages: Vec<Message>,
+    /// Tools that the agent could call.
+    pub tools: Vec<Tool>,
     /// Steps taken.
     pub turns: i32,
     /// Why it ended.
@@ -119,6 +121,8 @@ pub struct Transition {
     pub step: i32,
     /// How many messages of the episode came before the action.
     pub state_len: i32,
+    /// How many messages of the episode the policy sees next.
+    pub next_len: i32,
     /// The policy's reply, whole (thought and action).
     pub action: String,
     /// The part of it that reached the environment; null when it could not be parsed.

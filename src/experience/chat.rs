@@ -1,0 +1,335 @@
+//! Messages in the form of OpenAI's chat API, in and out: what the API, exports, rows and chat endpoints speak.
+//!
+//! A message whose blocks stand in the usual order (reasoning, text, tool calls) is written as
+//! `{role, reasoning_content?, content, tool_calls?}`, the answer of a tool as `{role: tool, tool_call_id, content}`.
+//! Any other order is written as a list of parts, so that nothing is lost.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::message::{Block, Message, Speaker, ToolCall, ToolResult};
+
+/// A chat message. Fields that say nothing about the conversation are ignored.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ChatMessage {
+    /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
+    role: String,
+    /// What is said: a text, or parts.
+    #[serde(default)]
+    content: Option<Content>,
+    /// What the model thought before it spoke.
+    #[serde(default, alias = "reasoning", skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    /// Tools that are called, several at once if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<ChatToolCall>>,
+    /// The call that a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    /// The call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+/// What is said, whole or in parts.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ChatContent)]
+enum Content {
+    /// A text.
+    Text(String),
+    /// Parts: text, reasoning or tool calls.
+    Parts(Vec<Part>),
+}
+
+/// A part of a message; exactly one of its fields is given.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChatPart)]
+struct Part {
+    /// `text`, `reasoning`, `tool_call` or `tool_result`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    /// What is said, thought or answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// A tool that is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call: Option<ChatToolCall>,
+    /// The call that a tool result answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    /// The call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+struct ChatToolCall {
+    /// The tool's answer names it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    id: String,
+    /// `function`.
+    #[serde(rename = "type", default = "function")]
+    kind: String,
+    /// Which tool, and with what.
+    function: Function,
+}
+
+/// A tool that is called.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = CalledFunction)]
+struct Function {
+    /// Its name.
+    name: String,
+    /// JSON in a string; on the way in also JSON itself.
+    #[serde(default)]
+    arguments: Value,
+}
+
+fn function() -> String {
+    "function".into()
+}
+
+impl From<ToolCall> for ChatToolCall {
+    fn from(call: ToolCall) -> Self {
+        let function = Function { name: call.name, arguments: Value::String(call.arguments) };
+        Self { id: call.id, kind: self::function(), function }
+    }
+}
+
+impl From<ChatToolCall> for ToolCall {
+    fn from(call: ChatToolCall) -> Self {
+        let arguments = match call.function.arguments {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            json => json.to_string(),
+        };
+        Self { id: call.id, name: call.function.name, arguments }
+    }
+}
+
+impl From<Message> for ChatMessage {
+    fn from(message: Message) -> Self {
+        let mut chat = Self {
+            role: message.role.as_str().into(),
+            content: None,
+            reasoning_content: None,
+            tool_calls: None,
+            tool_call_id: None,
+            is_error: false,
+        };
+        let mut blocks = message.blocks;
+        if message.role == Speaker::Tool
+            && let [Block::ToolResult(result)] = blocks.as_mut_slice()
+        {
+            chat.content = Some(Content::Text(std::mem::take(&mut result.text)));
+            chat.tool_call_id = (!result.call_id.is_empty()).then(|| result.call_id.clone());
+            chat.is_error = result.is_error;
+            return chat;
+        }
+        if !in_usual_order(&blocks) {
+            chat.content = Some(Content::Parts(blocks.into_iter().map(Part::from).collect()));
+            return chat;
+        }
+        for block in blocks {
+            match block {
+                Block::Reasoning(text) => chat.reasoning_content = Some(text),
+                Block::Text(text) => chat.content = Some(Content::Text(text)),
+                Block::ToolCall(call) => {
+                    chat.tool_calls.get_or_insert_default().push(call.into());
+                }
+                Block::ToolResult(_) => {}
+            }
+        }
+        chat
+    }
+}
+
+/// At most one block of reasoning, then at most one of text, then tool calls.
+fn in_usual_order(blocks: &[Block]) -> bool {
+    let place = |block: &Block| match block {
+        Block::Reasoning(_) => 0,
+        Block::Text(_) => 1,
+        Block::ToolCall(_) => 2,
+        Block::ToolResult(_) => 3,
+    };
+    let places: Vec<_> = blocks.iter().map(place).collect();
+    let follows = |pair: &[i32]| pair[0] < pair[1] || (pair[0], pair[1]) == (2, 2);
+    places.windows(2).all(follows) && !places.contains(&3)
+}
+
+impl From<Block> for Part {
+    fn from(block: Block) -> Self {
+        let part = |kind: &str, text| Self { kind: Some(kind.into()), text, ..Self::default() };
+        match block {
+            Block::Text(text) => part("text", Some(text)),
+            Block::Reasoning(text) => part("reasoning", Some(text)),
+            Block::ToolCall(call) => {
+                Self { tool_call: Some(call.into()), ..part("tool_call", None) }
+            }
+            Block::ToolResult(result) => Self {
+                tool_call_id: Some(result.call_id),
+                is_error: result.is_error,
+                ..part("tool_result", Some(result.text))
+            },
+        }
+    }
+}
+
+impl TryFrom<Part> for Block {
+    type Error = String;
+
+    fn try_from(part: Part) -> Result<Self, String> {
+        let kind = part.kind.as_deref().unwrap_or("text");
+        match (kind, part.text, part.tool_call) {
+            ("text" | "input_text" | "output_text", Some(text), _) => Ok(Self::Text(text)),
+            ("reasoning", Some(text), _) => Ok(Self::Reasoning(text)),
+            ("tool_call", _, Some(call)) => Ok(Self::ToolCall(call.into())),
+            ("tool_result", Some(text), _) => Ok(Self::ToolResult(ToolResult {
+                call_id: part.tool_call_id.unwrap_or_default(),
+                text,
+                is_error: part.is_error,
+            })),
+            _ => Err(format!("a part of its content is not text but {kind}")),
+        }
+    }
+}
+
+impl TryFrom<ChatMessage> for Message {
+    type Error = String;
+
+    fn try_from(chat: ChatMessage) -> Result<Self, String> {
+        let role = match chat.role.as_str() {
+            "system" | "developer" => Speaker::System,
+            "user" => Speaker::User,
+            "assistant" => Speaker::Assistant,
+            "tool" | "function" => Speaker::Tool,
+            other => {
+                return Err(format!("role {other:?} is none of system, user, assistant, tool"));
+            }
+        };
+        let said: Vec<Block> = match chat.content {
+            None => Vec::new(),
+            Some(Content::Text(text)) => vec![Block::Text(text)],
+            Some(Content::Parts(parts)) => {
+                parts.into_iter().map(Block::try_from).collect::<Result<_, _>>()?
+            }
+        };
+        if role == Speaker::Tool && said.iter().all(|block| matches!(block, Block::Text(_))) {
+            let texts = said.into_iter().filter_map(|block| match block {
+                Block::Text(text) => Some(text),
+                _ => None,
+            });
+            return Ok(Self::tool(ToolResult {
+                call_id: chat.tool_call_id.unwrap_or_default(),
+                text: texts.collect::<Vec<_>>().join("\n"),
+                is_error: chat.is_error,
+            }));
+        }
+        let reasoning = chat.reasoning_content.filter(|text| !text.is_empty());
+        let calls = chat.tool_calls.into_iter().flatten();
+        let blocks = reasoning.map(Block::Reasoning).into_iter().chain(said);
+        let mut blocks: Vec<_> =
+            blocks.chain(calls.map(|call| Block::ToolCall(call.into()))).collect();
+        if blocks.len() > 1 {
+            blocks.retain(|block| !matches!(block, Block::Text(text) if text.is_empty()));
+        }
+        if blocks.is_empty() {
+            blocks.push(Block::Text(String::new()));
+        }
+        Ok(Self { role, blocks })
+    }
+}
+
+/// Reads a conversation.
+///
+/// # Errors
+/// The first message that cannot be read, with its number, or instructions in the middle.
+pub fn conversation(said: Vec<ChatMessage>) -> Result<Vec<Message>, String> {
+    let read =
+        |(number, chat)| Message::try_from(chat).map_err(|e| format!("messages[{number}]: {e}"));
+    let messages: Vec<_> = said.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let says = |block: &Block| !matches!(block, Block::Text(text) if text.trim().is_empty());
+    let silent = |m: &Message| m.role == Speaker::Assistant && !m.blocks.iter().any(says);
+    if let Some(number) = messages.iter().position(silent) {
+        return Err(format!("messages[{number}]: an action without text and without a tool call"));
+    }
+    let mut later = messages.iter().skip_while(|m| m.role != Speaker::Assistant);
+    if later.any(|m| m.role == Speaker::System) {
+        return Err("a system message stands after the first message of the assistant".into());
+    }
+    Ok(messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::{Block, ChatMessage, Message, Speaker, ToolCall, ToolResult};
+
+    fn block() -> impl Strategy<Value = Block> {
+        let call = ("[a-z0-9]{0,4}", "[a-z]{1,4}", "[{}a-z\":0-9]{0,8}");
+        let result = ("[a-z0-9]{0,4}", ".{0,6}", any::<bool>());
+        prop_oneof![
+            "[a-z]{1,6}".prop_map(Block::Text),
+            "[a-z]{1,6}".prop_map(Block::Reasoning),
+            call.prop_map(|(id, name, arguments)| Block::ToolCall(ToolCall {
+                id,
+                name,
+                arguments
+            })),
+            result.prop_map(|(call_id, text, is_error)| {
+                Block::ToolResult(ToolResult { call_id, text, is_error })
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_on_the_way_out_and_in(blocks in prop::collection::vec(block(), 1..5)) {
+            for role in [Speaker::System, Speaker::User, Speaker::Assistant] {
+                let message = Message { role, blocks: blocks.clone() };
+                let json = serde_json::to_value(&message).unwrap_or_default();
+                prop_assert_eq!(serde_json::from_value::<Message>(json).ok(), Some(message));
+            }
+        }
+    }
+
+    /// Bodies as OpenAI, vLLM and SGLang write them.
+    #[test]
+    fn recorded_messages_are_read() {
+        let openai = json!({ "role": "assistant", "content": null, "refusal": null, "annotations": [],
+            "tool_calls": [{ "id": "call_1", "type": "function",
+                "function": { "name": "get_weather", "arguments": "{\"city\":\"Paris\"}" } }] });
+        let vllm = json!({ "role": "assistant", "reasoning": "It rains.", "content": "Take an umbrella.",
+            "tool_calls": [], "function_call": null });
+        let sglang = json!({ "role": "assistant", "reasoning_content": "It rains.", "content": "Take an umbrella.",
+            "tool_calls": null });
+        let read = |body: &serde_json::Value| {
+            let chat: ChatMessage =
+                serde_json::from_value(body.clone()).unwrap_or_else(|e| panic!("{e}"));
+            Message::try_from(chat).unwrap_or_else(|e| panic!("{e}"))
+        };
+        let called = read(&openai);
+        assert_eq!(
+            called.tool_calls().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+            ["get_weather"]
+        );
+        assert_eq!(read(&vllm), read(&sglang));
+        assert_eq!(read(&vllm).blocks[0], Block::Reasoning("It rains.".into()));
+        let written = serde_json::to_value(&called).unwrap_or_default();
+        assert_eq!(written["tool_calls"], openai["tool_calls"]);
+        assert_eq!(
+            serde_json::to_value(Message::user("hi")).ok(),
+            Some(json!({ "role": "user", "content": "hi" }))
+        );
+        let tool = json!({ "role": "tool", "tool_call_id": "call_1", "content": "rain" });
+        assert_eq!(serde_json::to_value(read(&tool)).ok(), Some(tool));
+        let image = json!({ "role": "user", "content": [{ "type": "image_url" }] });
+        let chat: Result<Message, _> = serde_json::from_value(image);
+        assert!(chat.is_err_and(|e| e.to_string().contains("image_url")));
+    }
+}

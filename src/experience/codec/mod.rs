@@ -1,0 +1,11 @@
+//! Codecs: how a reply is read as an action.
+
+mod admissible;
+mod react;
+mod text;
+mod tool_calls;
+
+pub use admissible::Admissible;
+pub use react::React;
+pub use text::PlainText;
+pub use tool_calls::ToolCalls;

@@ -1,0 +1,148 @@
+//! What the model saw at one step.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::message::{Block, Message};
+
+/// A tool that the agent may call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Tool {
+    /// `function`.
+    #[serde(rename = "type", default = "function")]
+    kind: String,
+    /// What can be called.
+    pub function: ToolFunction,
+}
+
+/// What a tool does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolFunction {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schema(value_type = Object)]
+    pub parameters: Value,
+}
+
+fn function() -> String {
+    "function".into()
+}
+
+impl Tool {
+    /// A tool with a JSON Schema of its arguments.
+    #[must_use]
+    pub fn new(name: &str, description: &str, parameters: Value) -> Self {
+        let (name, description) = (name.to_owned(), Some(description.to_owned()));
+        Self { kind: function(), function: ToolFunction { name, description, parameters } }
+    }
+}
+
+/// What holds for every message of a context.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// Tools that the agent may call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    /// Variables of the model's chat template, `enable_thinking` for example.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub switches: Map<String, Value>,
+}
+
+/// What the model saw: messages, tools and switches of the chat template. Contexts that grow out of each other share
+/// their messages.
+#[derive(Debug, Clone)]
+pub struct Context {
+    messages: Arc<[Message]>,
+    length: usize,
+    frame: Arc<Frame>,
+    admissible: Arc<[String]>,
+}
+
+impl Context {
+    /// Messages without tools.
+    #[must_use]
+    pub fn of(messages: Vec<Message>) -> Self {
+        Self::new(messages, Arc::default())
+    }
+
+    /// Messages with the tools and switches that hold for them.
+    #[must_use]
+    pub fn new(messages: Vec<Message>, frame: Arc<Frame>) -> Self {
+        Self {
+            length: messages.len(),
+            messages: messages.into(),
+            frame,
+            admissible: Arc::default(),
+        }
+    }
+
+    /// The first `length` messages; all of them where there are fewer.
+    #[must_use]
+    pub fn prefix(&self, length: usize) -> Self {
+        Self { length: length.min(self.messages.len()), ..self.clone() }
+    }
+
+    /// What was said.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages[..self.length]
+    }
+
+    /// Tools and switches.
+    #[must_use]
+    pub const fn frame(&self) -> &Arc<Frame> {
+        &self.frame
+    }
+
+    /// With the actions that the environment says are possible.
+    #[must_use]
+    pub fn admitting(self, actions: Vec<String>) -> Self {
+        Self { admissible: actions.into(), ..self }
+    }
+
+    /// The actions that are possible; none where the environment does not say.
+    #[must_use]
+    pub fn admissible(&self) -> &[String] {
+        &self.admissible
+    }
+
+    /// With more said after it.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = Message>) -> Self {
+        let messages = self.messages().iter().cloned().chain(more).collect();
+        Self::new(messages, self.frame.clone())
+    }
+}
+
+/// Hash of a message's content, hex: equal for messages that say the same, however their JSON is written.
+#[must_use]
+pub fn message_hash(message: &Message) -> String {
+    let mut hasher = Sha256::new_with_prefix(message.role.as_str());
+    for block in &message.blocks {
+        let (kind, texts): (u8, Vec<String>) = match block {
+            Block::Text(text) => (0, vec![text.clone()]),
+            Block::Reasoning(text) => (1, vec![text.clone()]),
+            Block::ToolCall(call) => (2, vec![call.id.clone(), call.line()]),
+            Block::ToolResult(result) => {
+                let failed = if result.is_error { "error" } else { "" };
+                (3, vec![result.call_id.clone(), result.text.clone(), failed.into()])
+            }
+        };
+        hasher.update([kind]);
+        for text in texts {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
+    }
+    hasher.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}

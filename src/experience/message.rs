@@ -1,0 +1,169 @@
+//! Messages of a conversation, in blocks: text, reasoning, tool calls and their results.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::chat::ChatMessage;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// Standing instructions.
+    System,
+    /// The environment, or a person in it.
+    User,
+    /// The policy.
+    Assistant,
+    /// A tool that the policy called.
+    Tool,
+}
+
+impl Speaker {
+    /// As chat APIs write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Block {
+    /// What is said.
+    Text(String),
+    /// What the model thought before it spoke.
+    Reasoning(String),
+    /// A tool that the model calls.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult(ToolResult),
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolCall {
+    /// Its result names it; empty where the model's format has no ids.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// JSON as the model wrote it, which need not be valid.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// The arguments as JSON; the text itself where it is none.
+    #[must_use]
+    pub fn arguments_json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.arguments).unwrap_or_else(|_| self.arguments.clone().into())
+    }
+
+    /// The call as one line of JSON with sorted keys: two calls with the same line do the same.
+    #[must_use]
+    pub fn line(&self) -> String {
+        serde_json::json!({ "arguments": self.arguments_json(), "name": self.name }).to_string()
+    }
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolResult {
+    /// The call; empty where the model's format has no ids.
+    pub call_id: String,
+    /// The answer.
+    pub text: String,
+    /// The call failed.
+    pub is_error: bool,
+}
+
+/// One message of a conversation. In JSON it has the form of OpenAI's chat API (see [`ChatMessage`]).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "ChatMessage", try_from = "ChatMessage")]
+pub struct Message {
+    /// Who speaks.
+    pub role: Speaker,
+    /// What is said, in its order.
+    pub blocks: Vec<Block>,
+}
+
+impl Message {
+    /// A message of nothing but text.
+    pub fn text(role: Speaker, text: impl Into<String>) -> Self {
+        Self { role, blocks: vec![Block::Text(text.into())] }
+    }
+
+    /// A standing instruction.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::text(Speaker::System, text)
+    }
+
+    /// An utterance of the environment.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::text(Speaker::User, text)
+    }
+
+    /// An utterance of the policy.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::text(Speaker::Assistant, text)
+    }
+
+    /// The answer of a tool.
+    pub fn tool(result: ToolResult) -> Self {
+        Self { role: Speaker::Tool, blocks: vec![Block::ToolResult(result)] }
+    }
+
+    /// The calls of tools in it.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The same with one block of reasoning, then one of text, then the calls: the order that chat formats know.
+    #[must_use]
+    pub fn folded(self) -> Self {
+        let (mut thought, mut said, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for block in self.blocks {
+            match block {
+                Block::Reasoning(text) => thought.push(text),
+                Block::Text(text) => said.push(text),
+                other => rest.push(other),
+            }
+        }
+        let join = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join("\n"));
+        let blocks = join(thought).map(Block::Reasoning).into_iter();
+        let blocks = blocks.chain(join(said).map(Block::Text)).chain(rest).collect();
+        Self { blocks, ..self }
+    }
+
+    /// All of it as one text, as prompts quote it and as people read it: reasoning, calls and results stand between
+    /// the tags that Hermes-style chat templates use.
+    #[must_use]
+    pub fn written(&self) -> Cow<'_, str> {
+        if let [Block::Text(text)] = self.blocks.as_slice() {
+            return Cow::Borrowed(text);
+        }
+        let written = self.blocks.iter().map(|block| match block {
+            Block::Text(text) => text.clone(),
+            Block::Reasoning(text) => format!("<think>\n{text}\n</think>"),
+            Block::ToolCall(call) => format!("<tool_call>\n{}\n</tool_call>", call.line()),
+            Block::ToolResult(result) => {
+                format!("<tool_response>\n{}\n</tool_response>", result.text)
+            }
+        });
+        Cow::Owned(written.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Several messages as one text, one after the other.
+#[must_use]
+pub fn written(messages: &[Message]) -> String {
+    messages.iter().map(Message::written).collect::<Vec<_>>().join("\n")
+}

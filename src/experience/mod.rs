@@ -1,0 +1,13 @@
+//! What an agent saw, did and was told: messages, the contexts that they stand in, actions and the episodes made of
+//! them. Nothing here talks to an engine, an environment or the database.
+
+pub mod action;
+pub mod chat;
+pub mod codec;
+pub mod consult;
+pub mod context;
+pub mod episode;
+pub mod logged;
+pub mod message;
+pub mod transcript;
+pub mod turns;

@@ -1,0 +1,94 @@
+//! An episode with tools and parallel calls: stored, replayed, annotated, shown and exported as it was.
+
+use serde_json::{Value, json};
+
+use crate::support::{Service, small_job};
+
+/// Somebody's agent looked two orders up at once.
+fn logged() -> Value {
+    json!({
+        "id": "parallel", "task": "orders", "success": true,
+        "tools": [{ "type": "function", "function": {
+            "name": "find_order", "description": "Finds an order.",
+            "parameters": { "type": "object", "properties": { "id": { "type": "integer" } } } } }],
+        "messages": [
+            { "role": "system", "content": "be kind" },
+            { "role": "assistant", "content": "what is your order ?" },
+            { "role": "user", "content": "i want a refund" },
+            { "role": "assistant", "reasoning_content": "two orders", "content": "one moment", "tool_calls": [
+                { "id": "c1", "type": "function",
+                  "function": { "name": "find_order", "arguments": "{\"id\": 7}" } },
+                { "id": "c2", "type": "function",
+                  "function": { "name": "find_order", "arguments": "{\"id\": 8}" } }] },
+            { "role": "tool", "tool_call_id": "c1", "content": "here it is" },
+            { "role": "tool", "tool_call_id": "c2", "content": "is missing" },
+            { "role": "assistant", "content": "do it now ." }],
+    })
+}
+
+/// A job that has learnt from one dataset alone, and what it stored.
+async fn learnt(service: &Service) -> String {
+    let mut spec = small_job();
+    spec["rollout"]["episodes"] = 0.into();
+    spec["datasets"] = json!(["orders"]);
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    job["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_episode_with_tools_and_parallel_calls_stays_what_it_was() {
+    let service = Service::start().await;
+    let log = logged();
+    let request = service.http.post(format!("{}/v1/datasets/orders/episodes", service.url));
+    let sent = request.header("content-type", "application/x-ndjson").body(log.to_string());
+    let answer = sent.send().await.unwrap();
+    let (status, said) = (answer.status(), answer.text().await.unwrap());
+    assert!(status.is_success(), "{said}");
+    let job = learnt(&service).await;
+
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/episodes?purpose=import")).await;
+    let episode = &page["data"][0];
+    assert_eq!((&episode["messages"], &episode["tools"]), (&log["messages"], &log["tools"]));
+
+    // The first message of the assistant opens the conversation: two actions are left.
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions")).await;
+    let steps = page["data"].as_array().unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    let called = steps.iter().find(|step| step["step"] == 0).unwrap();
+    assert_eq!(called["state"], json!(log["messages"].as_array().unwrap()[..3]));
+    let action = called["action"].as_str().unwrap();
+    assert!(
+        action.contains("two orders") && action.contains("{\"arguments\":{\"id\":8}"),
+        "{action}"
+    );
+    let observed = called["observation"].as_str().unwrap();
+    assert!(observed.contains("here it is") && observed.contains("is missing"), "{observed}");
+    let last = steps.iter().find(|step| step["step"] == 1).unwrap();
+    assert_eq!(last["state"], json!(log["messages"].as_array().unwrap()[..6]));
+    assert_eq!((&last["observation"], &last["done"]), (&json!(""), &json!(true)));
+
+    // Both were replayed and annotated, from the conversation as it was.
+    for step in steps {
+        let path = format!("/v1/transitions/{}/critiques", step["id"].as_str().unwrap());
+        let (_, said) = service.get(&path).await;
+        assert!(!said["critiques"].as_array().unwrap().is_empty(), "{said}");
+    }
+
+    let shown = format!("{}/episodes/{}", service.url, episode["id"].as_str().unwrap());
+    let shown = service.http.get(shown).send().await.unwrap().text().await.unwrap();
+    assert!(shown.contains("find_order") && shown.contains("one moment"), "{shown}");
+
+    let lines = format!("{}/v1/jobs/{job}/export?form=transitions", service.url);
+    let lines = service.http.get(lines).send().await.unwrap().text().await.unwrap();
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = rows.iter().find(|row| row["step"] == 1).unwrap();
+    assert_eq!(row["state"], last["state"]);
+    let tools: Value = serde_json::from_str(row["tools"].as_str().unwrap()).unwrap();
+    assert_eq!(tools, log["tools"]);
+    let table = format!("{}/v1/jobs/{job}/export?form=transitions&format=parquet", service.url);
+    assert_eq!(service.http.get(table).send().await.unwrap().status(), 200);
+    service.stop().await;
+}
