@@ -24,6 +24,7 @@ mod handover;
 mod invariants;
 mod keys;
 mod layering;
+mod learning;
 mod outage;
 mod peers;
 mod pipeline;
