@@ -7,20 +7,7 @@ import polars as pl
 import pytest
 from conftest import FORMS
 
-FUNCTION = pl.Struct({"name": pl.String, "arguments": pl.String})
-CALL = pl.Struct({"id": pl.String, "type": pl.String, "function": FUNCTION})
-MESSAGES = pl.List(
-    pl.Struct(
-        {
-            "role": pl.String,
-            "content": pl.String,
-            "reasoning_content": pl.String,
-            "tool_calls": pl.List(CALL),
-            "tool_call_id": pl.String,
-            "is_error": pl.Boolean,
-        }
-    )
-)
+MESSAGES = pl.List(pl.Struct({"role": pl.String, "content": pl.String}))
 SCHEMAS = {
     "transitions": {
         "id": pl.String,
@@ -46,10 +33,9 @@ SCHEMAS = {
         "refinement": pl.String,
         "valid": pl.Boolean,
         "changed": pl.Boolean,
-        "tools": pl.String,
     },
-    "sft": {"messages": MESSAGES, "tools": pl.String},
-    "preferences": {"prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "tools": pl.String},
+    "sft": {"messages": MESSAGES},
+    "preferences": {"prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES},
 }
 
 
@@ -59,8 +45,7 @@ def test_polars_reads_what_the_lines_say(exported: Path, form: str) -> None:
     assert dict(table.schema) == SCHEMAS[form]
     lines = [json.loads(line) for line in (exported / f"{form}.jsonl").open()]
     assert table.height == len(lines) > 10
-    # A line leaves out what it has not; nobody called a tool here.
-    assert [*lines[0], "tools"] == table.columns
+    assert list(lines[0]) == table.columns
     # Of the same types, so that a loss of 32 bits is one here too.
     assert table.equals(pl.DataFrame(lines, schema=SCHEMAS[form]))
 

@@ -110,7 +110,10 @@ pub(super) async fn export(
     let (writer, kind) = match query.format {
         ExportFormat::Jsonl => (Writer::Lines, "application/x-ndjson"),
         ExportFormat::Parquet => {
-            let table = Table::new(query.form).map_err(|error| {
+            let mut conn = state.store.acquire().await?;
+            let more = transitions::hold_more_than_texts(&mut conn, id).await?;
+            drop(conn);
+            let table = Table::new(query.form, more).map_err(|error| {
                 tracing::error!(%error, "an export could not begin");
                 Problem::broken_off()
             })?;

@@ -24,8 +24,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(form: ExportForm) -> Result<Self, Broken> {
-        let schema = Arc::new(schema(form));
+    pub(super) fn new(form: ExportForm, more_than_texts: bool) -> Result<Self, Broken> {
+        let schema = Arc::new(schema(form, more_than_texts));
         // A field of a row that the schema lacks is an error, not a column that is missing.
         let decoder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).build_decoder()?;
         let properties = WriterProperties::builder()
@@ -53,8 +53,9 @@ impl Table {
     }
 }
 
-/// The columns of a form: the fields of its rows, in their order.
-fn schema(form: ExportForm) -> Schema {
+/// The columns of a form: the fields of its rows, in their order. Only conversations that hold more than texts have
+/// columns for it.
+fn schema(form: ExportForm, more_than_texts: bool) -> Schema {
     use DataType::{Boolean, Float32, Float64, Int32, Utf8};
     let some = |name: &str, kind| Field::new(name, kind, false);
     let maybe = |name: &str, kind| Field::new(name, kind, true);
@@ -65,18 +66,23 @@ fn schema(form: ExportForm) -> Schema {
         some("function", DataType::Struct(function)),
     ]);
     let calls = Field::new_list("tool_calls", some("element", DataType::Struct(call)), true);
-    let message = Fields::from(vec![
-        some("role", Utf8),
-        maybe("content", Utf8),
-        maybe("reasoning_content", Utf8),
-        calls,
-        maybe("tool_call_id", Utf8),
-        maybe("is_error", Boolean),
-    ]);
+    let message = if more_than_texts {
+        Fields::from(vec![
+            some("role", Utf8),
+            maybe("content", Utf8),
+            maybe("reasoning_content", Utf8),
+            calls,
+            maybe("tool_call_id", Utf8),
+            maybe("is_error", Boolean),
+        ])
+    } else {
+        Fields::from(vec![some("role", Utf8), some("content", Utf8)])
+    };
+    let tools = more_than_texts.then(|| maybe("tools", Utf8));
     let messages = |name: &str| {
         Field::new_list(name, some("element", DataType::Struct(message.clone())), false)
     };
-    Schema::new(match form {
+    let columns: Vec<Field> = match form {
         ExportForm::Transitions => vec![
             some("id", Utf8),
             some("job_id", Utf8),
@@ -101,14 +107,13 @@ fn schema(form: ExportForm) -> Schema {
             maybe("refinement", Utf8),
             maybe("valid", Boolean),
             maybe("changed", Boolean),
-            maybe("tools", Utf8),
         ],
-        ExportForm::Sft => vec![messages("messages"), maybe("tools", Utf8)],
+        ExportForm::Sft => vec![messages("messages")],
         ExportForm::Preferences => {
-            let columns = ["prompt", "chosen", "rejected"].into_iter().map(messages);
-            columns.chain([maybe("tools", Utf8)]).collect()
+            ["prompt", "chosen", "rejected"].into_iter().map(messages).collect()
         }
-    })
+    };
+    Schema::new(columns.into_iter().chain(tools).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn a_long_file_is_given_away_in_row_groups() {
         const ROWS: usize = 80;
-        let mut table = Table::new(ExportForm::Sft).unwrap_or_else(|e| panic!("{e}"));
+        let mut table = Table::new(ExportForm::Sft, false).unwrap_or_else(|e| panic!("{e}"));
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
         let (mut file, mut largest) = (Vec::new(), 0);
         for _ in 0..ROWS {

@@ -241,6 +241,21 @@ pub async fn oldest(
     .await?)
 }
 
+/// Whether a job's conversations hold more than texts: tools, calls or reasoning.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn hold_more_than_texts(conn: &mut PgConnection, job: JobId) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- read::transitions::hold_more_than_texts
+         select exists (select from episodes where job_id = $1 and (tools <> '[]' or messages @?
+             '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content))'))",
+    )
+    .bind(job)
+    .fetch_one(conn)
+    .await?)
+}
+
 /// Transitions by their ids, newest first.
 ///
 /// # Errors
