@@ -109,7 +109,7 @@ impl<S> Setting<'_, S> {
     }
 }
 
-/// The reply that an action or an unreadable reply is.
+/// The message of a reply, whether it is an action or not.
 fn message_of(read: Read) -> Message {
     read.map_or_else(|unreadable| unreadable.message, |action| action.message)
 }
@@ -123,7 +123,7 @@ pub struct Replayed {
     pub state: Context,
     /// a: its reply.
     pub action: Message,
-    /// What came of it.
+    /// What the environment answered.
     pub observation: Vec<Message>,
     /// s': what the policy sees next.
     pub next_state: Context,
@@ -175,7 +175,7 @@ impl Replayed {
         }
     }
 
-    /// The same action, with what came of it.
+    /// The same action, followed by an observation.
     #[must_use]
     pub fn followed_by(mut self, observation: Vec<Message>) -> Self {
         self.transition.observation = message::written(&observation);
@@ -186,7 +186,7 @@ impl Replayed {
         Self { observation, ..self }
     }
 
-    /// What came of the action, as one text.
+    /// The observation as one text.
     #[must_use]
     pub fn observed(&self) -> String {
         message::written(&self.observation)

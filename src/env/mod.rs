@@ -53,8 +53,6 @@ pub enum Reward {
     Known(f64),
     /// It will come later.
     Pending,
-    /// This step has none.
-    None,
 }
 
 impl Reward {
@@ -63,7 +61,7 @@ impl Reward {
     pub const fn known(self) -> Option<f64> {
         match self {
             Self::Known(reward) => Some(reward),
-            Self::Pending | Self::None => None,
+            Self::Pending => None,
         }
     }
 }

@@ -59,11 +59,6 @@ pub trait Codec: Send + Sync {
     fn reread(&self, message: &Message, context: &Context) -> Read {
         self.read(Reply::whole(&message.written()), context)
     }
-
-    /// The key of the action that a whole reply is; none where it is none.
-    fn key(&self, text: &str, context: &Context) -> Option<String> {
-        self.read(Reply::whole(text), context).ok().map(|action| action.key)
-    }
 }
 
 /// The action of a reply that was not cut, by what `key` reads in its text.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use super::message::{Block, Message};
+use super::message::Message;
 
 /// A tool that the agent may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -35,15 +34,6 @@ pub struct ToolFunction {
 
 fn function() -> String {
     "function".into()
-}
-
-impl Tool {
-    /// A tool with a JSON Schema of its arguments.
-    #[must_use]
-    pub fn new(name: &str, description: &str, parameters: Value) -> Self {
-        let (name, description) = (name.to_owned(), Some(description.to_owned()));
-        Self { kind: function(), function: ToolFunction { name, description, parameters } }
-    }
 }
 
 /// What holds for every message of a context.
@@ -122,27 +112,4 @@ impl Context {
         let messages = self.messages().iter().cloned().chain(more).collect();
         Self::new(messages, self.frame.clone())
     }
-}
-
-/// Hash of a message's content, hex: equal for messages that say the same, however their JSON is written.
-#[must_use]
-pub fn message_hash(message: &Message) -> String {
-    let mut hasher = Sha256::new_with_prefix(message.role.as_str());
-    for block in &message.blocks {
-        let (kind, texts): (u8, Vec<String>) = match block {
-            Block::Text(text) => (0, vec![text.clone()]),
-            Block::Reasoning(text) => (1, vec![text.clone()]),
-            Block::ToolCall(call) => (2, vec![call.id.clone(), call.line()]),
-            Block::ToolResult(result) => {
-                let failed = if result.is_error { "error" } else { "" };
-                (3, vec![result.call_id.clone(), result.text.clone(), failed.into()])
-            }
-        };
-        hasher.update([kind]);
-        for text in texts {
-            hasher.update((text.len() as u64).to_le_bytes());
-            hasher.update(text);
-        }
-    }
-    hasher.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -126,20 +126,24 @@ impl Message {
         })
     }
 
-    /// The same with one block of reasoning, then one of text, then the calls: the order that chat formats know.
+    /// The same with one block of reasoning, then one of text, then the calls: the order that chat formats know. The
+    /// answer of a tool stays one; among other blocks it becomes text.
     #[must_use]
     pub fn folded(self) -> Self {
-        let (mut thought, mut said, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        if matches!(self.blocks.as_slice(), [Block::ToolResult(_)]) {
+            return self;
+        }
+        let (mut thought, mut said, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         for block in self.blocks {
             match block {
                 Block::Reasoning(text) => thought.push(text),
-                Block::Text(text) => said.push(text),
-                other => rest.push(other),
+                Block::Text(text) | Block::ToolResult(ToolResult { text, .. }) => said.push(text),
+                Block::ToolCall(_) => calls.push(block),
             }
         }
         let join = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join("\n"));
         let blocks = join(thought).map(Block::Reasoning).into_iter();
-        let blocks = blocks.chain(join(said).map(Block::Text)).chain(rest).collect();
+        let blocks = blocks.chain(join(said).map(Block::Text)).chain(calls).collect();
         Self { blocks, ..self }
     }
 
@@ -166,4 +170,32 @@ impl Message {
 #[must_use]
 pub fn written(messages: &[Message]) -> String {
     messages.iter().map(Message::written).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, Message, Speaker, ToolCall, ToolResult};
+
+    #[test]
+    fn any_order_of_blocks_folds_into_the_one_that_chat_formats_know() {
+        let text = |text: &str| Block::Text(text.into());
+        let call = ToolCall { id: "c1".into(), name: "find".into(), arguments: "{}".into() };
+        let call = Block::ToolCall(call);
+        let result = ToolResult { call_id: "c0".into(), text: "lost".into(), is_error: true };
+        let blocks = vec![
+            text("one"),
+            call.clone(),
+            Block::Reasoning("hm".into()),
+            text("two"),
+            Block::ToolResult(result.clone()),
+            Block::Reasoning("so".into()),
+        ];
+        let folded = Message { role: Speaker::Assistant, blocks }.folded();
+        assert_eq!(
+            folded.blocks,
+            [Block::Reasoning("hm\nso".into()), text("one\ntwo\nlost"), call]
+        );
+        assert_eq!(folded.clone().folded(), folded);
+        assert_eq!(Message::tool(result.clone()).folded(), Message::tool(result));
+    }
 }

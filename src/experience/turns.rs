@@ -1,4 +1,4 @@
-//! The turns of a conversation: what the agent saw, what it did, what came of it.
+//! The turns of a conversation: each action with the context that the agent saw and the observation that followed.
 
 use super::{
     context::Context,
@@ -10,9 +10,9 @@ use super::{
 pub struct Turn {
     /// What the agent saw.
     pub state: Context,
-    /// What it did.
+    /// Its action.
     pub action: Message,
-    /// What came of it; nothing where the conversation ends with the action.
+    /// The messages that followed; none where the conversation ends with the action.
     pub observation: Vec<Message>,
 }
 

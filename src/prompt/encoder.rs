@@ -84,22 +84,19 @@ fn chat_message(message: &Message) -> nlac_chat::Message {
         Speaker::Tool => nlac_chat::Role::Tool,
     };
     let mut chat = nlac_chat::Message { role, ..nlac_chat::Message::default() };
-    let mut texts = Vec::new();
-    for block in &message.blocks {
+    for block in message.clone().folded().blocks {
         match block {
-            Block::Text(text) => texts.push(text.as_str()),
-            Block::Reasoning(text) => chat.reasoning_content = Some(text.clone()),
-            Block::ToolCall(call) => chat.tool_calls.push(nlac_chat::ToolCall::new(
-                call.id.clone(),
-                call.name.clone(),
-                call.arguments_json(),
-            )),
+            Block::Text(text) => chat.content = text,
+            Block::Reasoning(text) => chat.reasoning_content = Some(text),
+            Block::ToolCall(call) => {
+                let arguments = call.arguments_json();
+                chat.tool_calls.push(nlac_chat::ToolCall::new(call.id, call.name, arguments));
+            }
             Block::ToolResult(result) => {
-                texts.push(&result.text);
-                chat.tool_call_id = Some(result.call_id.clone());
+                chat.content = result.text;
+                chat.tool_call_id = Some(result.call_id);
             }
         }
     }
-    chat.content = texts.join("\n");
     chat
 }

@@ -13,11 +13,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use encoder::Encoder;
 pub use reply::PredictionParts;
-pub use template::{Context, PromptError, Template};
+pub use template::{PromptError, Scope, Template};
 
 use crate::{
     domain::annotation::{TargetStatus, Verdict},
-    experience::{context::Context as Seen, message::Message},
+    experience::{context::Context, message::Message},
 };
 
 #[derive(rust_embed::Embed)]
@@ -42,7 +42,7 @@ pub struct PromptSet {
 /// Prompts that have nothing to do with the task.
 #[derive(Debug, Default)]
 struct General {
-    prompts: Vec<Seen>,
+    prompts: Vec<Context>,
     hash: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl PromptSet {
     /// General prompts, for rehearsal and to see what is forgotten; none where the set has no
     /// `general.yaml`.
     #[must_use]
-    pub fn general(&self) -> &[Seen] {
+    pub fn general(&self) -> &[Context] {
         &self.general.prompts
     }
 
@@ -217,7 +217,7 @@ impl General {
         let texts: Vec<String> = serde_yaml_ng::from_slice(&bytes.data)
             .map_err(|e| PromptError::Invalid { file, reason: e.to_string() })?;
         Ok(Self {
-            prompts: texts.into_iter().map(|text| Seen::of(vec![Message::user(text)])).collect(),
+            prompts: texts.into_iter().map(|text| Context::of(vec![Message::user(text)])).collect(),
             hash: Some(template::content_hash(&bytes.data)),
         })
     }

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::reply::Replies;
-use crate::experience::{context::Context as Seen, message::Message};
+use crate::experience::{context::Context, message::Message};
 
 /// How much of the conversation a part sees before its own message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Context {
+pub enum Scope {
     /// Nothing.
     None,
     /// Everything before the action.
@@ -23,7 +23,7 @@ pub enum Context {
 #[serde(deny_unknown_fields)]
 struct FrontMatter {
     role: String,
-    context: Context,
+    context: Scope,
     #[serde(default)]
     system: Option<String>,
     #[serde(default)]
@@ -102,7 +102,7 @@ pub enum PromptError {
 pub struct Template {
     file: String,
     hash: String,
-    context: Context,
+    scope: Scope,
     system: Option<String>,
     variables: Vec<String>,
     body: Option<Environment<'static>>,
@@ -145,7 +145,7 @@ impl Template {
         Ok(Self {
             file: file.into(),
             hash: content_hash(bytes),
-            context: front.context,
+            scope: front.context,
             system: front.system,
             variables: front.variables,
             body,
@@ -169,10 +169,10 @@ impl Template {
     /// A variable that is missing or not declared, or no action where the part needs one.
     pub fn render(
         &self,
-        state: &Seen,
+        state: &Context,
         action: Option<&Message>,
         variables: &serde_json::Value,
-    ) -> Result<Seen, PromptError> {
+    ) -> Result<Context, PromptError> {
         let refused = |reason: String| PromptError::Render { file: self.file.clone(), reason };
         let given = variables.as_object().into_iter().flat_map(|o| o.keys());
         if let Some(odd) = given.clone().find(|name| !self.variables.contains(name)) {
@@ -182,14 +182,14 @@ impl Template {
             return Err(refused(format!("{lacking} is missing")));
         }
         let mut messages: Vec<_> = self.system.iter().map(Message::system).collect();
-        match (self.context, action) {
-            (Context::None, _) => {}
-            (Context::State, _) => messages.extend_from_slice(state.messages()),
-            (Context::StateAction, Some(action)) => {
+        match (self.scope, action) {
+            (Scope::None, _) => {}
+            (Scope::State, _) => messages.extend_from_slice(state.messages()),
+            (Scope::StateAction, Some(action)) => {
                 messages.extend_from_slice(state.messages());
                 messages.push(action.clone());
             }
-            (Context::StateAction, None) => return Err(refused("it needs an action".into())),
+            (Scope::StateAction, None) => return Err(refused("it needs an action".into())),
         }
         if let Some(body) = &self.body {
             let text = body
@@ -198,9 +198,9 @@ impl Template {
                 .map_err(|e| refused(e.to_string()))?;
             messages.push(Message::user(text.trim()));
         }
-        Ok(match self.context {
-            Context::None => Seen::of(messages),
-            Context::State | Context::StateAction => Seen::new(messages, state.frame().clone()),
+        Ok(match self.scope {
+            Scope::None => Context::of(messages),
+            Scope::State | Scope::StateAction => Context::new(messages, state.frame().clone()),
         })
     }
 }

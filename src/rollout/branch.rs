@@ -25,8 +25,7 @@ pub struct Origin<'a> {
 /// Plays on from `origin` with `action`. The steps before it are not among the result's.
 ///
 /// # Errors
-/// As [`super::play`]. An environment that answers the repeated replies otherwise than it did is an episode that
-/// failed.
+/// As [`super::play`]. The episode failed if the environment answers the repeated replies differently.
 pub async fn branch(
     rollout: &Rollout<'_>,
     origin: Origin<'_>,

@@ -88,7 +88,7 @@ impl Sampler<'_> {
         Ok(said)
     }
 
-    /// Answers a prompt so many times, the i-th by the prompt's sampling seed plus i.
+    /// Answers a prompt `count` times; the i-th answer has the prompt's sampling seed plus i.
     ///
     /// # Errors
     /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.

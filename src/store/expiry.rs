@@ -1,4 +1,4 @@
-//! Versions whose files are deleted: which, and how far that is.
+//! Which versions lose their files, and which of these files are still to be deleted.
 
 use sqlx::PgConnection;
 

@@ -30,7 +30,7 @@ pub struct Loaded {
     pub state: Context,
     /// a: its reply.
     pub action: Message,
-    /// What came of it.
+    /// What the environment answered.
     pub observation: Vec<Message>,
     /// s': what the policy sees next.
     pub next_state: Context,
@@ -74,7 +74,8 @@ impl From<Row> for Loaded {
         let length = |length: i32| usize::try_from(length).unwrap_or(0);
         let (state, next_state) =
             (whole.prefix(length(row.state_len)), whole.prefix(length(row.next_len)));
-        let mut after = next_state.messages()[state.messages().len()..].iter().cloned();
+        let after = next_state.messages().get(state.messages().len()..);
+        let mut after = after.unwrap_or_default().iter().cloned();
         let action = after.next().unwrap_or_else(|| Message::assistant(row.action.as_str()));
         Self {
             observation: after.collect(),

@@ -204,7 +204,7 @@ fn transition(episode: &Episode, number: i32, step: &PlayedStep) -> Transition {
         reward: step.reward.known(),
         reward_status: match step.reward {
             Reward::Known(_) => RewardStatus::Observed,
-            Reward::Pending | Reward::None => RewardStatus::Pending,
+            Reward::Pending => RewardStatus::Pending,
         },
         done: step.done,
         truncated: step.truncated,

@@ -1,4 +1,4 @@
-//! The critic and the policy as a service: the context of a job's version are asked about an action by the code
+//! The critic and the policy as a service: a version of a job is asked about an action by the code
 //! that annotates, beside whatever runs.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ const AT_ONCE: usize = 4;
 const MOST: usize = 32;
 /// How long somebody waits until an adapter is loaded.
 const LOADING: Duration = Duration::from_secs(20);
-/// What to do about a version that expired.
+/// What to do when a version's files are deleted.
 const KEEP: &str = "ask a version that is kept; --keep-versions says how many are";
 /// The version before the first: no adapter.
 const BASE: i32 = -1;
@@ -121,7 +121,7 @@ impl Critics {
         Ok((context, version))
     }
 
-    /// A stored transition as the context may be asked about it.
+    /// A stored transition, if its environment is the job's.
     async fn stored(&self, context: &JobContext, id: TransitionId) -> Result<Replayed, Unanswered> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let found = transitions::load(&mut conn, &[id]).await.map_err(unavailable)?.pop();

@@ -77,7 +77,7 @@ impl IterationContext {
         Setting { sampler, codec, environment, rollout, spec, iteration: self.index(), seed }
     }
 
-    /// Samples in a unit of work: both adapters are there.
+    /// The sampler of a unit of work, which needs both adapters.
     pub fn sampler(&self) -> Result<Sampler<'_>, Fault> {
         if self.online.is_none() || self.target.is_none() {
             return Err(Fault::Fail("the adapters of this iteration are not there".into()));
@@ -88,7 +88,7 @@ impl IterationContext {
 }
 
 impl JobContext {
-    /// Samples on behalf of no job.
+    /// A sampler whose requests count for no job.
     pub fn sampler(&self) -> Sampler<'_> {
         let published = |checkpoint: &Checkpoint| Published {
             checkpoint_id: checkpoint.id,

@@ -27,7 +27,7 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// Makes room for the context' adapters, whose files must be what was published. The engine loads them with
+    /// Makes room for the version's adapters, whose files must be what was published. The engine loads them with
     /// their first request.
     pub async fn welcome(&self, store: &Store, context: &JobContext) -> Result<(), Unanswered> {
         let coming: Vec<_> = context.online.iter().chain(&context.target).collect();

@@ -84,7 +84,7 @@ impl Peers {
         Ok(Arc::new(self.tinker(&record)?))
     }
 
-    /// Has a trainer delete a saved state. One that is registered no more keeps its states.
+    /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
     pub(super) async fn delete_state(
         &self,
         store: &Store,

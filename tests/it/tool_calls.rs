@@ -89,6 +89,7 @@ async fn an_episode_with_tools_and_parallel_calls_stays_what_it_was() {
     let tools: Value = serde_json::from_str(row["tools"].as_str().unwrap()).unwrap();
     assert_eq!(tools, log["tools"]);
     let table = format!("{}/v1/jobs/{job}/export?form=transitions&format=parquet", service.url);
-    assert_eq!(service.http.get(table).send().await.unwrap().status(), 200);
+    let table = service.http.get(table).send().await.unwrap().bytes().await.unwrap();
+    assert_eq!(crate::search::rows(table), rows, "a table says what the lines say");
     service.stop().await;
 }

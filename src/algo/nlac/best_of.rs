@@ -12,7 +12,7 @@ use super::{
     Annotations, Candidate, Fate, Setting,
     critique::{self, Judged},
 };
-use crate::algo::{left_out::all_but_refused, message_of};
+use crate::algo::left_out::all_but_refused;
 use crate::{
     domain::{
         annotation::Verdict,
@@ -41,15 +41,18 @@ pub(super) async fn improve(
                 critique::judge(setting, candidate.replayed, action, round)
             }));
         let judged = judged.await?;
-        Ok((actions, judged))
+        Ok((actions, read, judged))
     }))
     .await?;
     for (candidate, judged) in candidates.iter_mut().zip(judged) {
-        let Some((actions, judged)) = candidate.heard(judged, annotations) else { continue };
-        match best(setting, candidate, &judged).and_then(|round| actions.get(round)) {
-            Some(action) => {
-                candidate.action = message_of(setting.read(action, &candidate.replayed.state));
-                candidate.tokens = action.token_ids.iter().map(|t| t.cast_unsigned()).collect();
+        let Some((actions, mut read, judged)) = candidate.heard(judged, annotations) else {
+            continue;
+        };
+        let best = best(setting, candidate, &judged);
+        match best.and_then(|round| Some((actions.get(round)?, read.get_mut(round)?.take()?))) {
+            Some((reply, action)) => {
+                candidate.action = action;
+                candidate.tokens = reply.token_ids.iter().map(|t| t.cast_unsigned()).collect();
                 // One that was cut is not judged.
                 candidate.cut = false;
                 candidate.source = ExampleSource::Candidate;

@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_last_action_counts_and_thoughts_do_not() {
         let context = Context::of(Vec::new());
-        let key = |text| React.key(text, &context);
+        let key = |text| React.read(Reply::whole(text), &context).ok().map(|action| action.key);
         let thought = "Thought: maybe Action: wait\nAction: open the door ";
         assert_eq!(key(thought).as_deref(), Some("open the door"));
         assert_eq!(key("Action: open the door"), key(thought));

@@ -249,7 +249,8 @@ pub async fn hold_more_than_texts(conn: &mut PgConnection, job: JobId) -> Result
     Ok(sqlx::query_scalar(
         "-- read::transitions::hold_more_than_texts
          select exists (select from episodes where job_id = $1 and (tools <> '[]' or messages @?
-             '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content))'))",
+             '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content)
+                 || exists(@.is_error) || exists(@.content[*].type))'))",
     )
     .bind(job)
     .fetch_one(conn)
