@@ -44,6 +44,7 @@ def test_checkpoints_over_all_pages(done: Job, monkeypatch: pytest.MonkeyPatch) 
 def checkpoint(tensors: bytes) -> CheckpointView:
     return CheckpointView(
         created_at=datetime.now(),
+        expired_at=None,
         id=ID,
         job_id=ID,
         loaded_on=[],
