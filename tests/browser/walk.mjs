@@ -50,6 +50,8 @@ await check("a job is written in a form and as text, checked as one types, estim
   // A field changes the text, and nothing else of it.
   await page.getByLabel("Name", { exact: true }).fill("by-form");
   await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: by-form"));
+  // Enter in a field must not load the page anew, which would lose the text.
+  await page.keyboard.press("Enter");
   await page.getByLabel("Iterations", { exact: true }).fill("1");
   await page.waitForFunction(() => document.querySelector("#spec").value.includes("budget: { iterations: 1 }"));
   await page.getByLabel("Episodes per iteration").fill("8");

@@ -166,7 +166,7 @@ pub struct ModelSpec {
     /// How the model writes tool calls, where its environment offers tools.
     #[serde(default)]
     #[garde(skip)]
-    #[schema(inline, default = "hermes")]
+    #[schema(inline)]
     pub tool_format: ToolFormat,
 }
 
