@@ -8,7 +8,7 @@ $$;
 
 create function pg_temp.parts() returns text[] language sql immutable as $$
     select array['jobs', 'iterations', 'work_items', 'events', 'metrics', 'checkpoints', 'generations', 'episodes',
-        'transitions', 'replay', 'replay_draws', 'predictions', 'targets', 'critiques', 'refinements',
+        'contexts', 'rollouts', 'transitions', 'replay', 'replay_draws', 'predictions', 'targets', 'critiques', 'refinements',
         'training_examples', 'train_steps', 'transition_search']
 $$;
 

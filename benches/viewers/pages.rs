@@ -36,8 +36,7 @@ pub async fn all(app: &App) -> Vec<Page> {
     let compared: String = jobs.iter().map(|job| format!("&job={job}")).collect();
     add("compare", format!("/compare?by=tokens{compared}"));
     // Far from the newest, as people page there.
-    let some =
-        "select id from episodes where purpose = 'collect' order by id desc offset 1000 limit 40";
+    let some = "select episode_id from rollouts where purpose = 'collect' order by episode_id desc offset 1000 limit 40";
     for episode in ids(some).await {
         add("episode", format!("/episodes/{episode}"));
         add("episode, its second step", format!("/episodes/{episode}?step=1"));

@@ -20,7 +20,7 @@ use crate::{
     domain::{
         annotation::{Critique, Prediction, Refinement, Target},
         generation::{FinishReason, Generation},
-        ids::{EpisodeId, IterationId, JobId, TransitionId},
+        ids::{EpisodeId, TransitionId},
         seed::SeedPath,
         spec::RolloutSpec,
         training::TrainingExample,
@@ -133,8 +133,8 @@ pub struct Replayed {
     pub action_cut: bool,
     /// Its place in the iteration's batch: names its random choices.
     pub position: u64,
-    /// Seed of its episode's environment.
-    pub episode_seed: i64,
+    /// Seed of its episode's environment; none where it is not known, so that nobody can go back to its state.
+    pub episode_seed: Option<i64>,
     /// Weight of its critic loss that makes up for the chance of being drawn, 0 to 1.
     pub importance: f32,
 }
@@ -142,15 +142,11 @@ pub struct Replayed {
 impl Replayed {
     /// An action in a state that no stored episode went through: what its critic is asked about.
     #[must_use]
-    pub fn imagined(job_id: JobId, state: Context, action: Message) -> Self {
+    pub fn imagined(state: Context, action: Message) -> Self {
         let transition = Transition {
             id: TransitionId::new(),
-            job_id,
-            iteration_id: IterationId::new(),
             episode_id: EpisodeId::new(),
             step: 0,
-            state_len: i32::try_from(state.messages().len()).unwrap_or(i32::MAX),
-            next_len: i32::try_from(state.messages().len() + 1).unwrap_or(i32::MAX),
             action: action.written().into_owned(),
             env_action: None,
             observation: String::new(),
@@ -170,7 +166,7 @@ impl Replayed {
             action_tokens: Vec::new(),
             action_cut: false,
             position: 0,
-            episode_seed: 0,
+            episode_seed: None,
             importance: 1.0,
         }
     }
@@ -181,8 +177,6 @@ impl Replayed {
         self.transition.observation = message::written(&observation);
         let said = std::iter::once(self.action.clone()).chain(observation.iter().cloned());
         self.next_state = self.state.with(said);
-        self.transition.next_len =
-            i32::try_from(self.next_state.messages().len()).unwrap_or(i32::MAX);
         Self { observation, ..self }
     }
 

@@ -5,21 +5,24 @@ use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode, header},
 };
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
-    extract::Whole,
+    episodes::{EpisodeList, page},
+    extract::{Params, Whole, limit},
     idempotency::{self, Once},
     problem::Problem,
 };
 use crate::{
-    domain::access::Actor,
+    domain::{access::Actor, ids::EpisodeId},
     experience::logged::LoggedEpisode,
     store::{
         StoreError,
         datasets::{self, Dataset},
+        deletion::{self, Marked},
+        read::episodes::Episodes,
     },
 };
 
@@ -63,6 +66,66 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
     Ok(Json(DatasetList { data: datasets::list(&mut conn).await? }))
 }
 
+/// Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its episodes is removed in the
+/// background.
+#[utoipa::path(
+    delete, path = "/v1/datasets/{name}", tag = "datasets", operation_id = "delete_dataset",
+    params(("name" = String, Path, description = "A dataset")),
+    responses(
+        (status = 204, description = "It is deleted"),
+        (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "A job that is not over names it", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match deletion::mark_dataset(&mut *state.store.acquire().await?, &name).await? {
+        Marked::Done => Ok(StatusCode::NO_CONTENT),
+        Marked::Unknown => Err(Problem::not_found("dataset", name)),
+        Marked::Needed(job) => {
+            Err(Problem::conflict(format!("job {job} names the dataset and is not over"))
+                .remedy("cancel the job, or wait for its end"))
+        }
+    }
+}
+
+/// Which episodes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetEpisodeQuery {
+    /// The cursor that the page before gave.
+    after: Option<EpisodeId>,
+    /// Rows: 1 to 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+/// Lists the episodes of a dataset, newest first.
+#[utoipa::path(
+    get, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "list_dataset_episodes",
+    params(("name" = String, Path, description = "A dataset"), DatasetEpisodeQuery),
+    responses(
+        (status = 200, description = "A page of episodes", body = EpisodeList),
+        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn episodes(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Params(query): Params<DatasetEpisodeQuery>,
+) -> Result<Json<EpisodeList>, Problem> {
+    let limit = limit(query.limit)?;
+    let mut conn = state.store.acquire().await?;
+    if datasets::size(&mut conn, &name).await?.is_none() {
+        return Err(Problem::not_found("dataset", name));
+    }
+    page(&mut conn, Episodes::OfDataset(&name), query.after, limit).await
+}
+
 /// Adds logged episodes to a dataset. Sent again, the same lines change nothing.
 #[utoipa::path(
     post, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "import_episodes",
@@ -72,9 +135,10 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
     ),
     request_body(
         content = String, content_type = "application/x-ndjson",
-        description = "One episode per line: `messages` in chat format (tool calls included), and \
-                       `rewards` per action, `return` or `success`; optionally `id`, `task`, \
-                       `truncated`. 32 MiB at most."
+        description = "One episode per line: `messages` in chat format (tool calls included) or, if the agent \
+                       rewrote its history, `steps` with the `messages` and the `reply` of each call; and \
+                       `rewards` per action (null where one is awaited), `return`, `success` or \
+                       `\"pending\": true`; optionally `id`, `task`, `model`, `tools`, `truncated`. 32 MiB at most."
     ),
     responses(
         (status = 200, description = "What became of the lines", body = ImportReport),
@@ -113,10 +177,11 @@ pub(super) async fn import(
             Err(reason) => refused.push(RefusedLine { line, reason }),
         }
     }
+    let sent = episodes.len();
     let mut tx = state.store.begin().await?;
     // The lines are stored once in any case; the key must not have been used for others.
     once.keep(&mut tx, &actor, &name).await?;
-    let stored = datasets::insert_many(&mut tx, &name, &episodes).await?;
+    let stored = datasets::insert_many(&mut tx, &name, episodes, state.clock.now()).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(Json(ImportReport { stored, repeated: episodes.len() - stored, refused }))
+    Ok(Json(ImportReport { stored, repeated: sent - stored, refused }))
 }

@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -14,7 +15,7 @@ use crate::{
     experience::episode::Purpose,
     store::{
         jobs,
-        read::episodes::{self, EpisodeView},
+        read::episodes::{self, EpisodeView, Episodes},
     },
 };
 
@@ -41,7 +42,7 @@ pub struct EpisodeQuery {
     limit: Option<i64>,
 }
 
-/// Lists a job's episodes, newest first.
+/// Lists the episodes that a job played, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/episodes", tag = "experience", operation_id = "list_episodes",
     params(("id" = JobId, Path), EpisodeQuery),
@@ -62,7 +63,17 @@ pub(super) async fn list(
         return Err(Problem::not_found("job", id));
     }
     let EpisodeQuery { purpose, after, .. } = query;
-    let data = episodes::episodes(&mut conn, Some(id), None, purpose, after, limit).await?;
+    page(&mut conn, Episodes::OfJob(id, purpose), after, limit).await
+}
+
+/// A page of episodes.
+pub(super) async fn page(
+    conn: &mut PgConnection,
+    which: Episodes<'_>,
+    after: Option<EpisodeId>,
+    limit: i64,
+) -> Result<Json<EpisodeList>, Problem> {
+    let data = episodes::episodes(conn, which, after, limit).await?;
     let next = data.last().filter(|_| data.len() as i64 == limit).map(|e| e.id);
     Ok(Json(EpisodeList { data, next }))
 }
@@ -82,6 +93,11 @@ pub(super) async fn read(
     Id(id): Id<EpisodeId>,
 ) -> Result<Json<EpisodeView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut found = episodes::episodes(&mut conn, None, Some(id), None, None, 1).await?;
-    found.pop().map(Json).ok_or_else(|| Problem::not_found("episode", id))
+    Ok(Json(view(&mut conn, id).await?))
+}
+
+/// One episode.
+pub(super) async fn view(conn: &mut PgConnection, id: EpisodeId) -> Result<EpisodeView, Problem> {
+    let mut found = episodes::episodes(conn, Episodes::One(id), None, 1).await?;
+    found.pop().ok_or_else(|| Problem::not_found("episode", id))
 }

@@ -27,7 +27,7 @@ use crate::{
         spec::JobSpec,
     },
     store::{
-        events, iterations, jobs,
+        deletion, events, iterations, jobs,
         read::{
             jobs::{self as read_jobs, IterationView, JobFilter, JobView},
             metrics::series,
@@ -173,6 +173,33 @@ pub(super) async fn read(
     Id(id): Id<JobId>,
 ) -> Result<Json<JobView>, Problem> {
     Ok(Json(view(&mut *state.store.acquire().await?, id).await?))
+}
+
+/// Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its annotations, and
+/// the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+#[utoipa::path(
+    delete, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "delete_job",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 204, description = "It is deleted"),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is not over", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+) -> Result<StatusCode, Problem> {
+    let mut tx = state.store.begin().await?;
+    let job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    if !job.status.is_final() {
+        return Err(Problem::conflict(format!("the job is {}", job.status))
+            .remedy("cancel it first, or wait for its end"));
+    }
+    deletion::mark_job(&mut tx, id).await?;
+    tx.commit().await.map_err(crate::store::StoreError::from)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Stops claiming work; what is under way finishes.

@@ -27,6 +27,7 @@ mod page;
 mod peers;
 mod problem;
 mod promotion;
+mod rewards;
 mod service;
 mod submission;
 mod traced;
@@ -143,7 +144,7 @@ fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jobs::submit, jobs::list))
         .routes(routes!(estimate::estimate))
-        .routes(routes!(jobs::read))
+        .routes(routes!(jobs::read, jobs::delete))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::cancel))
@@ -156,6 +157,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list))
         .routes(routes!(episodes::read))
+        .routes(routes!(rewards::give))
         .routes(routes!(export::export))
         .routes(routes!(transitions::list))
         .routes(routes!(transitions::search))
@@ -167,6 +169,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(webhooks::delete))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(datasets::list))
+        .routes(routes!(datasets::delete))
+        .routes(routes!(datasets::episodes))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(peers::engines))
         .routes(routes!(peers::put_engine))

@@ -81,12 +81,12 @@ pub(super) async fn found(
         to_iteration: query.to_iteration,
         after: query.after,
     };
-    let ids = transitions::search(conn, &search, limit).await?;
-    let next = ids.last().filter(|_| ids.len() as i64 == limit).copied();
-    Ok(TransitionList { data: transitions::views(conn, &ids).await?, next })
+    let found = transitions::search(conn, &search, limit).await?;
+    let next = found.last().filter(|_| found.len() as i64 == limit).map(|last| last.transition_id);
+    Ok(TransitionList { data: transitions::views(conn, &found).await?, next })
 }
 
-/// Lists a job's transitions, newest first, each with its newest critique and refinement.
+/// Lists the transitions that a job learns from, newest first, each with the job's newest critique and refinement.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/transitions", tag = "experience", operation_id = "list_transitions",
     params(("id" = JobId, Path), TransitionQuery),
@@ -108,7 +108,8 @@ pub(super) async fn list(
     Ok(Json(found(&mut conn, Some(id), &query).await?))
 }
 
-/// Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+/// Finds transitions that jobs learn from, newest first, each with the newest critique and refinement. One that several
+/// jobs learn from is found once, as the newest job that matches sees it.
 #[utoipa::path(
     get, path = "/v1/transitions", tag = "experience", operation_id = "search_transitions",
     params(TransitionQuery),
@@ -125,10 +126,19 @@ pub(super) async fn search(
     Ok(Json(found(&mut conn, None, &query).await?))
 }
 
+/// Whose annotations.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SeenBy {
+    /// As this job annotated it; without it as the newest job did that learns from it.
+    pub(super) job: Option<JobId>,
+}
+
 /// Reads a transition.
 #[utoipa::path(
     get, path = "/v1/transitions/{id}", tag = "experience", operation_id = "get_transition",
-    params(("id" = TransitionId, Path)),
+    params(("id" = TransitionId, Path), SeenBy),
     responses(
         (status = 200, description = "The transition", body = TransitionView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
@@ -138,17 +148,18 @@ pub(super) async fn search(
 pub(super) async fn read(
     State(state): State<AppState>,
     Id(id): Id<TransitionId>,
+    Params(by): Params<SeenBy>,
 ) -> Result<Json<TransitionView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let found = transitions::one(&mut conn, id).await?;
+    let found = transitions::one(&mut conn, id, by.job).await?;
     found.map(Json).ok_or_else(|| Problem::not_found("transition", id))
 }
 
-/// Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
+/// Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
 /// refinements of every iteration, each with what made it.
 #[utoipa::path(
     get, path = "/v1/transitions/{id}/critiques", tag = "experience",
-    operation_id = "list_critiques", params(("id" = TransitionId, Path)),
+    operation_id = "list_critiques", params(("id" = TransitionId, Path), SeenBy),
     responses(
         (status = 200, description = "All annotations", body = Annotations),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
@@ -158,10 +169,13 @@ pub(super) async fn read(
 pub(super) async fn critiques(
     State(state): State<AppState>,
     Id(id): Id<TransitionId>,
+    Params(by): Params<SeenBy>,
 ) -> Result<Json<Annotations>, Problem> {
     let mut conn = state.store.acquire().await?;
-    if transitions::one(&mut conn, id).await?.is_none() {
-        return Err(Problem::not_found("transition", id));
-    }
-    Ok(Json(annotations::of_transition(&mut conn, id).await?))
+    let view = transitions::one(&mut conn, id, by.job).await?;
+    let view = view.ok_or_else(|| Problem::not_found("transition", id))?;
+    Ok(Json(match view.job_id {
+        Some(job) => annotations::of_transition(&mut conn, id, job).await?,
+        None => Annotations::default(),
+    }))
 }

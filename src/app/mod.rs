@@ -182,6 +182,7 @@ impl App {
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::retain(store.clone(), settings.retention, shutdown.clone())),
+            tokio::spawn(scheduler::remove_deleted(store.clone(), shutdown.clone())),
             tokio::spawn(expiry.run(shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),

@@ -129,6 +129,9 @@ pub struct ServeArgs {
         default_value_t = Retention::default().deliveries
     )]
     pub keep_deliveries: Keep,
+    /// How many days an episode may wait for a reward, or `forever`; then it expires.
+    #[arg(long, env = "NLAC_REWARDS_WITHIN", value_name = "DAYS", default_value_t = Retention::default().rewards)]
+    pub rewards_within: Keep,
     /// How many of the newest versions of each job keep their adapter and trainer state, or `all`. The best version,
     /// the promoted one and all that a job under way needs stay as well.
     #[arg(
@@ -165,6 +168,7 @@ impl From<ServeArgs> for ServiceSettings {
             retention: Retention {
                 audit: args.keep_audit,
                 deliveries: args.keep_deliveries,
+                rewards: args.rewards_within,
                 versions: args.keep_versions,
             },
             threads: args.threads.unwrap_or(defaults.threads).max(1),

@@ -69,6 +69,8 @@ pub struct Retention {
     pub audit: Keep,
     /// Deliveries of webhooks that arrived or were given up.
     pub deliveries: Keep,
+    /// Episodes whose reward is awaited; then it is taken to never come.
+    pub rewards: Keep,
     /// Adapters and trainer states of each job.
     pub versions: KeepVersions,
 }
@@ -78,6 +80,7 @@ impl Default for Retention {
         Self {
             audit: Keep::Days(365),
             deliveries: Keep::Days(30),
+            rewards: Keep::Days(90),
             versions: KeepVersions::Newest(10),
         }
     }

@@ -50,8 +50,8 @@ pub enum Payload {
         /// How many.
         count: u32,
     },
-    /// Take over episodes `first .. first + count` of a dataset.
-    Import {
+    /// Link episodes `first .. first + count` of a dataset to the job.
+    Link {
         /// The dataset.
         dataset: String,
         /// Episodes of the datasets before it.
@@ -96,7 +96,7 @@ impl Payload {
     pub const fn class(&self) -> Class {
         match self {
             Self::Learn { .. } => Class::Trainer,
-            Self::Import { .. } => Class::Light,
+            Self::Link { .. } => Class::Light,
             Self::Collect { .. }
             | Self::Annotate { .. }
             | Self::Publish
@@ -109,7 +109,7 @@ impl Payload {
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match self {
-            Self::Collect { .. } | Self::Import { .. } => Phase::Collect,
+            Self::Collect { .. } | Self::Link { .. } => Phase::Collect,
             Self::Annotate { .. } => Phase::Annotate,
             Self::Learn { .. } => Phase::Learn,
             Self::Publish => Phase::Publish,

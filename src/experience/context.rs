@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use super::message::Message;
@@ -46,6 +47,25 @@ pub struct Frame {
     /// Variables of the model's chat template, `enable_thinking` for example.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub switches: Map<String, Value>,
+}
+
+/// SHA-256 of content.
+pub type ContentHash = [u8; 32];
+
+impl Frame {
+    /// Its content's hash; none where it says nothing.
+    ///
+    /// # Errors
+    /// Content that cannot be written as JSON.
+    pub fn hash(&self) -> Result<Option<ContentHash>, serde_json::Error> {
+        let content = (&self.tools, &self.switches);
+        let says_nothing = self.tools.is_empty() && self.switches.is_empty();
+        Ok((!says_nothing).then_some(hash(&serde_json::to_vec(&content)?)))
+    }
+}
+
+fn hash(content: &[u8]) -> ContentHash {
+    Sha256::digest(content).into()
 }
 
 /// What the model saw: messages, tools and switches of the chat template. Contexts that grow out of each other share
@@ -104,6 +124,22 @@ impl Context {
     #[must_use]
     pub fn admissible(&self) -> &[String] {
         &self.admissible
+    }
+
+    /// Its content's hash: messages, tools and switches.
+    ///
+    /// # Errors
+    /// Content that cannot be written as JSON.
+    pub fn hash(&self) -> Result<ContentHash, serde_json::Error> {
+        Ok(hash(&serde_json::to_vec(&(self.messages(), &*self.frame))?))
+    }
+
+    /// The messages that are new since an earlier context: all after those that both begin with.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> &[Message] {
+        let pairs = self.messages().iter().zip(earlier.messages());
+        let same = pairs.take_while(|(now, before)| now == before).count();
+        &self.messages()[same..]
     }
 
     /// With more said after it.

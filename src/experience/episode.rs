@@ -1,23 +1,46 @@
-//! Episodes and transitions: what happened, written once.
+//! Episodes and transitions: what happened, written once. They belong to no job.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::{context::Tool, message::Message};
+use super::{
+    context::ContentHash,
+    history::{History, Place},
+};
 use crate::domain::{
-    ids::{CheckpointId, EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+    ids::{CheckpointId, EpisodeId, GenerationId, TransitionId},
     text_enum::text_enum,
 };
 
 text_enum!(
-    /// Why an episode was played.
+    /// Where an episode came from.
+    Source {
+        /// An iteration of a job played it.
+        Rollout = "rollout",
+        /// It was logged by others and imported.
+        Dataset = "dataset",
+    }
+);
+
+text_enum!(
+    /// Why an iteration played an episode.
     Purpose {
         /// To learn from.
         Collect = "collect",
-        /// Logged by others; its steps are learnt from like collected ones.
-        Import = "import",
         /// To measure; its steps are not stored as transitions.
         Evaluate = "evaluate",
+    }
+);
+
+text_enum!(
+    /// Whether something about an episode is still to come.
+    EpisodeState {
+        /// A reward is awaited.
+        Open = "open",
+        /// Everything is known that will be.
+        Closed = "closed",
+        /// A reward was awaited for too long.
+        Expired = "expired",
     }
 );
 
@@ -62,74 +85,70 @@ text_enum!(
     }
 );
 
-/// One rollout.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What an agent did from a task's beginning to its end.
+#[derive(Debug, Clone)]
 pub struct Episode {
     /// Its id.
     pub id: EpisodeId,
-    /// Its job.
-    pub job_id: JobId,
-    /// Its iteration.
-    pub iteration_id: IterationId,
-    /// Why it was played.
-    pub purpose: Purpose,
-    /// Its number among the iteration's episodes of this purpose and temperature.
-    pub ordinal: i32,
+    /// Where it came from.
+    pub source: Source,
+    /// The environment; none where it is not known.
+    pub environment: Option<String>,
     /// The task, by the environment's own name for it.
     pub task: String,
-    /// Seed of the environment's own chance.
-    pub seed: i64,
-    /// The online checkpoint that acted; null for imported episodes.
+    /// Seed of the environment's own chance; none where it is not known.
+    pub seed: Option<i64>,
+    /// The checkpoint that acted; none where another model did.
     pub checkpoint_id: Option<CheckpointId>,
-    /// Sampling temperature of the policy.
-    pub temperature: f32,
-    /// The whole conversation.
-    pub messages: Vec<Message>,
-    /// Tools that the agent could call.
-    pub tools: Vec<Tool>,
+    /// The name of another model that acted, where it is known.
+    pub model: Option<String>,
+    /// What the agent saw and said.
+    pub history: History,
     /// Steps taken.
     pub turns: i32,
     /// Why it ended.
     pub end_reason: EndReason,
-    /// Sum of rewards; null unless observed.
+    /// Sum of rewards; none unless observed.
     pub episode_return: Option<f64>,
     /// Why the return is there or not.
     pub reward_status: RewardStatus,
-    /// Whether the task was solved; null unless the environment said so.
+    /// Whether the task was solved; none unless somebody said so.
     pub success: Option<bool>,
-    /// What truncated it; null unless it was truncated.
+    /// What truncated it; none unless it was truncated.
     pub truncated_by: Option<TruncatedBy>,
     /// What failed, when it failed.
     pub error: Option<String>,
-    /// When it ended.
-    #[serde(with = "time::serde::rfc3339")]
+    /// When it was stored.
     pub created_at: OffsetDateTime,
 }
 
-/// One step of an episode. Its state is the first `state_len` messages of the episode.
+impl Episode {
+    /// Whether a reward is awaited.
+    #[must_use]
+    pub fn state(&self) -> EpisodeState {
+        match self.reward_status {
+            RewardStatus::Pending => EpisodeState::Open,
+            _ => EpisodeState::Closed,
+        }
+    }
+}
+
+/// One step of an episode.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Transition {
     /// Its id.
     pub id: TransitionId,
-    /// Its job.
-    pub job_id: JobId,
-    /// Its iteration.
-    pub iteration_id: IterationId,
     /// Its episode.
     pub episode_id: EpisodeId,
     /// Its place in the episode, from 0.
     pub step: i32,
-    /// How many messages of the episode came before the action.
-    pub state_len: i32,
-    /// How many messages of the episode the policy sees next.
-    pub next_len: i32,
-    /// The policy's reply, whole (thought and action).
+    /// The policy's reply, whole (thought and action), as one text.
     pub action: String,
-    /// The part of it that reached the environment; null when it could not be parsed.
+    /// The part of it that reached the environment; none when nobody could read one.
     pub env_action: Option<String>,
-    /// What the environment answered.
+    /// What the environment answered, as one text.
     pub observation: String,
-    /// Reward of this step; null unless observed.
+    /// Reward of this step; none unless observed.
     pub reward: Option<f64>,
     /// Why it is there or not.
     pub reward_status: RewardStatus,
@@ -137,6 +156,38 @@ pub struct Transition {
     pub done: bool,
     /// The episode was cut here: the future exists, unseen.
     pub truncated: bool,
-    /// The generation that is the action: weights, prompt, seed, token ids. Null for imported steps.
+    /// The generation that is the action: weights, prompt, seed, token ids. None for imported steps.
     pub generation_id: Option<GenerationId>,
+}
+
+/// Where a step stands in its episode's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The context that the policy saw.
+    pub context: i32,
+    /// How many of its messages; the action is the next one.
+    pub state_len: i32,
+    /// The context that the policy sees next.
+    pub next_context: i32,
+    /// How many of its messages.
+    pub next_len: i32,
+    /// Hash of the state's content.
+    pub state_hash: ContentHash,
+}
+
+impl Standing {
+    /// A step that was taken at one place of a history and led to another.
+    ///
+    /// # Errors
+    /// A state that cannot be written as JSON.
+    pub fn of(history: &History, state: Place, next: Place) -> Result<Self, serde_json::Error> {
+        let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        Ok(Self {
+            context: number(state.context),
+            state_len: number(state.length),
+            next_context: number(next.context),
+            next_len: number(next.length),
+            state_hash: history.context(state).hash()?,
+        })
+    }
 }

@@ -5,34 +5,54 @@
 //! ```
 //! Every message of the assistant is an action, unless nobody has spoken before it; what the others say up to the next
 //! one is what it led to. `tools` are those that the agent could call.
+//!
+//! An agent that rewrites its history is logged call by call:
+//!
+//! ```json
+//! {"steps": [{"messages": […], "reply": {"role": "assistant", …}}, …], "return": 1.0}
+//! ```
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{
     chat::{ChatMessage, conversation},
     context::{Context, Frame, Tool},
+    history::{History, Place},
     message::Message,
     turns::turns,
 };
 
 /// A logged episode that can be learnt from.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LoggedEpisode {
     /// The same key is the same episode.
     pub key: String,
     /// The task's name; empty where the log has none.
     pub task: String,
-    /// The whole conversation.
-    pub messages: Vec<Message>,
-    /// Tools that the agent could call.
-    pub tools: Vec<Tool>,
-    /// One reward per action.
-    pub rewards: Vec<f64>,
+    /// The model that acted, where the log says so.
+    pub model: Option<String>,
+    /// What the agent saw and said.
+    pub history: History,
+    /// Its actions.
+    pub steps: Vec<LoggedStep>,
     /// Solved or not, where the log says so.
     pub success: Option<bool>,
     /// It was cut by something that is not part of the task.
     pub truncated: bool,
+}
+
+/// An action of a logged episode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedStep {
+    /// What the agent saw.
+    pub state: Place,
+    /// What it did.
+    pub action: Message,
+    /// What the agent sees next.
+    pub next: Place,
+    /// Its reward; none while it is awaited.
+    pub reward: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -42,17 +62,43 @@ struct Line {
     id: Option<String>,
     #[serde(default)]
     task: Option<String>,
-    messages: Vec<ChatMessage>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    messages: Option<Vec<ChatMessage>>,
+    #[serde(default)]
+    steps: Option<Vec<Call>>,
     #[serde(default)]
     tools: Vec<Tool>,
     #[serde(default)]
-    rewards: Option<Vec<f64>>,
+    rewards: Option<Vec<Option<f64>>>,
     #[serde(default, rename = "return")]
     total: Option<f64>,
     #[serde(default)]
     success: Option<bool>,
+    /// The last reward comes later.
+    #[serde(default)]
+    pending: bool,
     #[serde(default)]
     truncated: bool,
+}
+
+/// One call of the model.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    messages: Vec<ChatMessage>,
+    reply: ChatMessage,
+    /// Those of the line where they are left out.
+    #[serde(default)]
+    tools: Option<Vec<Tool>>,
+}
+
+/// An action and where it stands.
+struct Taken {
+    state: Place,
+    action: Message,
+    next: Place,
 }
 
 impl LoggedEpisode {
@@ -61,62 +107,124 @@ impl LoggedEpisode {
     /// # Errors
     /// Why it cannot be learnt from, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let messages = conversation(line.messages.clone())?;
-        let actions = turns(&Context::of(messages.clone())).len();
-        if actions == 0 {
+        let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let (history, taken) = match (line.messages.take(), line.steps.take()) {
+            (Some(messages), None) => said_in_one(conversation(messages)?, &line.tools),
+            (None, Some(calls)) => called(calls, &line.tools)?,
+            (Some(_), Some(_)) => {
+                return Err("it has both messages and steps; give one of them".into());
+            }
+            (None, None) => return Err("it has no messages: give messages, or steps".into()),
+        };
+        if taken.is_empty() {
             return Err("there is no message of the assistant after one of the user or of a tool: no action was taken"
                 .into());
         }
-        let rewards = rewards(&line, actions)?;
-        let key = line.id.filter(|id| !id.is_empty()).unwrap_or_else(|| hash(text));
+        let rewards = rewards(&line, taken.len())?;
+        let steps = taken.into_iter().zip(rewards).map(|(step, reward)| {
+            let Taken { state, action, next } = step;
+            LoggedStep { state, action, next, reward }
+        });
         Ok(Self {
-            key,
+            key: line.id.filter(|id| !id.is_empty()).unwrap_or_else(|| hash(text)),
             task: line.task.unwrap_or_default(),
-            messages,
-            tools: line.tools,
-            rewards,
+            model: line.model.filter(|model| !model.is_empty()),
+            history,
+            steps: steps.collect(),
             success: line.success,
             truncated: line.truncated,
         })
     }
 
-    /// The conversation with its tools.
+    /// Sum of the rewards; none while one is awaited.
     #[must_use]
-    pub fn whole(&self) -> Context {
-        let frame = Frame { tools: self.tools.clone(), ..Frame::default() };
-        Context::new(self.messages.clone(), frame.into())
-    }
-
-    /// Sum of the rewards.
-    #[must_use]
-    pub fn total(&self) -> f64 {
-        self.rewards.iter().sum()
+    pub fn total(&self) -> Option<f64> {
+        self.steps.iter().map(|step| step.reward).sum()
     }
 }
 
-fn rewards(line: &Line, actions: usize) -> Result<Vec<f64>, String> {
-    let last = |reward: f64| {
-        let mut rewards = vec![0.0; actions];
+fn frame(tools: &[Tool]) -> Frame {
+    Frame { tools: tools.to_vec(), ..Frame::default() }
+}
+
+/// One conversation that only grew.
+fn said_in_one(messages: Vec<Message>, tools: &[Tool]) -> (History, Vec<Taken>) {
+    let whole = Context::new(messages, frame(tools).into());
+    let at = |length| Place { context: 0, length };
+    let taken = turns(&whole).into_iter().map(|turn| {
+        let length = turn.state.messages().len();
+        let next = at(length + 1 + turn.observation.len());
+        Taken { state: at(length), action: turn.action, next }
+    });
+    (History::of(&whole), taken.collect())
+}
+
+/// Call by call. What the agent sees after a call is the first later call that goes on from it; where none does, its
+/// history was rewritten, and it is the call that came next.
+fn called(calls: Vec<Call>, tools: &[Tool]) -> Result<(History, Vec<Taken>), String> {
+    let mut history = History::default();
+    let mut taken: Vec<Taken> = Vec::new();
+    for (number, call) in calls.into_iter().enumerate() {
+        let wrong = |e: String| format!("steps[{number}]: {e}");
+        let messages = conversation(call.messages).map_err(wrong)?;
+        if messages.is_empty() {
+            return Err(wrong("it has no messages".into()));
+        }
+        let reply = conversation(vec![call.reply]).map_err(wrong)?.into_iter().next();
+        let action = reply.filter(|m| m.role == super::message::Speaker::Assistant);
+        let action = action.ok_or_else(|| wrong("reply is not of the assistant".into()))?;
+        let tools = call.tools.as_deref().unwrap_or(tools);
+        let state = history.see(&Context::new(messages, frame(tools).into()));
+        let next = history.say(state, action.clone());
+        taken.push(Taken { state, action, next });
+    }
+    let states: Vec<_> = taken.iter().map(|step| step.state).collect();
+    for (number, step) in (1..).zip(&mut taken) {
+        let later = &states[number..];
+        let from = history.context(step.next);
+        let goes_on = |state: &&Place| {
+            let state = history.context(**state);
+            state.since(&from).len() + from.messages().len() == state.messages().len()
+        };
+        if let Some(next) = later.iter().find(goes_on).or_else(|| later.first()) {
+            step.next = *next;
+        }
+    }
+    Ok((history, taken))
+}
+
+fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {
+    let last = |reward: Option<f64>| {
+        let mut rewards = vec![Some(0.0); actions];
         rewards[actions - 1] = reward;
         rewards
     };
-    let rewards = match (&line.rewards, line.total, line.success) {
-        (Some(_), Some(_), _) => {
+    if line.pending && (line.rewards.is_some() || line.total.is_some() || line.success.is_some()) {
+        return Err("it is pending and has a reward; give one of them".into());
+    }
+    let success = line.success.map(|success| f64::from(u8::from(success)));
+    let rewards = match (&line.rewards, line.total.or(success)) {
+        (Some(_), _) if line.total.is_some() => {
             return Err("it has both rewards and return; give one of them".into());
         }
-        (Some(rewards), None, _) if rewards.len() != actions => {
+        (Some(rewards), _) if rewards.len() != actions => {
             return Err(format!("it has {} rewards for {actions} actions", rewards.len()));
         }
-        (Some(rewards), None, _) => rewards.clone(),
-        (None, Some(total), _) => last(total),
-        (None, None, Some(success)) => last(f64::from(u8::from(success))),
-        (None, None, None) => {
-            return Err("it has no reward: give rewards, return or success".into());
+        (Some(rewards), _) => rewards.clone(),
+        (None, None) if line.pending => last(None),
+        (None, Some(total)) => last(Some(total)),
+        (None, None) => {
+            return Err(
+                "it has no reward: give rewards, return or success; or pending, if it comes later"
+                    .into(),
+            );
         }
     };
-    if rewards.iter().any(|reward| !reward.is_finite()) {
+    if rewards.iter().flatten().any(|reward| !reward.is_finite()) {
         return Err("a reward is not a finite number".into());
+    }
+    if line.truncated && rewards.contains(&None) {
+        return Err("it was truncated, so no reward can be pending".into());
     }
     Ok(rewards)
 }
@@ -127,10 +235,10 @@ fn hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::LoggedEpisode;
+    use super::{LoggedEpisode, LoggedStep};
     use crate::experience::{
-        message::Speaker,
-        turns::{Turn, turns},
+        context::Context,
+        message::{Message, Speaker},
     };
 
     #[test]
@@ -148,17 +256,61 @@ mod tests {
             {"role": "assistant", "content": "One was shipped."},
             {"role": "assistant", "content": "The other is lost."}], "success": true}"#;
         let episode = LoggedEpisode::parse(line).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(episode.rewards, [0.0, 0.0, 1.0]);
-        assert_eq!((episode.tools.len(), episode.key.len()), (1, 32));
-        let steps = turns(&episode.whole());
-        let shape = |step: &Turn| {
-            (step.state.messages().len(), step.action.tool_calls().count(), step.observation.len())
+        assert_eq!(rewards(&episode), [Some(0.0), Some(0.0), Some(1.0)]);
+        assert_eq!((episode.history.branches().len(), episode.key.len()), (1, 32));
+        let shape = |step: &LoggedStep| {
+            let (_, observation) = seen(&episode, step);
+            (step.state.length, step.action.tool_calls().count(), observation.len())
         };
-        assert_eq!(steps.iter().map(shape).collect::<Vec<_>>(), [(3, 2, 3), (7, 0, 0), (8, 0, 0)]);
-        assert_eq!(steps[0].state.frame().tools, episode.tools);
-        let calls: Vec<_> = steps[0].action.tool_calls().map(|c| c.line()).collect();
+        assert_eq!(
+            episode.steps.iter().map(shape).collect::<Vec<_>>(),
+            [(3, 2, 3), (7, 0, 0), (8, 0, 0)]
+        );
+        let (state, observation) = seen(&episode, &episode.steps[0]);
+        assert_eq!(state.frame().tools.len(), 1);
+        let calls: Vec<_> = episode.steps[0].action.tool_calls().map(|c| c.line()).collect();
         assert_eq!(calls[1], "{\"arguments\":{\"order\":8},\"name\":\"find\"}");
-        assert_eq!(steps[0].observation[1].role, Speaker::Tool);
+        assert_eq!(observation[1].role, Speaker::Tool);
+    }
+
+    fn rewards(episode: &LoggedEpisode) -> Vec<Option<f64>> {
+        episode.steps.iter().map(|step| step.reward).collect()
+    }
+
+    /// What the agent saw before a step, and what is new after it.
+    fn seen(episode: &LoggedEpisode, step: &LoggedStep) -> (Context, Vec<Message>) {
+        let state = episode.history.context(step.state);
+        let next = episode.history.context(step.next);
+        let observation = next.since(&state.with([step.action.clone()])).to_vec();
+        (state, observation)
+    }
+
+    #[test]
+    fn a_rewritten_history_is_kept_call_by_call() {
+        let user = |text: &str| format!(r#"{{"role": "user", "content": "{text}"}}"#);
+        let assistant = |text: &str| format!(r#"{{"role": "assistant", "content": "{text}"}}"#);
+        let (ask, find, found) = (user("ask"), assistant("find"), user("found"));
+        let (answer, summary) = (assistant("answer"), user("asked, found"));
+        let line = format!(
+            r#"{{"pending": true, "steps": [
+                {{"messages": [{ask}], "reply": {find}}},
+                {{"messages": [{ask}, {find}, {found}], "reply": {answer}}},
+                {{"messages": [{ask}, {summary}], "reply": {answer}}}]}}"#
+        );
+        let episode = LoggedEpisode::parse(&line).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(rewards(&episode), [Some(0.0), Some(0.0), None]);
+        assert_eq!(episode.total(), None);
+        let places: Vec<_> =
+            episode.steps.iter().map(|s| (s.state.context, s.next.context)).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (1, 1)]);
+        let said = |step: usize| {
+            let (state, observation) = seen(&episode, &episode.steps[step]);
+            let text = |m: &Message| m.written().into_owned();
+            let both = state.messages().iter().chain(&observation).map(text);
+            both.collect::<Vec<_>>()
+        };
+        assert_eq!(said(1), ["ask", "find", "found", "asked, found"]);
+        assert_eq!(said(2), ["ask", "asked, found"]);
     }
 
     #[test]
@@ -180,6 +332,10 @@ mod tests {
                 "messages[0]: role",
             ),
             ("{".into(), "EOF"),
+            (format!(r#"{{"messages": [{turn}], "pending": true, "return": 1}}"#), "pending and has"),
+            (format!(r#"{{"messages": [{turn}], "pending": true, "truncated": true}}"#), "truncated"),
+            (r#"{"return": 1}"#.into(), "no messages"),
+            (r#"{"steps": [{"messages": [], "reply": {"role": "assistant", "content": "b"}}], "return": 1}"#.into(), "steps[0]"),
         ] {
             let error = LoggedEpisode::parse(&line).err().unwrap_or_default();
             assert!(error.contains(reason), "{line}: {error}");

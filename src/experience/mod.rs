@@ -7,6 +7,8 @@ pub mod codec;
 pub mod consult;
 pub mod context;
 pub mod episode;
+pub mod history;
+mod imported;
 pub mod logged;
 pub mod message;
 pub mod transcript;

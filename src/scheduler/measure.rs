@@ -9,7 +9,7 @@ use crate::{
         job::{Iteration, Job},
         metric::{Metric, names},
     },
-    store::{StoreError, episodes, events, iterations, metrics, spending},
+    store::{StoreError, events, iterations, metrics, rollouts, spending},
 };
 
 pub(super) fn metric(name: &str, iteration: i32, value: f64) -> Metric {
@@ -23,7 +23,7 @@ pub(super) async fn evaluated(
     iteration: &Iteration,
 ) -> Result<Vec<Metric>, StoreError> {
     let mut measured = Vec::new();
-    for tally in episodes::evaluation(conn, iteration.id).await? {
+    for tally in rollouts::evaluation(conn, iteration.id).await? {
         let mut put = |name: &str, value: f64| {
             let temperature = Some(tally.temperature);
             let name = name.to_owned();

@@ -2,6 +2,7 @@
 //! time, in any number of processes, and find the same plan.
 
 mod budget;
+mod deletion;
 mod measure;
 mod phases;
 mod plan;
@@ -14,6 +15,7 @@ use sqlx::postgres::PgListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use deletion::remove_deleted;
 pub use retention::retain;
 
 use crate::{

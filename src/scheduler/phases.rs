@@ -74,12 +74,12 @@ pub fn units(spec: &JobSpec, index: u32, last: bool, phase: Phase, version: i32)
     }
 }
 
-/// The units that take over datasets of these sizes.
-pub fn imports(sizes: &[(&str, u32)]) -> Vec<Payload> {
+/// The units that link datasets of these sizes.
+pub fn links(sizes: &[(&str, u32)]) -> Vec<Payload> {
     let mut units = Vec::new();
     let mut offset = 0;
     for (dataset, size) in sizes {
-        units.extend(pieces(*size, LOGGED).map(|(first, count)| Payload::Import {
+        units.extend(pieces(*size, LOGGED).map(|(first, count)| Payload::Link {
             dataset: (*dataset).to_owned(),
             offset,
             first,

@@ -17,7 +17,7 @@ use crate::{
     },
     experience::episode::Purpose,
     store::{
-        StoreError, checkpoints, datasets, episodes, events, iterations, jobs, metrics, work_items,
+        StoreError, checkpoints, datasets, events, iterations, jobs, metrics, rollouts, work_items,
     },
     telemetry::overview,
 };
@@ -103,7 +103,7 @@ async fn nothing_played(
         Phase::Evaluate => (Purpose::Evaluate, "held-out episodes"),
         _ => return Ok(None),
     };
-    let Some((count, first)) = episodes::all_without_steps(conn, iteration.id, purpose).await?
+    let Some((count, first)) = rollouts::all_without_steps(conn, iteration.id, purpose).await?
     else {
         return Ok(None);
     };
@@ -111,7 +111,7 @@ async fn nothing_played(
         "all {count} {which} of iteration {} came to nothing; the first: {first}",
         iteration.index
     );
-    episodes::delete(conn, iteration.id, purpose).await?;
+    rollouts::delete(conn, iteration.id, purpose).await?;
     work_items::fail_phase(conn, iteration.id, iteration.phase, &error).await?;
     Ok(Some(error))
 }
@@ -188,7 +188,7 @@ async fn plan(
         for name in &job.spec.datasets {
             sizes.push((name.as_str(), datasets::size(conn, name).await?.unwrap_or(0)));
         }
-        units.extend(phases::imports(&sizes));
+        units.extend(phases::links(&sizes));
     }
     work_items::plan(conn, job.id, iteration, &units).await?;
     let message = format!("iteration {index}: {phase}");

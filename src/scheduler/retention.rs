@@ -1,5 +1,5 @@
-//! Removes what belongs to no job once it is old: a reconciler that may run at any time, in any number of
-//! processes. What belongs to a job goes with it.
+//! Removes what belongs to no job once it is old, and expires what was awaited for too long: a reconciler that may run at
+//! any time, in any number of processes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     domain::retention::{Keep, Retention},
-    store::{Store, StoreError, audit, sessions, webhooks},
+    store::{Store, StoreError, audit, rewards, sessions, webhooks},
 };
 
 /// Pause between two looks.
@@ -40,6 +40,9 @@ pub async fn retain(
 /// One look.
 async fn prune(store: &Store, retention: Retention) -> Result<(), StoreError> {
     sessions::forget_ended(&mut *store.acquire().await?).await?;
+    if let Keep::Days(days) = retention.rewards {
+        rewards::expire(&mut *store.acquire().await?, days).await?;
+    }
     if let Keep::Days(days) = retention.audit {
         while audit::prune(&mut *store.acquire().await?, days, BATCH).await? == BATCH {}
     }

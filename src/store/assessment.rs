@@ -1,12 +1,16 @@
 //! What an iteration is judged by: texts, shares, episodes and pairs of actions.
 
 use futures_util::{Stream, TryStreamExt};
+use serde_json::{Map, Value};
 use sqlx::{PgConnection, types::Json};
 
-use super::StoreError;
+use super::{StoreError, contexts};
 use crate::{
     domain::ids::{IterationId, JobId, TransitionId},
-    experience::{context::Tool, message::Message},
+    experience::{
+        context::{Context, Tool},
+        message::Message,
+    },
 };
 
 /// Texts of an iteration's predictions for critiques, in an order without time in it.
@@ -103,19 +107,27 @@ pub async fn counts(conn: &mut PgConnection, iteration: IterationId) -> Result<C
 }
 
 /// A held-out episode with a known outcome.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone)]
 pub struct HeldOut {
     /// The conversation.
-    pub messages: Json<Vec<Message>>,
-    /// Tools that the agent could call.
-    pub tools: Json<Vec<Tool>>,
+    pub whole: Context,
     /// Actions taken: the last ones of the conversation.
     pub turns: i32,
     /// Solved or not.
     pub success: bool,
 }
 
-/// Held-out episodes of an iteration at a temperature, in their order, one after the other: there may be many.
+#[derive(sqlx::FromRow)]
+struct HeldOutRow {
+    messages: Json<Vec<Message>>,
+    tools: Option<Json<Vec<Tool>>>,
+    switches: Option<Json<Map<String, Value>>>,
+    turns: i32,
+    success: bool,
+}
+
+/// Held-out episodes of an iteration at a temperature, in their order, one after the other: there may be many. Whoever
+/// plays in an environment has one context.
 pub fn held_out(
     conn: &mut PgConnection,
     iteration: IterationId,
@@ -123,13 +135,21 @@ pub fn held_out(
 ) -> impl Stream<Item = Result<HeldOut, StoreError>> + '_ {
     sqlx::query_as(
         "-- assessment::held_out
-         select messages, tools, turns, success from episodes
-         where iteration_id = $1 and purpose = 'evaluate' and temperature = $2 and success is not null
-         order by ordinal",
+         select c.messages, f.tools, f.switches, e.turns, e.success
+         from rollouts r join episodes e on e.id = r.episode_id
+         join contexts c on c.episode_id = e.id and c.ordinal = 0
+         left join frames f on f.hash = c.frame
+         where r.iteration_id = $1 and r.purpose = 'evaluate' and r.temperature = $2 and e.success is not null
+         order by r.ordinal",
     )
     .bind(iteration)
     .bind(temperature)
     .fetch(conn)
+    .map_ok(|row: HeldOutRow| HeldOut {
+        whole: Context::new(row.messages.0, contexts::frame(row.tools, row.switches).into()),
+        turns: row.turns,
+        success: row.success,
+    })
     .map_err(StoreError::from)
 }
 
@@ -185,10 +205,12 @@ pub async fn paired(
              exists (select from checkpoints c where c.job_id = $1 and c.role = 'online'
                  and c.version = earlier.index and c.expired_at is null) as kept
          from iterations later
-         join episodes b on b.iteration_id = later.id and b.purpose = 'evaluate' and b.temperature = $2
+         join rollouts y on y.iteration_id = later.id and y.purpose = 'evaluate' and y.temperature = $2
+         join episodes b on b.id = y.episode_id
          join iterations earlier on earlier.job_id = $1 and earlier.index < $3
-         join episodes a on a.iteration_id = earlier.id and a.purpose = 'evaluate' and a.temperature = $2
-             and a.ordinal = b.ordinal and a.seed = b.seed
+         join rollouts x on x.iteration_id = earlier.id and x.purpose = 'evaluate' and x.temperature = $2
+             and x.ordinal = y.ordinal
+         join episodes a on a.id = x.episode_id and a.seed = b.seed
          where later.job_id = $1 and later.index = $3 and a.success is not null and b.success is not null
          group by earlier.index order by earlier.index",
     )

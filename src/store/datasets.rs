@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
-use sqlx::{PgConnection, types::Json};
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use super::{
-    StoreError,
-    rows::{ROWS, json},
-};
-use crate::experience::{context::Tool, logged::LoggedEpisode, message::Message};
+use super::{StoreError, episodes, transitions};
+use crate::experience::logged::LoggedEpisode;
 
 /// A dataset as it is shown.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
@@ -22,6 +20,8 @@ pub struct Dataset {
     pub episodes: i64,
     /// Actions in them.
     pub transitions: i64,
+    /// Episodes whose reward is awaited.
+    pub open: i64,
     /// Share of episodes that were solved, of those that say; null if none says.
     pub success: Option<f64>,
     /// When its first episode came.
@@ -37,11 +37,12 @@ pub struct Dataset {
 pub async fn list(conn: &mut PgConnection) -> Result<Vec<Dataset>, StoreError> {
     Ok(sqlx::query_as(
         "-- datasets::list
-         select d.name, d.created_at, count(e.key) as episodes,
-             coalesce(sum(cardinality(e.rewards)), 0)::int8 as transitions,
-             avg(e.success::int)::float8 as success
-         from datasets d left join dataset_episodes e on e.dataset = d.name
-         group by d.name order by d.name",
+         select d.name, d.created_at, count(e.id) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
+             count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
+         from datasets d left join dataset_episodes x on x.dataset_id = d.id
+         left join episodes e on e.id = x.episode_id
+         where d.deleted_at is null
+         group by d.id order by d.name",
     )
     .fetch_all(conn)
     .await?)
@@ -54,21 +55,13 @@ pub async fn list(conn: &mut PgConnection) -> Result<Vec<Dataset>, StoreError> {
 pub async fn size(conn: &mut PgConnection, name: &str) -> Result<Option<u32>, StoreError> {
     let size: Option<i64> = sqlx::query_scalar(
         "-- datasets::size
-         select (select count(*) from dataset_episodes where dataset = d.name)
-         from datasets d where d.name = $1",
+         select (select count(*) from dataset_episodes where dataset_id = d.id)
+         from datasets d where d.name = $1 and d.deleted_at is null",
     )
     .bind(name)
     .fetch_optional(conn)
     .await?;
     Ok(size.map(|size| u32::try_from(size).unwrap_or(u32::MAX)))
-}
-
-/// An episode at its place.
-#[derive(Serialize)]
-struct Numbered<'a> {
-    ordinal: i32,
-    #[serde(flatten)]
-    episode: &'a LoggedEpisode,
 }
 
 /// Adds episodes to a dataset, which is made if it is not there; those whose key is there already stay
@@ -79,92 +72,53 @@ struct Numbered<'a> {
 pub async fn insert_many(
     conn: &mut PgConnection,
     name: &str,
-    episodes: &[LoggedEpisode],
+    logged: Vec<LoggedEpisode>,
+    now: OffsetDateTime,
 ) -> Result<usize, StoreError> {
-    sqlx::query("insert into datasets (name) values ($1) on conflict do nothing")
+    sqlx::query("insert into datasets (id, name) values ($1, $2) on conflict do nothing")
+        .bind(Uuid::now_v7())
         .bind(name)
         .execute(&mut *conn)
         .await?;
     // One import at a time numbers the episodes.
-    let first: i32 = sqlx::query_scalar(
+    let (dataset, first): (Uuid, i32) = sqlx::query_as(
         "-- datasets::insert_many
-         with held as (select name from datasets where name = $1 for update)
-         select (select count(*) from dataset_episodes where dataset = held.name)::int from held",
+         with held as (select id from datasets where name = $1 and deleted_at is null for update)
+         select id, (select count(*) from dataset_episodes where dataset_id = held.id)::int from held",
     )
     .bind(name)
     .fetch_one(&mut *conn)
     .await?;
-    let keys: Vec<&str> = episodes.iter().map(|e| e.key.as_str()).collect();
-    let mut known: HashSet<String> = sqlx::query_scalar(
+    let keys: Vec<&str> = logged.iter().map(|e| e.key.as_str()).collect();
+    let known: Vec<String> = sqlx::query_scalar(
         "-- datasets::insert_many
-         select key from dataset_episodes where dataset = $1 and key = any($2)",
+         select key from dataset_episodes where dataset_id = $1 and key = any($2)",
     )
-    .bind(name)
+    .bind(dataset)
     .bind(&keys)
     .fetch_all(&mut *conn)
-    .await?
-    .into_iter()
-    .collect();
-    let new: Vec<_> = episodes.iter().filter(|e| known.insert(e.key.clone())).collect();
-    let numbered: Vec<_> =
-        (first..).zip(&new).map(|(ordinal, episode)| Numbered { ordinal, episode }).collect();
-    for rows in numbered.chunks(ROWS) {
-        sqlx::query(
-            "-- datasets::insert_many
-             insert into dataset_episodes (dataset, ordinal, key, task, messages, tools,
-                 rewards, success, truncated)
-             select $2, ordinal, key, task, messages, tools, rewards, success, truncated
-             from json_populate_recordset(null::dataset_episodes, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(name)
-        .execute(&mut *conn)
-        .await?;
-    }
-    Ok(new.len())
-}
-
-#[derive(sqlx::FromRow)]
-struct Row {
-    key: String,
-    task: String,
-    messages: Json<Vec<Message>>,
-    tools: Json<Vec<Tool>>,
-    rewards: Vec<f64>,
-    success: Option<bool>,
-    truncated: bool,
-}
-
-/// `count` episodes of a dataset from the `first`-th on.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn slice(
-    conn: &mut PgConnection,
-    name: &str,
-    first: u32,
-    count: u32,
-) -> Result<Vec<LoggedEpisode>, StoreError> {
-    let rows: Vec<Row> = sqlx::query_as(
-        "-- datasets::slice
-         select key, task, messages, tools, rewards, success, truncated from dataset_episodes
-         where dataset = $1 and ordinal >= $2 and ordinal < $3 order by ordinal",
-    )
-    .bind(name)
-    .bind(first.cast_signed())
-    .bind((first + count).cast_signed())
-    .fetch_all(conn)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| LoggedEpisode {
-            key: row.key,
-            task: row.task,
-            messages: row.messages.0,
-            tools: row.tools.0,
-            rewards: row.rewards,
-            success: row.success,
-            truncated: row.truncated,
-        })
-        .collect())
+    let mut known: HashSet<String> = known.into_iter().collect();
+    let (mut keys, mut rows, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for logged in logged.into_iter().filter(|e| known.insert(e.key.clone())) {
+        keys.push(logged.key.clone());
+        let (episode, taken) = logged.into_rows(now).map_err(|e| sqlx::Error::Encode(e.into()))?;
+        rows.push(episode);
+        steps.extend(taken);
+    }
+    episodes::insert_many(conn, &rows).await?;
+    transitions::insert_many(conn, &steps).await?;
+    sqlx::query(
+        "-- datasets::insert_many
+         insert into dataset_episodes (dataset_id, ordinal, key, episode_id)
+         select $1, $2 + place::int - 1, key, id
+         from unnest($3::text[], $4::uuid[]) with ordinality as new (key, id, place)",
+    )
+    .bind(dataset)
+    .bind(first)
+    .bind(&keys)
+    .bind(rows.iter().map(|episode| episode.id).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
+    Ok(rows.len())
 }

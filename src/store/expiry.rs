@@ -20,7 +20,7 @@ pub async fn crowded(conn: &mut PgConnection, newest: u16) -> Result<Vec<JobId>,
     .await?)
 }
 
-/// Expires the versions of a job that nothing needs, and returns how many checkpoints those are. The caller holds the
+/// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints those are. The caller holds the
 /// job's lock, so that nobody promotes a version or goes back to it meanwhile.
 ///
 /// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, or
@@ -50,10 +50,14 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
          ), oldest_needed as (
              select min(least(i.base, i.index - 1)) - min(job.staleness) as version from iterations i, job
              where i.job_id = $1 and i.finished_at is null and job.status not in ('succeeded', 'cancelled')
+         ), expired as (
+             update checkpoints c set expired_at = now()
+             where c.job_id = $1 and c.expired_at is null and c.version not in (select version from kept)
+                 and not exists (select from oldest_needed o where c.version >= o.version)
+             returning id, path, trainer_state
          )
-         update checkpoints c set expired_at = now()
-         where c.job_id = $1 and c.expired_at is null and c.version not in (select version from kept)
-             and not exists (select from oldest_needed o where c.version >= o.version)",
+         insert into leftover_files (checkpoint_id, path, trainer_state, trainer)
+         select e.id, e.path, e.trainer_state, job.spec #>> '{model,trainer}' from expired e, job",
     )
     .bind(job)
     .bind(i64::from(newest))
@@ -62,45 +66,43 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
     Ok(expired.rows_affected())
 }
 
-/// What an expired checkpoint has left behind.
+/// Files of a checkpoint that nothing needs.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Remains {
-    /// The checkpoint.
-    pub id: CheckpointId,
+pub struct Leftover {
+    /// The checkpoint; its row may be gone.
+    pub checkpoint_id: CheckpointId,
     /// Directory of its adapter.
     pub path: String,
-    /// The job's trainer.
+    /// The trainer of its job.
     pub trainer: String,
     /// The state that the trainer keeps; none for a target.
     pub trainer_state: Option<String>,
 }
 
-/// Expired checkpoints whose files are still there, oldest first.
+/// Files that are still to be deleted, oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn remains(conn: &mut PgConnection, limit: i64) -> Result<Vec<Remains>, StoreError> {
+pub async fn leftovers(conn: &mut PgConnection, limit: i64) -> Result<Vec<Leftover>, StoreError> {
     Ok(sqlx::query_as(
-        "-- expiry::remains
-         select c.id, c.path, c.trainer_state, j.spec #>> '{model,trainer}' as trainer
-         from checkpoints c join jobs j on j.id = c.job_id
-         where c.expired_at is not null and c.files_gone_at is null order by c.id limit $1",
+        "-- expiry::leftovers
+         select * from leftover_files order by checkpoint_id limit $1",
     )
     .bind(limit)
     .fetch_all(conn)
     .await?)
 }
 
-/// The checkpoint's files are deleted.
+/// Files are deleted.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn set_gone(conn: &mut PgConnection, id: CheckpointId) -> Result<(), StoreError> {
+pub async fn forget(conn: &mut PgConnection, checkpoint: CheckpointId) -> Result<(), StoreError> {
     sqlx::query(
-        "-- expiry::set_gone
-         update checkpoints set files_gone_at = now() where id = $1",
+        "-- expiry::forget
+         delete from leftover_files where checkpoint_id = $1",
     )
-    .bind(id)
+    .bind(checkpoint)
     .execute(conn)
     .await?;
     Ok(())

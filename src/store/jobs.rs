@@ -73,7 +73,7 @@ pub async fn insert(
 pub async fn get(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, StoreError> {
     let row: Option<Row> = sqlx::query_as(
         "-- jobs::get
-         select * from jobs where id = $1",
+         select * from jobs where id = $1 and deleted_at is null",
     )
     .bind(id)
     .fetch_optional(conn)
@@ -89,7 +89,7 @@ pub async fn get(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, Stor
 pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, StoreError> {
     let row: Option<Row> = sqlx::query_as(
         "-- jobs::lock
-         select * from jobs where id = $1 for no key update",
+         select * from jobs where id = $1 and deleted_at is null for no key update",
     )
     .bind(id)
     .fetch_optional(conn)

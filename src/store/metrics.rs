@@ -80,11 +80,12 @@ pub async fn summary(
          (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
               coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
           from generations where iteration_id = $1) g,
-         (select count(*) filter (where end_reason <> 'failed') as collected,
-              count(*) filter (where success) as collected_successes,
-              count(*) filter (where end_reason = 'truncated') as collected_truncated,
-              count(*) filter (where end_reason = 'failed') as collected_failed
-          from episodes where iteration_id = $1 and purpose = 'collect') e,
+         (select count(*) filter (where e.end_reason <> 'failed') as collected,
+              count(*) filter (where e.success) as collected_successes,
+              count(*) filter (where e.end_reason = 'truncated') as collected_truncated,
+              count(*) filter (where e.end_reason = 'failed') as collected_failed
+          from rollouts r join episodes e on e.id = r.episode_id
+          where r.iteration_id = $1 and r.purpose = 'collect') e,
          (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted,
               count(*) filter (where status = 'misquoted') as targets_misquoted,
               count(*) filter (where status = 'unparseable') as targets_unparseable
@@ -109,7 +110,7 @@ pub async fn summary(
           from training_examples where iteration_id = $1) x,
          (select avg(i.index - r.iteration)::float8 as staleness
           from iterations i join replay_draws d on d.iteration_id = i.id
-          join replay r on r.transition_id = d.transition_id where i.id = $1) d",
+          join replay r on r.job_id = i.job_id and r.transition_id = d.transition_id where i.id = $1) d",
     )
     .bind(iteration)
     .fetch_one(conn)

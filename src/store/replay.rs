@@ -30,9 +30,11 @@ pub struct Entrant {
     pub place: (i32, i32, i32),
     /// It ends its episode.
     pub done: bool,
+    /// Its reward is awaited.
+    pub pending: bool,
 }
 
-/// Lets transitions in.
+/// Inserts transitions into a job's replay.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -43,10 +45,10 @@ pub async fn insert_many(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- replay::insert_many
-         insert into replay (transition_id, job_id, iteration, episode, step, done)
-         select t, $1, iteration, episode, step, done
-         from unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[])
-             as r (t, iteration, episode, step, done)",
+         insert into replay (transition_id, job_id, iteration, episode, step, done, pending)
+         select t, $1, iteration, episode, step, done, pending
+         from unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[], $7::bool[])
+             as r (t, iteration, episode, step, done, pending)",
     )
     .bind(job)
     .bind(entrants.iter().map(|e| e.transition_id).collect::<Vec<_>>())
@@ -54,12 +56,46 @@ pub async fn insert_many(
     .bind(entrants.iter().map(|e| e.place.1).collect::<Vec<_>>())
     .bind(entrants.iter().map(|e| e.place.2).collect::<Vec<_>>())
     .bind(entrants.iter().map(|e| e.done).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.pending).collect::<Vec<_>>())
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// The newest `capacity` entries collected in the iterations from `since` to `until`, in their order.
+/// Links `count` episodes of a dataset, from the `first`-th on, to a job. They stand in replay after the episodes that
+/// the iteration collects, from `place` on. Returns the transitions that are new to the job.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn link_dataset(
+    conn: &mut PgConnection,
+    (job, iteration): (JobId, i32),
+    dataset: &str,
+    (first, count): (u32, u32),
+    place: i32,
+) -> Result<Vec<TransitionId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- replay::link_dataset
+         insert into replay (transition_id, job_id, iteration, episode, step, done, pending)
+         select t.id, $1, $2, $6 + d.ordinal - $4, t.step, t.done, t.reward_status = 'pending'
+         from datasets s join dataset_episodes d on d.dataset_id = s.id
+         join transitions t on t.episode_id = d.episode_id
+         where s.name = $3 and s.deleted_at is null and d.ordinal >= $4 and d.ordinal < $4 + $5
+         on conflict do nothing
+         returning transition_id",
+    )
+    .bind(job)
+    .bind(iteration)
+    .bind(dataset)
+    .bind(first.cast_signed())
+    .bind(count.cast_signed())
+    .bind(place)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The newest `capacity` entries collected in the iterations from `since` to `until`, in their order. Those whose reward
+/// is awaited are left out.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -74,7 +110,7 @@ pub async fn entries(
     let mut entries: Vec<Entry> = sqlx::query_as::<_, Entry>(
         "-- replay::entries
          select transition_id, done, loss, refused, left_out from replay
-         where job_id = $1 and iteration between $3 and $4
+         where job_id = $1 and iteration between $3 and $4 and not pending
          order by iteration desc, episode desc, step desc limit $2",
     )
     .bind(job)
@@ -95,22 +131,24 @@ pub async fn entries(
 /// See [`StoreError`].
 pub async fn set_annotated(
     conn: &mut PgConnection,
+    job: JobId,
     verdicts: &[(TransitionId, bool)],
     left_out: &[TransitionId],
 ) -> Result<(), StoreError> {
     let (ids, values): (Vec<_>, Vec<_>) = verdicts.iter().copied().unzip();
     sqlx::query(
         "-- replay::set_annotated
-         with held as (select transition_id from replay where transition_id = any($1 || $3)
+         with held as (select transition_id from replay where job_id = $4 and transition_id = any($1 || $3)
                        order by transition_id for no key update)
          update replay r set refused = coalesce(v.refused, r.refused),
              left_out = r.left_out or r.transition_id = any($3)
          from held left join unnest($1::uuid[], $2::bool[]) as v(id, refused) on v.id = held.transition_id
-         where r.transition_id = held.transition_id",
+         where r.job_id = $4 and r.transition_id = held.transition_id",
     )
     .bind(ids)
     .bind(values)
     .bind(left_out)
+    .bind(job)
     .execute(conn)
     .await?;
     Ok(())
@@ -122,19 +160,21 @@ pub async fn set_annotated(
 /// See [`StoreError`].
 pub async fn set_losses(
     conn: &mut PgConnection,
+    job: JobId,
     losses: &[(TransitionId, f32)],
 ) -> Result<(), StoreError> {
     let (ids, values): (Vec<_>, Vec<_>) = losses.iter().copied().unzip();
     sqlx::query(
         "-- replay::set_losses
-         with held as (select transition_id from replay where transition_id = any($1)
+         with held as (select transition_id from replay where job_id = $3 and transition_id = any($1)
                        order by transition_id for no key update)
          update replay r set loss = v.loss, uses = r.uses + 1
          from held, unnest($1::uuid[], $2::real[]) as v(id, loss)
-         where r.transition_id = v.id and held.transition_id = v.id",
+         where r.job_id = $3 and r.transition_id = v.id and held.transition_id = v.id",
     )
     .bind(ids)
     .bind(values)
+    .bind(job)
     .execute(conn)
     .await?;
     Ok(())

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::StoreError;
+use crate::experience::context::ContentHash;
 
 /// Most rows of a statement, so that a parameter stays within some megabytes.
 pub(super) const ROWS: usize = 1000;
@@ -15,4 +16,10 @@ pub(super) const ROWS: usize = 1000;
 /// A row that cannot be said in JSON.
 pub(super) fn json<T: Serialize>(rows: &[T]) -> Result<String, StoreError> {
     serde_json::to_string(rows).map_err(|e| sqlx::Error::Encode(e.into()).into())
+}
+
+/// Bytes as Postgres reads them in JSON.
+pub(super) fn bytes(hash: &ContentHash) -> String {
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\\x{digits}")
 }

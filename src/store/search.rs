@@ -3,42 +3,44 @@
 use sqlx::PgConnection;
 
 use super::StoreError;
-use crate::domain::ids::TransitionId;
+use crate::domain::ids::{JobId, TransitionId};
 
-/// Makes the rows of transitions anew from everything that is stored about them.
+/// Makes the rows of a job's transitions anew from everything that is stored about them.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn refresh(
     conn: &mut PgConnection,
+    job: JobId,
     transitions: &[TransitionId],
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- search::refresh
          insert into transition_search
-         select t.id, t.job_id, i.index, e.success, c.verdict, btrim(r.text) <> btrim(t.action), g.status,
+         select $2, t.id, p.iteration, e.success, c.verdict, btrim(r.text) <> btrim(t.action), g.status,
              to_tsvector('simple', concat_ws(' ', t.action, c.text, r.text))
          from unnest($1::uuid[]) as wanted(id)
          join transitions t on t.id = wanted.id
-         join iterations i on i.id = t.iteration_id
+         join replay p on p.transition_id = t.id and p.job_id = $2
          join episodes e on e.id = t.episode_id
          left join lateral (
              select c.verdict, c.iteration_id, g.text from critiques c join generations g on g.id = c.generation_id
-             where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
+             where c.transition_id = t.id and c.job_id = $2 and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
              select g.text from refinements r join generations g on g.id = r.generation_id
              where r.transition_id = t.id and r.iteration_id = c.iteration_id order by r.round desc limit 1
          ) r on true
          left join lateral (
-             select status from targets where transition_id = t.id order by id desc limit 1
+             select status from targets where transition_id = t.id and job_id = $2 order by id desc limit 1
          ) g on true
          order by t.id
-         on conflict (transition_id) do update set verdict = excluded.verdict,
+         on conflict (job_id, transition_id) do update set success = excluded.success, verdict = excluded.verdict,
              changed = excluded.changed, target_status = excluded.target_status,
              words = excluded.words",
     )
     .bind(transitions)
+    .bind(job)
     .execute(conn)
     .await?;
     Ok(())

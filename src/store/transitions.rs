@@ -3,20 +3,22 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use sqlx::{PgConnection, types::Json};
+use sqlx::PgConnection;
 
 use super::{
     StoreError,
-    rows::{ROWS, json},
+    contexts::{self, index},
+    rows::{ROWS, bytes, json},
 };
 use crate::{
     domain::{
         generation::FinishReason,
-        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
+        ids::{EpisodeId, GenerationId, JobId, TransitionId},
     },
     experience::{
-        context::{Context, Frame, Tool},
-        episode::{RewardStatus, Transition},
+        context::Context,
+        episode::{RewardStatus, Standing, Transition},
+        history::{History, Place},
         message::Message,
     },
 };
@@ -34,22 +36,24 @@ pub struct Loaded {
     pub observation: Vec<Message>,
     /// s': what the policy sees next.
     pub next_state: Context,
-    /// The action's tokens, as the engine wrote them or as it was imported.
-    pub action_tokens: Vec<i32>,
+    /// The action's tokens, as the engine wrote them; none where no engine that was asked wrote it.
+    pub action_tokens: Option<Vec<i32>>,
     /// The token limit cut the action. Imported actions are whole: logs do not tell.
     pub action_cut: bool,
-    /// Seed of its episode's environment.
-    pub episode_seed: i64,
+    /// The environment, where it is known.
+    pub environment: Option<String>,
+    /// Seed of its episode's environment, where it is known.
+    pub episode_seed: Option<i64>,
 }
 
 #[derive(sqlx::FromRow)]
 struct Row {
     id: TransitionId,
-    job_id: JobId,
-    iteration_id: IterationId,
     episode_id: EpisodeId,
     step: i32,
+    context: i32,
     state_len: i32,
+    next_context: i32,
     next_len: i32,
     action: String,
     env_action: Option<String>,
@@ -59,108 +63,94 @@ struct Row {
     done: bool,
     truncated: bool,
     generation_id: Option<GenerationId>,
-    action_tokens: Option<Vec<i32>>,
-    seed: i64,
-    messages: Json<Vec<Message>>,
-    tools: Json<Vec<Tool>>,
+    environment: Option<String>,
+    seed: Option<i64>,
     token_ids: Option<Vec<i32>>,
     finish_reason: Option<FinishReason>,
 }
 
-impl From<Row> for Loaded {
-    fn from(row: Row) -> Self {
-        let frame = Frame { tools: row.tools.0, ..Frame::default() };
-        let whole = Context::new(row.messages.0, frame.into());
-        let length = |length: i32| usize::try_from(length).unwrap_or(0);
-        let (state, next_state) =
-            (whole.prefix(length(row.state_len)), whole.prefix(length(row.next_len)));
-        let after = next_state.messages().get(state.messages().len()..);
-        let mut after = after.unwrap_or_default().iter().cloned();
-        let action = after.next().unwrap_or_else(|| Message::assistant(row.action.as_str()));
-        Self {
-            observation: after.collect(),
-            action,
+impl Row {
+    fn loaded(self, history: &History) -> Loaded {
+        let place = |context, length| Place { context: index(context), length: index(length) };
+        let at = place(self.context, self.state_len);
+        let state = history.context(at);
+        let next_state = history.context(place(self.next_context, self.next_len));
+        let acted = history.context(Place { length: at.length + 1, ..at });
+        let action = acted.messages().get(at.length).cloned();
+        Loaded {
+            observation: next_state.since(&acted).to_vec(),
+            action: action.unwrap_or_else(|| Message::assistant(self.action.as_str())),
             state,
             next_state,
             transition: Transition {
-                id: row.id,
-                job_id: row.job_id,
-                iteration_id: row.iteration_id,
-                episode_id: row.episode_id,
-                step: row.step,
-                state_len: row.state_len,
-                next_len: row.next_len,
-                action: row.action,
-                env_action: row.env_action,
-                observation: row.observation,
-                reward: row.reward,
-                reward_status: row.reward_status,
-                done: row.done,
-                truncated: row.truncated,
-                generation_id: row.generation_id,
+                id: self.id,
+                episode_id: self.episode_id,
+                step: self.step,
+                action: self.action,
+                env_action: self.env_action,
+                observation: self.observation,
+                reward: self.reward,
+                reward_status: self.reward_status,
+                done: self.done,
+                truncated: self.truncated,
+                generation_id: self.generation_id,
             },
-            action_tokens: row.token_ids.or(row.action_tokens).unwrap_or_default(),
-            action_cut: row.finish_reason == Some(FinishReason::Length),
-            episode_seed: row.seed,
+            action_tokens: self.token_ids,
+            action_cut: self.finish_reason == Some(FinishReason::Length),
+            environment: self.environment,
+            episode_seed: self.seed,
         }
     }
 }
 
-/// Stores transitions that were collected.
+#[derive(Serialize)]
+struct New<'a> {
+    #[serde(flatten)]
+    transition: &'a Transition,
+    context: i32,
+    state_len: i32,
+    next_context: i32,
+    next_len: i32,
+    state_hash: String,
+}
+
+/// Stores transitions.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn insert_many(
     conn: &mut PgConnection,
-    transitions: &[Transition],
+    transitions: &[(Transition, Standing)],
 ) -> Result<(), StoreError> {
-    let rows: Vec<_> =
-        transitions.iter().map(|transition| New { transition, action_tokens: None }).collect();
-    insert(conn, &rows).await
-}
-
-/// A transition to be stored.
-#[derive(Serialize)]
-struct New<'a> {
-    #[serde(flatten)]
-    transition: &'a Transition,
-    action_tokens: Option<&'a [i32]>,
-}
-
-/// Stores transitions that were imported, with the tokens of their actions.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn insert_imported(
-    conn: &mut PgConnection,
-    transitions: &[(Transition, Vec<i32>)],
-) -> Result<(), StoreError> {
-    let rows: Vec<_> = transitions
-        .iter()
-        .map(|(transition, tokens)| New { transition, action_tokens: Some(tokens) })
-        .collect();
-    insert(conn, &rows).await
-}
-
-async fn insert(conn: &mut PgConnection, transitions: &[New<'_>]) -> Result<(), StoreError> {
     for rows in transitions.chunks(ROWS) {
+        let rows: Vec<_> = rows.iter().map(new).collect();
         sqlx::query(
-            "-- transitions::insert
-             insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, next_len,
-                 action, env_action, observation, reward, reward_status, done, truncated,
-                 generation_id, action_tokens)
-             select id, job_id, iteration_id, episode_id, step, state_len, next_len, action, env_action,
-                 observation, reward, reward_status, done, truncated, generation_id, action_tokens
+            "-- transitions::insert_many
+             insert into transitions (id, episode_id, step, context, state_len, next_context, next_len,
+                 state_hash, action, env_action, observation, reward, reward_status, done, truncated, generation_id)
+             select id, episode_id, step, context, state_len, next_context, next_len, state_hash, action,
+                 env_action, observation, reward, reward_status, done, truncated, generation_id
              from json_populate_recordset(null::transitions, $1::json)",
         )
-        .bind(json(rows)?)
+        .bind(json(&rows)?)
         .execute(&mut *conn)
         .await?;
     }
     Ok(())
 }
 
-/// Transitions with their conversations, in the order asked for.
+fn new((transition, standing): &(Transition, Standing)) -> New<'_> {
+    New {
+        transition,
+        context: standing.context,
+        state_len: standing.state_len,
+        next_context: standing.next_context,
+        next_len: standing.next_len,
+        state_hash: bytes(&standing.state_hash),
+    }
+}
+
+/// Transitions with what the agent saw, in the order asked for.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -170,16 +160,30 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.messages, e.tools, e.seed, g.token_ids, g.finish_reason
+         select t.*, e.environment, e.seed, g.token_ids, g.finish_reason
          from transitions t
          join episodes e on e.id = t.episode_id
          left join generations g on g.id = t.generation_id
          where t.id = any($1)",
     )
     .bind(ids)
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    let mut by_id: HashMap<_, Loaded> = rows.into_iter().map(|r| (r.id, r.into())).collect();
+    let mut episodes: Vec<_> = rows.iter().map(|row| row.episode_id).collect();
+    episodes.sort_unstable();
+    episodes.dedup();
+    let histories = contexts::histories(conn, &episodes).await?;
+    let nothing = History::default();
+    let of = |row: &Row| histories.get(&row.episode_id).unwrap_or(&nothing);
+    let mut by_id: HashMap<_, Loaded> = rows
+        .into_iter()
+        .map(|row| {
+            (row.id, {
+                let history = of(&row);
+                row.loaded(history)
+            })
+        })
+        .collect();
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
 }
 
@@ -194,7 +198,7 @@ pub struct Successes {
     pub deduplicate: bool,
 }
 
-/// Steps of a job's successful episodes, oldest first, in an order without time in it.
+/// Steps of the successful episodes that a job learns from, oldest first, in an order without time in it.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -206,23 +210,19 @@ pub async fn of_successes(
     Ok(sqlx::query_scalar(
         "-- transitions::of_successes
          with solved as (
-             select e.id, e.messages, i.index, e.ordinal,
-                 row_number() over (partition by e.iteration_id, e.task order by e.ordinal) as of_task
-             from episodes e join iterations i on i.id = e.iteration_id
-             where e.job_id = $1 and e.purpose in ('collect', 'import') and e.success
+             select e.id, r.iteration, r.episode,
+                 row_number() over (partition by r.iteration, e.task order by r.episode) as of_task
+             from replay r join transitions t on t.id = r.transition_id join episodes e on e.id = t.episode_id
+             where r.job_id = $1 and t.step = 0 and e.success
          ), newest as (
-             select * from solved where of_task <= $3 order by index desc, ordinal desc limit $2
+             select * from solved where of_task <= $3 order by iteration desc, episode desc limit $2
          ), steps as (
-             select t.id, n.index, n.ordinal, t.step,
-                 row_number() over (
-                     partition by t.action, (
-                         select string_agg(m.message::text, ' ' order by m.place)
-                         from jsonb_array_elements(n.messages) with ordinality as m (message, place)
-                         where m.place <= t.state_len)
-                     order by n.index desc, n.ordinal desc, t.step desc) as copy
+             select t.id, n.iteration, n.episode, t.step,
+                 row_number() over (partition by t.action, t.state_hash
+                     order by n.iteration desc, n.episode desc, t.step desc) as copy
              from newest n join transitions t on t.episode_id = n.id
          )
-         select id from steps where copy = 1 or not $4 order by index, ordinal, step",
+         select id from steps where copy = 1 or not $4 order by iteration, episode, step",
     )
     .bind(job)
     .bind(i64::from(which.newest))

@@ -451,7 +451,7 @@ pub async fn tally(
     .await?)
 }
 
-/// Fails the units of a phase that were done, because together they came to nothing. Imports stay done.
+/// Fails the units of a phase that were done, because together they came to nothing. Links stay done.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -464,7 +464,7 @@ pub async fn fail_phase(
     sqlx::query(
         "-- work_items::fail_phase
          update work_items set state = 'failed', last_error = $3
-         where iteration_id = $1 and phase = $2 and state = 'done' and payload->>'kind' <> 'import'",
+         where iteration_id = $1 and phase = $2 and state = 'done' and payload->>'kind' <> 'link'",
     )
     .bind(iteration)
     .bind(phase)

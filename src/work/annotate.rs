@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Worker,
-    context::{IterationContext, chance},
+    context::{IterationContext, JobContext, chance},
 };
 use crate::{
     algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
@@ -99,8 +99,8 @@ impl Worker {
         let first = made.critiques.iter().filter(|c| c.round == 0);
         let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
         let out: Vec<_> = made.left_out.keys().copied().collect();
-        replay::set_annotated(&mut tx, &verdicts, &out).await?;
-        search::refresh(&mut tx, &made.annotated()).await?;
+        replay::set_annotated(&mut tx, job, &verdicts, &out).await?;
+        search::refresh(&mut tx, job, &made.annotated()).await?;
         let taken = Spending { env_steps: made.env_steps.cast_signed(), ..Spending::default() };
         spending::add(&mut tx, iteration, taken).await?;
         if let Some(first) = made.left_out.values().next() {
@@ -157,7 +157,7 @@ impl Worker {
             .zip(draws)
             .filter(|(position, _)| position % u64::from(slice.of) == u64::from(slice.number))
             .collect();
-        let batch = load(&mut tx, slice).await?;
+        let batch = load(context, &mut tx, slice).await?;
         tx.commit().await.map_err(StoreError::from)?;
         Ok(batch)
     }
@@ -200,40 +200,48 @@ impl Worker {
         let draws = drawn
             .into_iter()
             .map(|transition_id| replay_draws::Draw { transition_id, importance: 1.0 });
-        let batch = load(&mut conn, (0..).zip(draws).collect()).await?;
+        let batch = load(context, &mut conn, (0..).zip(draws).collect()).await?;
         let examples = rejection::examples(&context.prompts, &context.encoder, &batch)?;
         Ok(Annotations { examples, ..Annotations::default() })
     }
 }
 
 async fn load(
+    context: &JobContext,
     conn: &mut sqlx::PgConnection,
     slice: Vec<(u64, replay_draws::Draw)>,
 ) -> Result<Vec<Replayed>, Fault> {
     let ids: Vec<_> = slice.iter().map(|(_, draw)| draw.transition_id).collect();
     let loaded = transitions::load(conn, &ids).await?;
-    Ok(slice
-        .into_iter()
-        .zip(loaded)
-        .map(|((position, draw), loaded)| Replayed {
-            importance: draw.importance,
-            ..replayed(loaded, position)
-        })
-        .collect())
+    let each = slice.into_iter().zip(loaded).map(|((position, draw), loaded)| {
+        Ok(Replayed { importance: draw.importance, ..context.replayed(loaded, position)? })
+    });
+    each.collect()
 }
 
-/// A stored transition at a place of a batch; its loss counts in full.
-pub(super) fn replayed(loaded: Loaded, position: u64) -> Replayed {
-    Replayed {
-        transition: loaded.transition,
-        state: loaded.state,
-        action: loaded.action,
-        observation: loaded.observation,
-        next_state: loaded.next_state,
-        action_tokens: loaded.action_tokens.into_iter().map(i32::cast_unsigned).collect(),
-        action_cut: loaded.action_cut,
-        position,
-        episode_seed: loaded.episode_seed,
-        importance: 1.0,
+impl JobContext {
+    /// A stored transition at a place of a batch; its loss counts in full. An action that no engine wrote has the
+    /// tokens that the job's own model would write it in.
+    pub(super) fn replayed(&self, loaded: Loaded, position: u64) -> Result<Replayed, Fault> {
+        let action_tokens = match loaded.action_tokens {
+            Some(tokens) => tokens.into_iter().map(i32::cast_unsigned).collect(),
+            None => {
+                let policy = self.prompts.policy();
+                let prompt = policy.render(&loaded.state, None, &json!({})).map_err(Fault::fail)?;
+                self.encoder.completion(&prompt, &loaded.action).map_err(Fault::fail)?
+            }
+        };
+        Ok(Replayed {
+            transition: loaded.transition,
+            state: loaded.state,
+            action: loaded.action,
+            observation: loaded.observation,
+            next_state: loaded.next_state,
+            action_tokens,
+            action_cut: loaded.action_cut,
+            position,
+            episode_seed: loaded.episode_seed,
+            importance: 1.0,
+        })
     }
 }

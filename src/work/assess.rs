@@ -9,7 +9,7 @@ use futures_util::{Stream, TryStreamExt};
 use rand::{Rng, seq::SliceRandom};
 use serde_json::json;
 
-use super::{Worker, annotate::replayed, context::IterationContext};
+use super::{Worker, context::IterationContext};
 use crate::{
     algo::{Replayed, guard as judge, nlac},
     domain::{
@@ -25,7 +25,6 @@ use crate::{
         work::Lease,
     },
     experience::{
-        context::{Context, Frame},
         episode::RewardStatus,
         turns::{Turn, turns},
     },
@@ -224,10 +223,11 @@ impl Worker {
         refined.truncate(most);
         let ids: Vec<_> = refined.iter().map(|(id, _)| *id).collect();
         let loaded = transitions::load(&mut conn, &ids).await?;
-        Ok((0..)
-            .zip(loaded.into_iter().zip(refined))
-            .map(|(position, (loaded, (_, action)))| (replayed(loaded, position), action))
-            .collect())
+        let pairs = (0..).zip(loaded.into_iter().zip(refined));
+        let pairs = pairs.map(|(position, (loaded, (_, action)))| {
+            Ok((context.replayed(loaded, position)?, action))
+        });
+        pairs.collect()
     }
 
     /// Writes what was measured; what tripped acts in the same transaction.
@@ -358,8 +358,7 @@ impl HeldOutSteps {
         let mut episodes = pin!(episodes);
         while let Some(episode) = episodes.try_next().await? {
             seen.episodes += 1;
-            let frame = Frame { tools: episode.tools.0, ..Frame::default() };
-            let played = turns(&Context::new(episode.messages.0, frame.into()));
+            let played = turns(&episode.whole);
             let taken = usize::try_from(episode.turns).unwrap_or(0).min(played.len());
             let opening = played.len() - taken;
             for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
@@ -378,7 +377,7 @@ impl HeldOutSteps {
                         continue;
                     }
                 }
-                let step = held_out(context, turn, number == taken, position);
+                let step = held_out(turn, number == taken, position);
                 places.insert(position, (step, episode.success));
             }
         }
@@ -394,9 +393,9 @@ impl HeldOutSteps {
 }
 
 /// A step of a held-out episode. They are not stored as transitions.
-fn held_out(context: &IterationContext, turn: Turn, done: bool, position: u64) -> Replayed {
+fn held_out(turn: Turn, done: bool, position: u64) -> Replayed {
     let Turn { state, action, observation } = turn;
-    let mut step = Replayed::imagined(context.job.id, state, action).followed_by(observation);
+    let mut step = Replayed::imagined(state, action).followed_by(observation);
     step.transition.reward_status = RewardStatus::Observed;
     step.transition.done = done;
     Replayed { position, ..step }

@@ -16,12 +16,15 @@ use crate::{
     },
     env::{Reward, Split, Task},
     experience::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Transition},
+        episode::{EndReason, Episode, Purpose, RewardStatus, Source, Standing, Transition},
+        history::{History, Place},
         message,
     },
     rollout::{Played, PlayedStep, Rollout, play},
     store::{
-        StoreError, episodes, generations, replay, search,
+        StoreError, episodes, generations, replay,
+        rollouts::{self, Series},
+        search,
         spending::{self, Spending},
         transitions, work_items,
     },
@@ -37,37 +40,39 @@ impl Worker {
         count: u32,
     ) -> Result<(), Fault> {
         let context = self.context(lease, |_| version).await?;
-        let temperature = context.job.spec.rollout.temperature;
-        let (played, failed) = self
-            .play_missing(&context, Purpose::Collect, temperature, first..first + count)
-            .await?;
+        let series = context.series(Purpose::Collect, context.job.spec.rollout.temperature);
+        let (played, failed) = self.play_missing(&context, series, first..first + count).await?;
 
-        let (mut rows, mut steps, mut entrants) = (Vec::new(), Vec::new(), Vec::new());
-        let mut texts = Vec::new();
+        let (mut ordinals, mut rows) = (Vec::new(), Vec::new());
+        let (mut steps, mut entrants, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for (ordinal, played) in &played {
-            let episode =
-                self.episode(&context, played, Purpose::Collect, temperature, *ordinal)?;
+            let episode = self.episode(&context, played)?;
+            ordinals.push((ordinal.cast_signed(), episode.id));
             // An episode that failed trains nothing; one that was truncated keeps its steps.
             let kept = played.end_reason != EndReason::Failed;
             for (number, step) in (0..).zip(&played.steps).filter(|_| kept) {
-                let transition = transition(&episode, number, step);
+                let (transition, standing) = transition(&episode, number, step)?;
                 entrants.push(replay::Entrant {
                     transition_id: transition.id,
-                    place: (context.iteration.index, episode.ordinal, number),
+                    place: (context.iteration.index, ordinal.cast_signed(), number),
                     done: step.done,
+                    pending: transition.reward_status == RewardStatus::Pending,
                 });
-                steps.push(transition);
+                steps.push((transition, standing));
                 texts.extend(&step.generation);
             }
             rows.push(episode);
         }
+        let job = context.job.id;
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, context.job.id, context.iteration.id, texts).await?;
+        generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
+        rollouts::insert_many(&mut tx, series, &ordinals).await?;
         transitions::insert_many(&mut tx, &steps).await?;
-        search::refresh(&mut tx, &steps.iter().map(|step| step.id).collect::<Vec<_>>()).await?;
-        replay::insert_many(&mut tx, context.job.id, &entrants).await?;
+        replay::insert_many(&mut tx, job, &entrants).await?;
+        let new: Vec<_> = entrants.iter().map(|entrant| entrant.transition_id).collect();
+        search::refresh(&mut tx, job, &new).await?;
         let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
         spending::add(&mut tx, context.iteration.id, taken).await?;
         self.finish(tx, lease, failed).await
@@ -82,16 +87,16 @@ impl Worker {
         count: u32,
     ) -> Result<(), Fault> {
         let context = self.context(lease, |iteration| iteration.index).await?;
-        let (played, failed) = self
-            .play_missing(&context, Purpose::Evaluate, temperature, first..first + count)
-            .await?;
-        let rows = played
-            .iter()
-            .map(|(ordinal, p)| self.episode(&context, p, Purpose::Evaluate, temperature, *ordinal))
-            .collect::<Result<Vec<_>, _>>()?;
+        let series = context.series(Purpose::Evaluate, temperature);
+        let (played, failed) = self.play_missing(&context, series, first..first + count).await?;
+        let rows = played.iter().map(|(_, played)| self.episode(&context, played));
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let ordinals = played.iter().map(|(ordinal, _)| ordinal.cast_signed());
+        let ordinals: Vec<_> = ordinals.zip(rows.iter().map(|episode| episode.id)).collect();
         let mut tx = self.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         episodes::insert_many(&mut tx, &rows).await?;
+        rollouts::insert_many(&mut tx, series, &ordinals).await?;
         self.finish(tx, lease, failed).await
     }
 
@@ -115,31 +120,24 @@ impl Worker {
     async fn play_missing(
         &self,
         context: &IterationContext,
-        purpose: Purpose,
-        temperature: f32,
+        series: Series,
         ordinals: Range<u32>,
     ) -> Result<(Vec<(u32, Played)>, Option<Fault>), Fault> {
-        let (split, label) = match purpose {
-            Purpose::Collect | Purpose::Import => (Split::Train, "collect"),
-            Purpose::Evaluate => (Split::HeldOut, "evaluate"),
+        // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
+        let (split, seed) = match series.purpose {
+            Purpose::Collect => (Split::Train, context.seed("collect")),
+            Purpose::Evaluate => (Split::HeldOut, chance(&context.job, "evaluate", 0)),
         };
-        let mut conn = self.store.acquire().await?;
-        let there = episodes::played(&mut conn, context.iteration.id, purpose, temperature).await?;
-        drop(conn);
+        let there = rollouts::played(&mut *self.store.acquire().await?, series).await?;
         let sampler = context.sampler()?;
         let rollout = Rollout {
             sampler: &sampler,
             environment: &*context.environment,
             codec: &*context.codec,
             spec: &context.job.spec.rollout,
-            temperature,
+            temperature: series.temperature,
         };
         let task = &Task::Drawn(split);
-        // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
-        let seed = match purpose {
-            Purpose::Evaluate => chance(&context.job, label, 0),
-            Purpose::Collect | Purpose::Import => context.seed(label),
-        };
         let playing =
             ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
                 let (rollout, seed) = (&rollout, seed.index(u64::from(ordinal)));
@@ -155,26 +153,16 @@ impl Worker {
         Ok((played, failed))
     }
 
-    fn episode(
-        &self,
-        context: &IterationContext,
-        played: &Played,
-        purpose: Purpose,
-        temperature: f32,
-        ordinal: u32,
-    ) -> Result<Episode, Fault> {
+    fn episode(&self, context: &IterationContext, played: &Played) -> Result<Episode, Fault> {
         Ok(Episode {
             id: EpisodeId::new(),
-            job_id: context.job.id,
-            iteration_id: context.iteration.id,
-            purpose,
-            ordinal: ordinal.cast_signed(),
+            source: Source::Rollout,
+            environment: Some(context.environment.name().to_owned()),
             task: played.task.clone(),
-            seed: played.seed,
+            seed: Some(played.seed),
             checkpoint_id: context.online.as_ref().map(|checkpoint| checkpoint.id),
-            temperature,
-            messages: played.context.messages().to_vec(),
-            tools: played.context.frame().tools.clone(),
+            model: None,
+            history: History::of(&played.context),
             turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
             end_reason: played.end_reason,
             episode_return: played.episode_return,
@@ -187,17 +175,22 @@ impl Worker {
     }
 }
 
-fn transition(episode: &Episode, number: i32, step: &PlayedStep) -> Transition {
-    let state_len = step.state.messages().len();
-    let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
-    Transition {
+impl IterationContext {
+    fn series(&self, purpose: Purpose, temperature: f32) -> Series {
+        let (job_id, iteration_id) = (self.job.id, self.iteration.id);
+        Series { job_id, iteration_id, purpose, temperature }
+    }
+}
+
+fn transition(
+    episode: &Episode,
+    number: i32,
+    step: &PlayedStep,
+) -> Result<(Transition, Standing), Fault> {
+    let transition = Transition {
         id: TransitionId::new(),
-        job_id: episode.job_id,
-        iteration_id: episode.iteration_id,
         episode_id: episode.id,
         step: number,
-        state_len: length(state_len),
-        next_len: length(state_len + 1 + step.observation.len()),
         action: step.action.written().into_owned(),
         env_action: step.key.clone(),
         observation: message::written(&step.observation),
@@ -209,5 +202,10 @@ fn transition(episode: &Episode, number: i32, step: &PlayedStep) -> Transition {
         done: step.done,
         truncated: step.truncated,
         generation_id: step.generation.as_ref().map(|g| g.id),
-    }
+    };
+    // Whoever plays in an environment has one context.
+    let state = Place { context: 0, length: step.state.messages().len() };
+    let next = Place { length: state.length + 1 + step.observation.len(), ..state };
+    let standing = Standing::of(&episode.history, state, next).map_err(Fault::fail)?;
+    Ok((transition, standing))
 }

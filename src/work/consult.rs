@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     Peers,
-    annotate::{Slice, replayed},
+    annotate::Slice,
     context::JobContext,
     guests::{Guests, unavailable},
     publish::load_and_probe,
@@ -121,22 +121,18 @@ impl Critics {
         Ok((context, version))
     }
 
-    /// A stored transition, if its environment is the job's.
+    /// A stored transition, unless it is known to be of another environment than the job's.
     async fn stored(&self, context: &JobContext, id: TransitionId) -> Result<Replayed, Unanswered> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let found = transitions::load(&mut conn, &[id]).await.map_err(unavailable)?.pop();
         let found = found.ok_or_else(|| not_found("transition", id))?;
-        let job = found.transition.job_id;
-        if job != context.job.id {
-            let theirs = jobs::get(&mut conn, job).await.map_err(unavailable)?;
-            if theirs.is_none_or(|job| job.spec.environment != context.job.spec.environment) {
-                return Err(Unanswered::Impossible {
-                    what: format!("transition {id} is of another environment than the job asked"),
-                    remedy: "ask a job with the same environment".into(),
-                });
-            }
+        if found.environment.as_ref().is_some_and(|name| name != context.environment.name()) {
+            return Err(Unanswered::Impossible {
+                what: format!("transition {id} is of another environment than the job asked"),
+                remedy: "ask a job with the same environment".into(),
+            });
         }
-        Ok(replayed(found, 0))
+        Ok(context.replayed(found, 0)?)
     }
 
     /// The action in its state, and where the choices come from.
@@ -162,7 +158,7 @@ impl Critics {
                 let action = given(state);
                 let action =
                     action.ok_or_else(|| lacking("there is no action to judge", "give action"))?;
-                Replayed::imagined(context.job.id, state.clone(), action)
+                Replayed::imagined(state.clone(), action)
             }
         };
         let iteration = match question.chance {

@@ -10,7 +10,7 @@ use crate::{
     domain::{fault::Fault, retention::KeepVersions},
     store::{
         Store, StoreError,
-        expiry::{self, Remains},
+        expiry::{self, Leftover},
         jobs,
     },
 };
@@ -69,20 +69,21 @@ impl Expiry {
                 tracing::debug!(%job, expired, "versions expired");
             }
         }
-        let remains = expiry::remains(&mut *self.store.acquire().await?, MOST).await?;
-        for remains in remains {
-            match self.delete(&remains).await {
-                Ok(()) => expiry::set_gone(&mut *self.store.acquire().await?, remains.id).await?,
+        let leftovers = expiry::leftovers(&mut *self.store.acquire().await?, MOST).await?;
+        for leftover in leftovers {
+            let id = leftover.checkpoint_id;
+            match self.delete(&leftover).await {
+                Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
                 Err(fault) => {
-                    tracing::warn!(checkpoint.id = %remains.id, %fault, "an old version stays on disk");
+                    tracing::warn!(checkpoint.id = %id, %fault, "an old version stays on disk");
                 }
             }
         }
         Ok(())
     }
 
-    async fn delete(&self, remains: &Remains) -> Result<(), Fault> {
-        let path = PathBuf::from(&remains.path);
+    async fn delete(&self, leftover: &Leftover) -> Result<(), Fault> {
+        let path = PathBuf::from(&leftover.path);
         if path.parent() != Some(&self.adapters) {
             let (path, adapters) = (path.display(), self.adapters.display());
             return Err(Fault::Fail(format!("{path} does not lie in {adapters}")));
@@ -93,8 +94,8 @@ impl Expiry {
             }
             _ => {}
         }
-        match &remains.trainer_state {
-            Some(state) => self.peers.delete_state(&self.store, &remains.trainer, state).await,
+        match &leftover.trainer_state {
+            Some(state) => self.peers.delete_state(&self.store, &leftover.trainer, state).await,
             None => Ok(()),
         }
     }

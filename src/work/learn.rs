@@ -175,7 +175,7 @@ impl Worker {
         };
         spending::add(&mut tx, context.iteration.id, taken).await?;
         training::set_losses(&mut tx, &all).await?;
-        replay::set_losses(&mut tx, &critic).await?;
+        replay::set_losses(&mut tx, context.job.id, &critic).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())

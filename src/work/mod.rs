@@ -8,8 +8,8 @@ mod context;
 mod expiry;
 pub mod fleet;
 mod guests;
-mod import;
 mod learn;
+mod link;
 mod peers;
 mod publish;
 pub mod webhooks;
@@ -58,8 +58,8 @@ impl Handler for Worker {
             Payload::Collect { version, first, count } => {
                 self.collect(lease, version, first, count).await
             }
-            Payload::Import { dataset, offset, first, count } => {
-                self.import(lease, &dataset, (offset, first, count)).await
+            Payload::Link { dataset, offset, first, count } => {
+                self.link(lease, &dataset, (offset, first, count)).await
             }
             Payload::Annotate { version, chunk, chunks } => {
                 self.annotate(lease, version, Slice { number: chunk, of: chunks }).await

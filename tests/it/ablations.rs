@@ -168,7 +168,7 @@ async fn raw_rollouts_need_no_successor() {
     // A state that the desk really goes through.
     let mut step = replayed(false);
     let seed = (0..).find(|seed| opening(*seed) == "i want a refund form empty left 5").unwrap();
-    step.episode_seed = seed;
+    step.episode_seed = Some(seed);
     let spec = NlacSpec { futures: 2, ..without(Ablation::RawRollouts) };
     let (made, asked) = run_on(&spec, false, None, &[step]).await;
     assert!(asked.iter().all(|(_, prompt)| !prompt.ends_with("predict the future")));

@@ -65,7 +65,7 @@ async fn the_critics_health_is_measured_and_rehearsal_is_learnt_beside_the_rest(
     assert!(rehearsed.len() == 3 && rehearsed.iter().all(|n| (1..=6).contains(n)), "{rehearsed:?}");
     // What was measured trained nothing and cost no budget.
     let steps: i64 = sqlx::query_scalar(
-        "select (sum(s.env_steps) - (select count(*) from transitions where job_id = $1))::int8
+        "select (sum(s.env_steps) - (select count(*) from replay where job_id = $1))::int8
              from iterations i join spending s on s.iteration_id = i.id where i.job_id = $1",
     )
     .bind(job)
@@ -159,8 +159,9 @@ async fn every_evaluation_plays_the_same_episodes_and_versions_are_compared_pair
     let job: uuid::Uuid = id.parse().unwrap();
     let seeds = async |conn: &mut sqlx::PgConnection, iteration: i32| -> Vec<(i32, i64, String)> {
         sqlx::query_as(
-            "select e.ordinal, e.seed, e.task from episodes e join iterations i on i.id = e.iteration_id
-             where e.job_id = $1 and e.purpose = 'evaluate' and i.index = $2 order by e.ordinal",
+            "select r.ordinal, e.seed, e.task from rollouts r join episodes e on e.id = r.episode_id
+             join iterations i on i.id = r.iteration_id
+             where r.job_id = $1 and r.purpose = 'evaluate' and i.index = $2 order by r.ordinal",
         )
         .bind(job)
         .bind(iteration)

@@ -53,14 +53,17 @@ async fn five_kills_lose_and_double_nothing() {
     assert_eq!(count(&mut conn, ended).await, 1);
     let open = "select count(*) from work_items where job_id = $1 and state <> 'done'";
     assert_eq!(count(&mut conn, open).await, 0);
-    let collected = "select count(*) from episodes where job_id = $1 and purpose = 'collect'";
+    let collected = "select count(*) from rollouts where job_id = $1 and purpose = 'collect'";
     assert_eq!(count(&mut conn, collected).await, 3 * 64, "no episode lost or doubled");
     // Steps of an episode are numbered without gaps, and all are in replay.
-    let gaps = "select count(*) from episodes e where e.job_id = $1 and e.purpose = 'collect' and
+    let gaps = "select count(*) from rollouts r join episodes e on e.id = r.episode_id
+        where r.job_id = $1 and r.purpose = 'collect' and
         (select count(*) from transitions t where t.episode_id = e.id) <> e.turns";
     assert_eq!(count(&mut conn, gaps).await, 0);
-    let outside = "select count(*) from transitions t left join replay r on r.transition_id = t.id
-        where t.job_id = $1 and r.transition_id is null";
+    let outside =
+        "select count(*) from rollouts o join transitions t on t.episode_id = o.episode_id
+        left join replay r on r.transition_id = t.id and r.job_id = o.job_id
+        where o.job_id = $1 and r.transition_id is null";
     assert_eq!(count(&mut conn, outside).await, 0);
     // The optimizer took the steps that the examples ask for: 4 passes in minibatches of 32.
     let asked = "select sum(4 * ((n + 31) / 32))::int8 from

@@ -84,7 +84,7 @@ async fn took(service: &Service, id: &str) -> Vec<(&'static str, f64)> {
         .unwrap();
     let episodes: (i64, i64) = sqlx::query_as(
         "select count(*) filter (where purpose = 'collect'), count(*) filter (where purpose = 'evaluate')
-         from episodes where job_id = $1::uuid",
+         from rollouts where job_id = $1::uuid",
     )
     .bind(id)
     .fetch_one(&mut *conn)

@@ -71,7 +71,7 @@ async fn a_service_that_is_told_to_stop_hands_its_job_over() {
     let lost = "select count(*) from work_attempts where outcome in ('lost', 'failed')";
     let lost: i64 = sqlx::query_scalar(lost).fetch_one(&mut *conn).await.unwrap();
     assert_eq!(lost, 0, "nothing was torn from anybody");
-    let collected = "select count(*) from episodes where purpose = 'collect'";
+    let collected = "select count(*) from rollouts where purpose = 'collect'";
     let collected: i64 = sqlx::query_scalar(collected).fetch_one(&mut *conn).await.unwrap();
     assert_eq!(collected, 2 * 96, "no episode lost or doubled");
     drop(conn);

@@ -16,7 +16,7 @@ use nlac::{
     domain::{
         annotation::{TargetStatus, Verdict},
         generation::{Role, Weights},
-        ids::{GenerationId, IterationId, JobId},
+        ids::GenerationId,
         seed::SeedPath,
         spec::{NlacSpec, OnSameAction, OnYes, RolloutSpec, ToolFormat},
         training::{ExampleSource, Objective},
@@ -67,7 +67,7 @@ pub fn replayed(done: bool) -> Replayed {
         ("what is your order ?", "here it is form order left 4")
     };
     let state = Context::of(vec![Message::user("i want a refund form empty left 5")]);
-    let step = Replayed::imagined(JobId::new(), state, Message::assistant(action))
+    let step = Replayed::imagined(state, Message::assistant(action))
         .followed_by(vec![Message::user(observation)]);
     Replayed {
         transition: Transition {
@@ -86,7 +86,7 @@ pub fn replayed(done: bool) -> Replayed {
 /// The step with another conversation.
 pub fn about(step: &Replayed, state: &str, action: &str, observation: &str) -> Replayed {
     let state = Context::of(vec![Message::user(state)]);
-    let other = Replayed::imagined(step.transition.job_id, state, Message::assistant(action))
+    let other = Replayed::imagined(state, Message::assistant(action))
         .followed_by(vec![Message::user(observation)]);
     let transition = Transition {
         action: other.transition.action.clone(),
@@ -351,7 +351,6 @@ async fn invariant_06_without_a_round_the_action_stays_and_round_j_judges_what_r
 async fn invariant_09_old_data_is_as_good_and_the_next_action_is_always_sampled_anew() {
     let fresh = replayed(false);
     let mut old = replayed(false);
-    old.transition.iteration_id = IterationId::new();
     old.transition.generation_id = None;
     // What the old policy did next is in the conversation; nobody may read it.
     let later = [Message::assistant("what is your size ?"), Message::user("i told you")];

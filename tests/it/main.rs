@@ -15,6 +15,7 @@ mod datasets;
 mod docs;
 mod doctor;
 mod estimate;
+mod experience;
 mod experiment;
 mod faults;
 mod fields;

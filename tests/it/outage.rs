@@ -176,7 +176,7 @@ async fn a_fault_in_one_episode_costs_that_episode_alone() {
     // Episodes of one unit that were stored by different transactions: the finished ones were kept.
     let kept: i64 = sqlx::query_scalar(
         "select count(*) from (
-             select iteration_id, purpose, temperature from episodes where job_id = $1::uuid
+             select iteration_id, purpose, temperature from rollouts where job_id = $1::uuid
              group by iteration_id, purpose, temperature having count(distinct xmin::text) > 1) parts",
     )
     .bind(uuid::Uuid::parse_str(&id).unwrap())
@@ -189,7 +189,8 @@ async fn a_fault_in_one_episode_costs_that_episode_alone() {
     assert_eq!(measured(&service, &id).await, measured(&service, &undisturbed).await);
     // What was counted while the rows were written is what a recount of the rows gives.
     let recount: (bool, i64) = sqlx::query_as(
-        "select bool_and(s.env_steps = (select count(*) from transitions t where t.iteration_id = i.id)
+        "select bool_and(s.env_steps = (select count(*) from rollouts r join transitions t on t.episode_id = r.episode_id
+                     where r.iteration_id = i.id)
                  and s.generated_tokens = (select coalesce(sum(cardinality(token_ids)), 0)
                      from generations g where g.iteration_id = i.id)
                  and s.prompt_tokens = (select coalesce(sum(prompt_tokens), 0)

@@ -48,12 +48,12 @@ async fn rows_named_in_two_orders_are_no_deadlock(service: &Service, job: JobId)
     for _ in 0..50 {
         let one = async {
             let mut tx = store.begin().await.unwrap();
-            replay::set_annotated(&mut tx, &refused, &[]).await.unwrap();
+            replay::set_annotated(&mut tx, job, &refused, &[]).await.unwrap();
             tx.rollback().await.unwrap();
         };
         let other = async {
             let mut tx = store.begin().await.unwrap();
-            replay::set_losses(&mut tx, &losses).await.unwrap();
+            replay::set_losses(&mut tx, job, &losses).await.unwrap();
             tx.rollback().await.unwrap();
         };
         tokio::join!(one, other);
@@ -108,11 +108,11 @@ async fn iterations_overlap_within_the_staleness_that_the_spec_allows() {
     assert!(overlapping >= 3, "{overlapping}");
     // The episodes name the checkpoint that acted: the version that their unit was planned with.
     let wrong: i64 = sqlx::query_scalar(
-        "select count(*) from episodes e join checkpoints c on c.id = e.checkpoint_id
-         join iterations i on i.id = e.iteration_id
-         where e.job_id = $1 and e.purpose = 'collect' and c.version not in (
+        "select count(*) from rollouts r join episodes e on e.id = r.episode_id
+         join checkpoints c on c.id = e.checkpoint_id
+         where r.job_id = $1 and r.purpose = 'collect' and c.version not in (
              select (w.payload ->> 'version')::int from work_items w
-             where w.iteration_id = i.id and w.phase = 'collect')",
+             where w.iteration_id = r.iteration_id and w.phase = 'collect')",
     )
     .bind(id)
     .fetch_one(&mut *conn)
@@ -256,8 +256,8 @@ async fn nothing_acts_or_annotates_by_a_version_that_a_rollback_rejected() {
     // Version 0 solves every held-out episode, so each later one is worse.
     let job: Uuid = id.parse().unwrap();
     let mut conn = service.app.store.acquire().await.unwrap();
-    let best = "update episodes e set success = true from iterations i
-                where i.id = e.iteration_id and i.index = 0 and e.job_id = $1 and e.purpose = 'evaluate'";
+    let best = "update episodes e set success = true from rollouts r join iterations i on i.id = r.iteration_id
+                where r.episode_id = e.id and i.index = 0 and r.job_id = $1 and r.purpose = 'evaluate'";
     while sqlx::query(best).bind(job).execute(&mut *conn).await.unwrap().rows_affected() < 20 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

@@ -128,8 +128,12 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
     service.stop().await;
 
     let service = Service::start_with(&keep(KeepVersions::Newest(1))).await;
-    none_left(&service, "select 4 - count(*) from checkpoints where files_gone_at is not null")
-        .await;
+    none_left(
+        &service,
+        "select 4 - count(*) from checkpoints c where expired_at is not null and not exists
+             (select from leftover_files f where f.checkpoint_id = c.id)",
+    )
+    .await;
     assert_eq!((names(&adapters).len(), states()), (6, 3), "the newest, the best and the promoted");
     let (_, page) = service.get(&path).await;
     for version in 0..5 {
@@ -180,8 +184,9 @@ async fn a_job_under_way_keeps_what_it_goes_on_from() {
     let service = Service::start_with(&settings).await;
     none_left(
         &service,
-        "select 1 - count(*)::int8 from checkpoints where version = 1 and role = 'target'
-        and files_gone_at is not null",
+        "select 1 - count(*)::int8 from checkpoints c where version = 1 and role = 'target'
+             and expired_at is not null and not exists
+                 (select from leftover_files f where f.checkpoint_id = c.id)",
     )
     .await;
     assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await.0, 200);
@@ -196,12 +201,15 @@ const UNINDEXED: &str = "select coalesce(string_agg(c.conrelid::regclass || ': '
 /// Tables that have rows of jobs, each with a query that counts them.
 const OF_JOBS: &str = "select table_name, format('select count(*) from %I', table_name)
     from information_schema.columns
-    where table_schema = 'public' and column_name in ('job_id', 'iteration_id', 'transition_id', 'item_id')
+    where table_schema = 'public'
+        and column_name in ('job_id', 'iteration_id', 'transition_id', 'item_id', 'episode_id')
+        and table_name <> 'dataset_episodes'
     union select 'jobs', 'select count(*) from jobs'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
-    let service = Service::start().await;
+    let place = Place::new();
+    let service = Service::start_with(&settings(place.path())).await;
     let jobs = service.two_jobs().await;
     let mut conn = service.app.store.acquire().await.unwrap();
     let unindexed: String = sqlx::query_scalar(UNINDEXED).fetch_one(&mut *conn).await.unwrap();
@@ -214,10 +222,18 @@ async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
         let count = sqlx::AssertSqlSafe(count.clone());
         before.push(sqlx::query_scalar::<_, i64>(count).fetch_one(&mut *conn).await.unwrap());
     }
+    let adapters = place.path().join("adapters");
+    assert!(!names(&adapters).is_empty());
     for (gone, job) in jobs.iter().enumerate() {
-        let id: uuid::Uuid = job["id"].as_str().unwrap().parse().unwrap();
-        let deleted = sqlx::query("delete from jobs where id = $1").bind(id).execute(&mut *conn);
-        assert_eq!(deleted.await.unwrap().rows_affected(), 1);
+        let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+        let delete = || service.http.delete(format!("{}{path}", service.url)).send();
+        assert_eq!(delete().await.unwrap().status(), 204);
+        // It is gone at once; its rows go in the background.
+        assert_eq!(service.get(&path).await.0, 404);
+        assert_eq!(delete().await.unwrap().status(), 404);
+        let (_, page) = service.get("/v1/jobs").await;
+        assert_eq!(page["data"].as_array().unwrap().len(), 1 - gone);
+        none_left(&service, "select count(*) from jobs where deleted_at is not null").await;
         for ((table, count), before) in tables.iter().zip(&before) {
             let count = sqlx::AssertSqlSafe(count.clone());
             let left: i64 = sqlx::query_scalar(count).fetch_one(&mut *conn).await.unwrap();
@@ -230,5 +246,10 @@ async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
         }
     }
     drop(conn);
+    service.stop().await;
+    // The files follow: a start looks for them at once.
+    let service = Service::start_with(&settings(place.path())).await;
+    none_left(&service, "select count(*) from leftover_files").await;
+    assert_eq!(names(&adapters), Vec::<String>::new());
     service.stop().await;
 }

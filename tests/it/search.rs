@@ -217,15 +217,14 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
     let mut tx = store.begin().await.unwrap();
     for fill in [
         "set local session_replication_role = replica",
-        "insert into iterations (id, job_id, index, phase) values (gen_random_uuid(), gen_random_uuid(), 0, 'annotate')",
-        "insert into episodes (id, job_id, iteration_id, purpose, ordinal, task, seed, temperature, messages, turns,
-             end_reason, truncated_by, reward_status)
-         select gen_random_uuid(), job_id, id, 'import', 0, '', 0, 0, '[]', 0, 'truncated', 'environment', 'truncated'
-         from iterations",
-        "insert into transitions (id, job_id, iteration_id, episode_id, step, state_len, next_len, action, observation,
-             reward_status, done, truncated, action_tokens)
-         select gen_random_uuid(), e.job_id, e.iteration_id, e.id, n, 1, 2, 'what is it ?', '', 'truncated', false, false, '{}'
+        "insert into episodes (id, source, task, state, turns, end_reason, truncated_by, reward_status)
+         values (gen_random_uuid(), 'dataset', '', 'closed', 100, 'truncated', 'environment', 'truncated')",
+        "insert into transitions (id, episode_id, step, context, state_len, next_context, next_len, state_hash, action,
+             observation, reward_status, done, truncated)
+         select gen_random_uuid(), e.id, n, 0, 1, 0, 2, '', 'what is it ?', '', 'truncated', false, false
          from episodes e, generate_series(1, 100) n",
+        "insert into replay (job_id, transition_id, iteration, episode, step, done, pending)
+         select md5('job')::uuid, id, 1, 0, step, false, false from transitions",
         // Ids in the order of rows, as those that grow with time.
         "create temporary table said as
          select lpad(to_hex(round * 250 + n), 32, '0')::uuid as id, md5(n::text)::uuid as transition_id, round
@@ -241,13 +240,15 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
         sqlx::query(fill).execute(&mut *tx).await.unwrap();
     }
     let new = sqlx::query_scalar("select id from transitions").fetch_all(&mut *tx).await.unwrap();
+    let job = sqlx::query_scalar("select job_id from replay limit 1").fetch_one(&mut *tx);
+    let job = nlac::domain::ids::JobId(job.await.unwrap());
     let read = async |tx: &mut PgConnection| -> i64 {
         let read = "select sum(seq_tup_read + idx_tup_fetch)::int8 from pg_stat_xact_user_tables
              where relname in ('critiques', 'refinements', 'targets')";
         sqlx::query_scalar(read).fetch_one(tx).await.unwrap()
     };
     let before = read(&mut tx).await;
-    search::refresh(&mut tx, &new).await.unwrap();
+    search::refresh(&mut tx, job, &new).await.unwrap();
     // The planner looks at the ends of indexes itself.
     let others = read(&mut tx).await - before;
     assert!(others < 10, "{others} rows of others");
@@ -314,7 +315,7 @@ async fn one_annotation_is_shown_and_exported_as_one() {
     sqlx::query(
         "with later as (
              insert into iterations (id, job_id, index, phase, base)
-             select $2, job_id, 99, 'done', 1 from transitions where id = $1 returning id)
+             select $2, job_id, 99, 'done', 1 from replay where transition_id = $1 returning id)
          insert into critiques select (json_populate_record(c, json_build_object(
              'id', $3::uuid, 'iteration_id', $2::uuid, 'verdict', 'yes'))).*
          from critiques c, later where c.transition_id = $1 and c.round = 0 order by c.id desc limit 1",
@@ -325,9 +326,9 @@ async fn one_annotation_is_shown_and_exported_as_one() {
     .execute(&mut *conn)
     .await
     .unwrap();
-    nlac::store::search::refresh(&mut conn, &[nlac::domain::ids::TransitionId(transition)])
-        .await
-        .unwrap();
+    let learner = nlac::domain::ids::JobId(job.parse().unwrap());
+    let judged = [nlac::domain::ids::TransitionId(transition)];
+    nlac::store::search::refresh(&mut conn, learner, &judged).await.unwrap();
     drop(conn);
 
     let (_, after) = service.get(&format!("/v1/transitions/{id}")).await;

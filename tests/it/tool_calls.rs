@@ -49,9 +49,10 @@ async fn an_episode_with_tools_and_parallel_calls_stays_what_it_was() {
     assert!(status.is_success(), "{said}");
     let job = learnt(&service).await;
 
-    let (_, page) = service.get(&format!("/v1/jobs/{job}/episodes?purpose=import")).await;
+    let (_, page) = service.get("/v1/datasets/orders/episodes").await;
     let episode = &page["data"][0];
-    assert_eq!((&episode["messages"], &episode["tools"]), (&log["messages"], &log["tools"]));
+    let context = &episode["contexts"][0];
+    assert_eq!((&context["messages"], &context["tools"]), (&log["messages"], &log["tools"]));
 
     // The first message of the assistant opens the conversation: two actions are left.
     let (_, page) = service.get(&format!("/v1/jobs/{job}/transitions")).await;

@@ -66,7 +66,8 @@ pub async fn foresee(
 }
 
 /// Plays each original action and its refinement from the same state, each to the end, and gives the
-/// difference of their returns. Pairs in which either could not be played to its end are left out.
+/// difference of their returns. Pairs in which either could not be played to its end are left out, and those whose state
+/// nobody can go back to.
 ///
 /// # Errors
 /// The first transient fault of the engine.
@@ -74,7 +75,8 @@ pub async fn gains(setting: &Setting<'_>, pairs: &[(Replayed, String)]) -> Resul
     let rollout = &setting.rollouts();
     let task = &Task::Drawn(Split::Train);
     let played = try_join_all(pairs.iter().map(|(step, refined)| async move {
-        let origin = Origin { task, seed: step.episode_seed, state: &step.state };
+        let Some(seed) = step.episode_seed else { return Ok(None) };
+        let origin = Origin { task, seed, state: &step.state };
         // The same chance for both: what differs is the action.
         let seed = setting.seed_of(step, "paired");
         let original = branch(rollout, origin, &step.transition.action, &seed).await?;

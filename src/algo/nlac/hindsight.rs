@@ -35,7 +35,13 @@ pub(super) async fn rollouts(
 ) -> Result<Told, Fault> {
     let rollout = &setting.rollouts();
     let task = &Task::Drawn(Split::Train);
-    let origin = Origin { task, seed: replayed.episode_seed, state: &replayed.state };
+    let unknown = || {
+        Fault::Refused(
+            "the seed of its environment is not known, so nobody can go back to it".into(),
+        )
+    };
+    let origin =
+        Origin { task, seed: replayed.episode_seed.ok_or_else(unknown)?, state: &replayed.state };
     let text = action.written();
     let text = text.as_ref();
     let told = try_join_all((0..setting.spec.futures).map(|ordinal| {

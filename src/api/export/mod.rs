@@ -154,12 +154,13 @@ impl Export {
     /// The bytes that the next transitions give, and what is left to do.
     async fn page(mut self) -> Result<(Bytes, Option<Self>), Broken> {
         let mut conn = self.store.acquire().await?;
-        let ids = transitions::oldest(&mut conn, self.job, self.after, PAGE).await?;
-        let views = transitions::views(&mut conn, &ids).await?;
+        let found = transitions::oldest(&mut conn, self.job, self.after, PAGE).await?;
+        let views = transitions::views(&mut conn, &found).await?;
         drop(conn);
         let rows: Vec<Row> =
             views.into_iter().rev().filter_map(|view| row(view, self.form)).collect();
-        self.after = ids.last().filter(|_| ids.len() as i64 == PAGE).copied();
+        let last = found.last().filter(|_| found.len() as i64 == PAGE);
+        self.after = last.map(|last| last.transition_id);
         let bytes = match &mut self.writer {
             Writer::Lines => lines(&rows)?,
             Writer::Table(table) => table.put(&rows)?,

@@ -89,6 +89,7 @@ fn schema(form: ExportForm, more_than_texts: bool) -> Schema {
             some("episode_id", Utf8),
             some("iteration", Int32),
             some("step", Int32),
+            some("context", Int32),
             messages("state"),
             some("action", Utf8),
             maybe("env_action", Utf8),

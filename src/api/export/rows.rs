@@ -39,11 +39,11 @@ pub(super) struct Transition {
 
 /// The row of a transition, where the form has one for it.
 pub(super) fn row(mut view: TransitionView, form: ExportForm) -> Option<Row> {
-    let tools = std::mem::take(&mut view.tools.0);
+    let tools = std::mem::take(&mut view.tools);
     let tools = (!tools.is_empty()).then(|| serde_json::to_string(&tools).ok()).flatten();
     // Chat formats know one order of blocks.
-    let state = std::mem::take(&mut view.state.0);
-    view.state.0 = state.into_iter().map(Message::folded).collect();
+    let state = std::mem::take(&mut view.state);
+    view.state = state.into_iter().map(Message::folded).collect();
     match form {
         ExportForm::Transitions => Some(Row::Transition(Box::new(Transition { view, tools }))),
         ExportForm::Sft => conversation(view, tools),
@@ -57,9 +57,11 @@ fn refined(view: &TransitionView) -> Option<&String> {
 }
 
 fn conversation(view: TransitionView, tools: Option<String>) -> Option<Row> {
-    let approved = view.verdict == Some(Verdict::Yes) && view.env_action.is_some();
+    // An imported action was taken, so some environment could read it.
+    let readable = view.env_action.is_some() || view.generation_id.is_none();
+    let approved = view.verdict == Some(Verdict::Yes) && readable;
     let said = refined(&view).cloned().or_else(|| approved.then(|| view.action.clone()))?;
-    let mut messages = view.state.0;
+    let mut messages = view.state;
     messages.push(Message::assistant(said));
     Some(Row::Conversation { messages, tools })
 }
@@ -67,5 +69,5 @@ fn conversation(view: TransitionView, tools: Option<String>) -> Option<Row> {
 fn preference(view: TransitionView, tools: Option<String>) -> Option<Row> {
     let chosen = [Message::assistant(refined(&view)?.clone())];
     let rejected = [Message::assistant(view.action)];
-    Some(Row::Preference { prompt: view.state.0, chosen, rejected, tools })
+    Some(Row::Preference { prompt: view.state, chosen, rejected, tools })
 }

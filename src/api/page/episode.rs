@@ -11,14 +11,15 @@ use super::{diff, format, job, job::Head, render, transition::spoken};
 use crate::{
     api::{
         AppState,
+        episodes::view,
         extract::{Id, Params},
         problem::Problem,
     },
     domain::ids::{EpisodeId, JobId, TransitionId},
-    experience::episode::{EndReason, Purpose, TruncatedBy},
+    experience::episode::{EndReason, EpisodeState, Purpose, TruncatedBy},
     store::read::{
         annotations::{self, Annotations, Provenance},
-        episodes::{self, EpisodeView},
+        episodes::{self, EpisodeView, Episodes},
         jobs as read_jobs,
         transitions::{self, TransitionView},
     },
@@ -33,7 +34,7 @@ struct List {
     here: &'static str,
     name: String,
     head: Head,
-    kinds: [(&'static str, &'static str, bool); 4],
+    kinds: [(&'static str, &'static str, bool); 3],
     here_query: String,
     episodes: Vec<Row>,
     next: Option<EpisodeId>,
@@ -44,7 +45,7 @@ struct Row {
     short: String,
     task: String,
     iteration: i32,
-    purpose: Purpose,
+    purpose: &'static str,
     temperature: f32,
     turns: i32,
     failed: bool,
@@ -69,14 +70,13 @@ pub(super) async fn list(
 ) -> Result<Html<String>, Problem> {
     let job = job::found(&state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let found =
-        episodes::episodes(&mut conn, Some(id), None, query.purpose, query.after, ROWS).await?;
+    let which = Episodes::OfJob(id, query.purpose);
+    let found = episodes::episodes(&mut conn, which, query.after, ROWS).await?;
     let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|e| e.id);
     let kinds = [
         ("", "all", None),
         ("purpose=collect", "collected", Some(Purpose::Collect)),
         ("purpose=evaluate", "held out", Some(Purpose::Evaluate)),
-        ("purpose=import", "imported", Some(Purpose::Import)),
     ];
     render(&List {
         here: "",
@@ -95,9 +95,9 @@ fn row(episode: &EpisodeView) -> Row {
         id: episode.id.to_string(),
         short: short(episode.id),
         task: episode.task.clone(),
-        iteration: episode.iteration,
-        purpose: episode.purpose,
-        temperature: episode.temperature,
+        iteration: episode.iteration.unwrap_or_default(),
+        purpose: episode.purpose.map_or("", Purpose::as_str),
+        temperature: episode.temperature.unwrap_or_default(),
         turns: episode.turns,
         failed,
         end,
@@ -117,7 +117,11 @@ const fn ending(episode: &EpisodeView) -> (bool, &'static str) {
             Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
             Some(TruncatedBy::Environment) | None => (true, "truncated"),
         },
-        (None, EndReason::Terminated) => (false, "ended"),
+        (None, EndReason::Terminated) => match episode.state {
+            EpisodeState::Open => (false, "reward awaited"),
+            EpisodeState::Expired => (true, "reward never came"),
+            EpisodeState::Closed => (false, "ended"),
+        },
     }
 }
 
@@ -131,22 +135,21 @@ fn short(id: EpisodeId) -> String {
 struct Page {
     here: &'static str,
     short: String,
-    job: String,
-    job_name: String,
+    /// The job whose iteration played it, by id and name.
+    job: Option<(String, String)>,
     task: String,
     failed: bool,
     end: &'static str,
     total: String,
-    iteration: i32,
-    purpose: Purpose,
-    temperature: f32,
-    seed: i64,
+    /// Who played it, and how.
+    origin: String,
     /// The version that acted.
     version: Option<i32>,
     newer: Option<EpisodeId>,
     older: Option<EpisodeId>,
     error: Option<String>,
-    conversation: Vec<(String, String)>,
+    /// Each of its contexts.
+    conversations: Vec<Vec<(String, String)>>,
     steps: Vec<StepLink>,
     step: Option<Step>,
 }
@@ -191,6 +194,8 @@ struct Said {
 #[derive(Deserialize)]
 pub(super) struct PageQuery {
     step: Option<i32>,
+    /// As this job annotated it.
+    job: Option<JobId>,
 }
 
 /// An episode, at one of its steps.
@@ -200,10 +205,9 @@ pub(super) async fn page(
     Params(query): Params<PageQuery>,
 ) -> Result<Html<String>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut found = episodes::episodes(&mut conn, None, Some(id), None, None, 1).await?;
-    let episode = found.pop().ok_or_else(|| Problem::not_found("episode", id))?;
+    let episode = view(&mut conn, id).await?;
     let (newer, older) = episodes::neighbours(&mut conn, &episode).await?;
-    let views = transitions::of_episode(&mut conn, id).await?;
+    let views = transitions::of_episode(&mut conn, id, query.job).await?;
     let number = query.step.unwrap_or(0).clamp(0, (views.len() as i32 - 1).max(0));
     let steps = views.iter().map(|view| StepLink {
         number: view.step,
@@ -215,7 +219,10 @@ pub(super) async fn page(
     let steps = steps.collect();
     let step = match views.into_iter().find(|view| view.step == number) {
         Some(view) => {
-            let said = annotations::of_transition(&mut conn, view.id).await?;
+            let said = match view.job_id {
+                Some(job) => annotations::of_transition(&mut conn, view.id, job).await?,
+                None => Annotations::default(),
+            };
             Some(step(view, said))
         }
         None => None,
@@ -226,29 +233,42 @@ pub(super) async fn page(
     };
     let version = version.map(|checkpoint| checkpoint.version);
     drop(conn);
-    let job = job::found(&state, episode.job_id).await?;
+    let job = match episode.job_id {
+        Some(id) => Some((id.to_string(), job::found(&state, id).await?.spec.0.name)),
+        None => None,
+    };
     let (failed, end) = ending(&episode);
     render(&Page {
         here: "",
         short: short(id),
-        job: episode.job_id.to_string(),
-        job_name: job.spec.0.name,
+        job,
         failed,
         end,
         total: format::digits(episode.episode_return, 2),
-        iteration: episode.iteration,
-        purpose: episode.purpose,
-        temperature: episode.temperature,
-        seed: episode.seed,
+        origin: origin(&episode),
         version,
         newer,
         older,
         error: episode.error,
-        conversation: spoken(episode.messages.0),
+        conversations: episode.contexts.into_iter().map(|c| spoken(c.messages)).collect(),
         task: episode.task,
         steps,
         step,
     })
+}
+
+/// Who played it, and how: as far as that is known.
+fn origin(episode: &EpisodeView) -> String {
+    let named = |what: &str, value: Option<String>| value.map(|value| format!("{what} {value}"));
+    let parts = [
+        named("dataset", episode.dataset.clone()),
+        named("iteration", episode.iteration.map(|iteration| iteration.to_string())),
+        episode.purpose.map(|purpose| purpose.to_string()),
+        named("T", episode.temperature.map(|temperature| temperature.to_string())),
+        named("seed", episode.seed.map(|seed| seed.to_string())),
+        named("by", episode.model.clone()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn step(view: TransitionView, said: Annotations) -> Step {
@@ -263,7 +283,7 @@ fn step(view: TransitionView, said: Annotations) -> Step {
         },
         reward: format::digits(view.reward, 2),
         trained: trained(view.uses.unwrap_or(0), view.loss),
-        state: spoken(view.state.0),
+        state: spoken(view.state),
         action: view.action,
         observation: view.observation,
         rounds,

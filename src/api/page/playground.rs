@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{diff, format, render};
 use crate::{
-    api::{AppState, consult, extract::Params, problem::Problem},
+    api::{AppState, consult, episodes, extract::Params, problem::Problem},
     domain::{
         checkpoint::CheckpointRole,
         ids::{CheckpointId, JobId, TransitionId},
@@ -26,7 +26,7 @@ use crate::{
         message::Message,
         transcript,
     },
-    store::read::{episodes, jobs as read_jobs, jobs::CheckpointView, jobs::JobTitle, transitions},
+    store::read::{jobs as read_jobs, jobs::CheckpointView, jobs::JobTitle, transitions},
 };
 
 /// Versions to choose from.
@@ -135,15 +135,14 @@ pub(super) async fn page(
     let (mut said, mut action, mut episode, mut acted) = Default::default();
     let mut job = query.job;
     if let Some(id) = query.transition {
-        let found = transitions::one(&mut conn, id).await?;
+        let found = transitions::one(&mut conn, id, job).await?;
         let found = found.ok_or_else(|| Problem::not_found("transition", id))?;
-        let played = Some(found.episode_id);
-        let played = episodes::episodes(&mut conn, None, played, None, None, 1).await?.pop();
-        acted = played.map(|played| played.checkpoint_id.map_or(BASE.into(), |c| c.to_string()));
-        said = transcript::write(&found.state.0);
+        let played = episodes::view(&mut conn, found.episode_id).await?;
+        acted = Some(played.checkpoint_id.map_or(BASE.into(), |c| c.to_string()));
+        said = transcript::write(&found.state);
         action = found.action;
         episode = Some((found.episode_id.to_string(), found.step));
-        job.get_or_insert(found.job_id);
+        job = job.or(found.job_id);
     }
     drop(conn);
     let jobs = jobs(&state, job).await?;

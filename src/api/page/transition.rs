@@ -16,7 +16,7 @@ const SHOWN: usize = 4;
 #[template(path = "transition_card.html")]
 pub(super) struct Card {
     id: String,
-    iteration: i32,
+    iteration: Option<i32>,
     step: i32,
     solved: Option<bool>,
     episode: String,
@@ -35,7 +35,7 @@ impl Card {
     /// A card of what is stored.
     pub fn of(view: TransitionView) -> Self {
         let refined = view.refinement.as_ref().map(|refined| diff::words(&view.action, refined));
-        let mut state = spoken(view.state.0);
+        let mut state = spoken(view.state);
         let earlier = state.len().saturating_sub(SHOWN);
         Self {
             id: view.id.to_string(),

@@ -10,7 +10,7 @@ use crate::{
         annotation::{PredictionUse, TargetStatus, Verdict},
         generation::{FinishReason, Role, Weights},
         ids::{
-            CheckpointId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId,
+            CheckpointId, CritiqueId, GenerationId, JobId, PredictionId, RefinementId, TargetId,
             TransitionId,
         },
     },
@@ -136,8 +136,8 @@ pub struct RefinementView {
     pub provenance: Provenance,
 }
 
-/// Everything that was derived from a transition, oldest first.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+/// Everything that a job derived from a transition, oldest first.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Annotations {
     /// Futures.
     pub predictions: Vec<PredictionView>,
@@ -149,13 +149,14 @@ pub struct Annotations {
     pub refinements: Vec<RefinementView>,
 }
 
-/// Reads everything that was derived from a transition.
+/// Reads everything that a job derived from a transition.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn of_transition(
     conn: &mut PgConnection,
     id: TransitionId,
+    job: JobId,
 ) -> Result<Annotations, StoreError> {
     let predictions = sqlx::query_as(
         "-- read::annotations::predictions
@@ -164,7 +165,7 @@ pub async fn of_transition(
              g.created_at, g.text, x.id, i.index as iteration, x.purpose, x.round, x.ordinal,
              x.action
          from predictions x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let targets = sqlx::query_as(
         "-- read::annotations::targets
@@ -175,7 +176,7 @@ pub async fn of_transition(
          from targets x join generations g on g.id = x.generation_id
          join iterations i on i.id = x.iteration_id
          left join generations n on n.id = x.next_action_generation_id
-         where x.transition_id = $1 order by x.id",
+         where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let critiques = sqlx::query_as(
         "-- read::annotations::critiques
@@ -184,7 +185,7 @@ pub async fn of_transition(
              g.created_at, g.text, x.id, i.index as iteration, x.round, x.action,
              x.prediction_ids, x.verdict
          from critiques x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let refinements = sqlx::query_as(
         "-- read::annotations::refinements
@@ -193,12 +194,12 @@ pub async fn of_transition(
              g.created_at, g.text, x.id, i.index as iteration, x.round, x.critique_id, x.valid,
              x.changed
          from refinements x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 order by x.id",
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     Ok(Annotations {
-        predictions: predictions.bind(id).fetch_all(&mut *conn).await?,
-        targets: targets.bind(id).fetch_all(&mut *conn).await?,
-        critiques: critiques.bind(id).fetch_all(&mut *conn).await?,
-        refinements: refinements.bind(id).fetch_all(conn).await?,
+        predictions: predictions.bind(id).bind(job).fetch_all(&mut *conn).await?,
+        targets: targets.bind(id).bind(job).fetch_all(&mut *conn).await?,
+        critiques: critiques.bind(id).bind(job).fetch_all(&mut *conn).await?,
+        refinements: refinements.bind(id).bind(job).fetch_all(conn).await?,
     })
 }

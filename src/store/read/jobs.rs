@@ -145,7 +145,7 @@ pub async fn page(
              from (select index, finished_at from iterations
                    where job_id = j.id and finished_at is not null order by index desc limit 6) done
          ) pace on j.status = 'running'
-         where ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
+         where j.deleted_at is null and ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
              and ($3::uuid is null or j.id < $3)
              and ($4::text is null or strpos(j.name || ' ' || j.id, $4) > 0)
              and ($5::text is null or j.owner = $5)
@@ -185,8 +185,8 @@ pub async fn titles(
 ) -> Result<Vec<JobTitle>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::titles
-         (select id, name, status, created_at from jobs order by id desc limit $2)
-         union (select id, name, status, created_at from jobs where id = $1)
+         (select id, name, status, created_at from jobs where deleted_at is null order by id desc limit $2)
+         union (select id, name, status, created_at from jobs where id = $1 and deleted_at is null)
          order by id desc",
     )
     .bind(chosen)

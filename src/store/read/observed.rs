@@ -71,8 +71,9 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
          join iterations i on i.job_id = j.id and i.index > 0 and i.phase = 'done'
              and i.index % greatest(1, last.newest / $2) = 0
          cross join lateral (
-             select count(*) as episodes, coalesce(sum(turns), 0)::int8 as steps
-             from episodes where iteration_id = i.id and purpose = 'collect'
+             select count(*) as episodes, coalesce(sum(e.turns), 0)::int8 as steps
+             from rollouts r join episodes e on e.id = r.episode_id
+             where r.iteration_id = i.id and r.purpose = 'collect'
          ) e
          cross join lateral (
              select count(*) as verdicts, count(*) filter (where verdict = 'no') as noes
@@ -80,7 +81,7 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
          ) c
          cross join lateral (
              select count(*) as replayed, count(*) filter (where not r.done) as open
-             from replay_draws x join replay r on r.transition_id = x.transition_id
+             from replay_draws x join replay r on r.job_id = i.job_id and r.transition_id = x.transition_id
              where x.iteration_id = i.id
          ) d",
     )

@@ -1,7 +1,7 @@
 //! Transitions, found by what was said about them.
 
 use serde::Serialize;
-use sqlx::{PgConnection, QueryBuilder, types::Json};
+use sqlx::{PgConnection, QueryBuilder};
 use utoipa::ToSchema;
 
 use crate::{
@@ -9,32 +9,41 @@ use crate::{
         annotation::{TargetStatus, Verdict},
         ids::{EpisodeId, GenerationId, JobId, TransitionId},
     },
-    experience::{chat::ChatMessage, context::Tool, episode::RewardStatus, message::Message},
-    store::StoreError,
+    experience::{
+        chat::ChatMessage, context::Tool, episode::RewardStatus, history::Place, message::Message,
+    },
+    store::{
+        StoreError,
+        contexts::{self, index},
+    },
 };
 
-/// A transition as it is shown, with its newest annotation.
+/// A transition as it is shown, with the newest annotation of a job that learns from it.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct TransitionView {
     /// Its id.
     pub id: TransitionId,
-    /// Its job.
-    pub job_id: JobId,
+    /// The job whose annotation the later fields show; null where no job learns from it.
+    pub job_id: Option<JobId>,
     /// Its episode.
     pub episode_id: EpisodeId,
-    /// Number of its iteration.
-    pub iteration: i32,
+    /// Number of the job's iteration in which it entered replay.
+    pub iteration: Option<i32>,
     /// Its place in the episode.
     pub step: i32,
+    /// Which of the episode's contexts the policy saw, from 0.
+    pub context: i32,
     /// The conversation before the action.
+    #[sqlx(skip)]
     #[schema(value_type = Vec<ChatMessage>)]
-    pub state: Json<Vec<Message>>,
+    pub state: Vec<Message>,
     /// Tools that the agent could call, for exports; the episode shows them.
+    #[sqlx(skip)]
     #[serde(skip)]
-    pub tools: Json<Vec<Tool>>,
+    pub tools: Vec<Tool>,
     /// The policy's reply.
     pub action: String,
-    /// The part of it that reached the environment; null when it could not be read.
+    /// The part of it that reached the environment; null when it could not be read, and for imported steps.
     pub env_action: Option<String>,
     /// What the environment answered.
     pub observation: String,
@@ -48,11 +57,11 @@ pub struct TransitionView {
     pub truncated: bool,
     /// The generation that is the action; null for imported steps.
     pub generation_id: Option<GenerationId>,
-    /// Critic loss per token when last learnt from, nats; its priority in replay.
+    /// Critic loss per token when the job last learnt from it, nats; its priority in replay.
     pub loss: Option<f32>,
-    /// How often it was learnt from.
+    /// How often the job learnt from it.
     pub uses: Option<i32>,
-    /// Whether its episode was solved; null unless the environment said so.
+    /// Whether its episode was solved; null unless somebody said so.
     pub success: Option<bool>,
     /// The iteration whose annotation the next fields show: the newest that judged the action. They belong together: a
     /// refinement is what the rounds after this critique came to.
@@ -67,6 +76,17 @@ pub struct TransitionView {
     pub valid: Option<bool>,
     /// Whether the refinement is another text than the action.
     pub changed: Option<bool>,
+    #[serde(skip)]
+    state_len: i32,
+}
+
+/// A transition that a job learns from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Learnt {
+    /// The job.
+    pub job_id: JobId,
+    /// The transition.
+    pub transition_id: TransitionId,
 }
 
 /// Which transitions are found.
@@ -104,7 +124,7 @@ pub async fn search(
     conn: &mut PgConnection,
     search: &Search<'_>,
     limit: i64,
-) -> Result<Vec<TransitionId>, StoreError> {
+) -> Result<Vec<Learnt>, StoreError> {
     // What is common is found soonest among the newest rows, what is rare through the index of what makes it so.
     // Which it is the planner cannot know of several conditions together, and guessing wrong it reads everything.
     let newest = find(conn, search, limit, Reach::Newest).await?;
@@ -166,10 +186,12 @@ async fn find(
     search: &Search<'_>,
     limit: i64,
     reach: Reach<'_>,
-) -> Result<Vec<TransitionId>, StoreError> {
+) -> Result<Vec<Learnt>, StoreError> {
+    // A transition that several jobs learn from is found once: as the newest of them sees it.
     let mut query = QueryBuilder::new(
         "-- read::transitions::search
-         select transition_id from (select * from transition_search where true",
+         select distinct on (transition_id) job_id, transition_id
+         from (select * from transition_search where true",
     );
     // Only what is asked for is written down: a plan for everything at once would use no index.
     if let Some(job) = search.job {
@@ -215,11 +237,11 @@ async fn find(
         // Planned for all that there is, not for the first few in order.
         query.push(" offset 0) every");
     }
-    query.push(" order by transition_id desc limit ").push_bind(limit);
-    Ok(query.build_query_scalar().fetch_all(conn).await?)
+    query.push(" order by transition_id desc, job_id desc limit ").push_bind(limit);
+    Ok(query.build_query_as().fetch_all(conn).await?)
 }
 
-/// A job's transitions, oldest first, those after `after`.
+/// The transitions that a job learns from, oldest first, those after `after`.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -228,11 +250,11 @@ pub async fn oldest(
     job: JobId,
     after: Option<TransitionId>,
     limit: i64,
-) -> Result<Vec<TransitionId>, StoreError> {
-    Ok(sqlx::query_scalar(
+) -> Result<Vec<Learnt>, StoreError> {
+    Ok(sqlx::query_as(
         "-- read::transitions::oldest
-         select id from transitions where job_id = $1 and ($2::uuid is null or id > $2)
-         order by id limit $3",
+         select job_id, transition_id from replay
+         where job_id = $1 and ($2::uuid is null or transition_id > $2) order by transition_id limit $3",
     )
     .bind(job)
     .bind(after)
@@ -241,47 +263,55 @@ pub async fn oldest(
     .await?)
 }
 
-/// Whether a job's conversations hold more than texts: tools, calls or reasoning.
+/// Whether the conversations that a job learns from hold more than texts: tools, calls or reasoning.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn hold_more_than_texts(conn: &mut PgConnection, job: JobId) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar(
         "-- read::transitions::hold_more_than_texts
-         select exists (select from episodes where job_id = $1 and (tools <> '[]' or messages @?
-             '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content)
-                 || exists(@.is_error) || exists(@.content[*].type))'))",
+         select exists (
+             select from replay r join transitions t on t.id = r.transition_id
+             join contexts c on c.episode_id = t.episode_id
+             where r.job_id = $1 and r.step = 0 and (c.frame is not null or c.messages @?
+                 '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content)
+                     || exists(@.is_error) || exists(@.content[*].type))'))",
     )
     .bind(job)
     .fetch_one(conn)
     .await?)
 }
 
-/// Transitions by their ids, newest first.
+/// Transitions as the jobs that learn from them see them, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn views(
     conn: &mut PgConnection,
-    ids: &[TransitionId],
+    learnt: &[Learnt],
 ) -> Result<Vec<TransitionView>, StoreError> {
-    Ok(sqlx::query_as(
+    let wanted = learnt.iter().map(|l| (Some(l.job_id), l.transition_id)).unzip();
+    wanted_views(conn, wanted).await
+}
+
+async fn wanted_views(
+    conn: &mut PgConnection,
+    (jobs, transitions): (Vec<Option<JobId>>, Vec<TransitionId>),
+) -> Result<Vec<TransitionView>, StoreError> {
+    let mut views: Vec<TransitionView> = sqlx::query_as(
         "-- read::transitions::views
-         select t.*, e.tools, i.index as iteration, e.success, p.loss, p.uses, c.index as annotated_in,
+         select t.*, wanted.job_id, p.iteration, e.success, p.loss, p.uses, c.index as annotated_in,
              c.verdict, c.text as critique,
-             r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed,
-             (select coalesce(jsonb_agg(m order by n), '[]') from jsonb_array_elements(e.messages)
-              with ordinality as x(m, n) where n <= t.state_len) as state
-         from unnest($1::uuid[]) as wanted(id)
+             r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed
+         from unnest($1::uuid[], $2::uuid[]) as wanted(job_id, id)
          join transitions t on t.id = wanted.id
-         join iterations i on i.id = t.iteration_id
          join episodes e on e.id = t.episode_id
-         left join replay p on p.transition_id = t.id
+         left join replay p on p.transition_id = t.id and p.job_id = wanted.job_id
          left join lateral (
              select c.verdict, c.iteration_id, a.index, g.text
              from critiques c join generations g on g.id = c.generation_id
              join iterations a on a.id = c.iteration_id
-             where c.transition_id = t.id and c.round = 0 order by c.id desc limit 1
+             where c.transition_id = t.id and c.job_id = wanted.job_id and c.round = 0 order by c.id desc limit 1
          ) c on true
          left join lateral (
              select r.valid, g.text from refinements r join generations g on g.id = r.generation_id
@@ -289,29 +319,43 @@ pub async fn views(
          ) r on true
          order by t.id desc",
     )
-    .bind(ids)
-    .fetch_all(conn)
-    .await?)
+    .bind(jobs)
+    .bind(transitions)
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut episodes: Vec<_> = views.iter().map(|view| view.episode_id).collect();
+    episodes.dedup();
+    let histories = contexts::histories(conn, &episodes).await?;
+    for view in &mut views {
+        let Some(history) = histories.get(&view.episode_id) else { continue };
+        let place = Place { context: index(view.context), length: index(view.state_len) };
+        let state = history.context(place);
+        view.tools.clone_from(&state.frame().tools);
+        view.state = state.messages().to_vec();
+    }
+    Ok(views)
 }
 
-/// One transition.
+/// One transition, as a job sees it; without one as the newest job sees it that learns from it.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn one(
     conn: &mut PgConnection,
     id: TransitionId,
+    job: Option<JobId>,
 ) -> Result<Option<TransitionView>, StoreError> {
-    Ok(views(conn, &[id]).await?.pop())
+    Ok(seen_by(conn, vec![id], job).await?.pop())
 }
 
-/// The steps of an episode, in order.
+/// The steps of an episode, in order, as a job sees them; without one as the newest job sees them that learns from them.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn of_episode(
     conn: &mut PgConnection,
     episode: EpisodeId,
+    job: Option<JobId>,
 ) -> Result<Vec<TransitionView>, StoreError> {
     let ids: Vec<TransitionId> = sqlx::query_scalar(
         "-- read::transitions::of_episode
@@ -320,7 +364,23 @@ pub async fn of_episode(
     .bind(episode)
     .fetch_all(&mut *conn)
     .await?;
-    let mut steps = views(conn, &ids).await?;
+    let mut steps = seen_by(conn, ids, job).await?;
     steps.sort_unstable_by_key(|view| view.step);
     Ok(steps)
+}
+
+async fn seen_by(
+    conn: &mut PgConnection,
+    ids: Vec<TransitionId>,
+    job: Option<JobId>,
+) -> Result<Vec<TransitionView>, StoreError> {
+    let newest: Option<JobId> = sqlx::query_scalar(
+        "-- read::transitions::seen_by
+         select max(job_id::text)::uuid from replay where transition_id = any($1) and ($2::uuid is null or job_id = $2)",
+    )
+    .bind(&ids)
+    .bind(job)
+    .fetch_one(&mut *conn)
+    .await?;
+    wanted_views(conn, (vec![newest; ids.len()], ids)).await
 }

@@ -15,7 +15,7 @@ use nlac::{
     },
     domain::{
         environment::Capabilities,
-        ids::{GenerationId, JobId},
+        ids::GenerationId,
         seed::SeedPath,
         spec::{NlacSpec, RolloutSpec, ToolFormat},
         training::{Objective, TrainingExample},
@@ -282,7 +282,7 @@ pub fn experience(chances: &Chances, each: usize) -> Vec<Replayed> {
 
 fn transition([state, action, next]: [&str; 3], tokens: Vec<i32>, position: u64) -> Replayed {
     let state = Context::of(vec![Message::user(state)]);
-    let step = Replayed::imagined(JobId::new(), state, Message::assistant(action))
+    let step = Replayed::imagined(state, Message::assistant(action))
         .followed_by(vec![Message::user(next)]);
     Replayed {
         transition: Transition {

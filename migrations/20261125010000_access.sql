@@ -1,5 +1,7 @@
--- Who may do what, who is signed in on the pages, and who did what. No secret is kept: only its hash.
+-- Who may do what, who is signed in on the pages, who did what, and which requests were sent before. No secret is kept:
+-- only its hash.
 
+-- One row is an API key.
 create table api_keys (
     id           uuid primary key,
     name         text not null,
@@ -16,6 +18,7 @@ create table api_keys (
 -- A name is one person or one program; it is free again once its key is revoked.
 create unique index api_keys_name on api_keys (name) where revoked_at is null;
 
+-- One row is somebody signed in on the pages.
 create table sessions (
     id         uuid primary key,
     hash       bytea not null unique,       -- sha256 of the cookie
@@ -23,7 +26,9 @@ create table sessions (
     created_at timestamptz not null default now(),
     expires_at timestamptz not null
 );
+create index sessions_of_key on sessions (key_id);
 
+-- One row is a request that changed something.
 create table audit (
     id       uuid primary key,
     at       timestamptz not null default now(),
@@ -35,6 +40,16 @@ create table audit (
     status   integer                        -- null: it began, and its end is not known
 );
 create index audit_of_actor on audit (actor, id desc);
+create index audit_of_resource on audit (resource, id desc);
+create index audit_at on audit (at);
 
-alter table jobs add column owner text not null default 'local';
-create index jobs_of_owner on jobs (owner, id desc);
+-- One row is a request that created something. Sent again with the same key, it creates nothing more.
+create table idempotency_keys (
+    owner       text not null,              -- name of the API key that sent it
+    key         text not null,              -- the header
+    operation   text not null,              -- operation id of the request
+    body_hash   bytea not null,             -- sha256 of the request's body
+    resource    text not null,              -- what the request created: an id or a name
+    created_at  timestamptz not null default now(),
+    primary key (owner, key)
+);

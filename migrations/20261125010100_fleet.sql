@@ -1,0 +1,36 @@
+-- What others host: engines that generate and trainers that take gradient steps.
+
+-- One row is a registered engine: one model behind one or several URLs.
+create table engines (
+    name         text primary key,
+    kind         text not null,             -- dialect of its API
+    urls         text[] not null check (cardinality(urls) > 0),     -- its replicas
+    draining     text[] not null default '{}',                      -- replicas that get no new work
+    base_model   text not null,             -- served model name
+    model        text not null,             -- the model's name in specs
+    model_dir    text,                      -- tokenizer and chat template
+    adapter_dir  text,                      -- adapters as the engine sees them
+    seeds        boolean not null default true,     -- false: the engine fails on requests with a seed
+    api_key_env  text,                      -- an environment variable: never the key
+    hedge_ms     int check (hedge_ms > 0),  -- a request that takes longer is sent to a second replica too
+    capabilities jsonb,                     -- null: never reached
+    trouble      text,                      -- why it did not answer when last asked
+    checked_at   timestamptz,
+    created_at   timestamptz not null default now(),
+    updated_at   timestamptz not null default now()
+);
+
+-- One row is a registered trainer.
+create table trainers (
+    name         text primary key,
+    kind         text not null,             -- protocol
+    url          text not null,
+    base_model   text not null,
+    model        text not null,             -- the model's name in specs
+    api_key_env  text,                      -- an environment variable: never the key
+    capabilities jsonb,                     -- null: never reached
+    trouble      text,                      -- why it did not answer when last asked
+    checked_at   timestamptz,
+    created_at   timestamptz not null default now(),
+    updated_at   timestamptz not null default now()
+);

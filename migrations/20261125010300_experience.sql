@@ -1,0 +1,196 @@
+-- What models wrote and what agents went through. An episode belongs to no job: `rollouts` says which iteration played
+-- it, `dataset_episodes` which dataset it came with, and `replay` which jobs learn from it. Nothing here is overwritten,
+-- except a reward that was pending.
+
+-- One row is an adapter version. The row stays when its files are deleted: provenance names it.
+create table checkpoints (
+    id              uuid primary key,
+    job_id          uuid not null references jobs on delete cascade,
+    iteration_id    uuid not null references iterations on delete cascade,
+    role            text not null check (role in ('online', 'target')),
+    version         integer not null,       -- index of its iteration
+    name            text not null unique,   -- never used before, never used again
+    path            text not null,
+    sha256          text not null,
+    parents         uuid[] not null,
+    trainer_state   text,
+    optimizer_steps integer not null,
+    -- When people last asked it something: for a while its files stay beside the engine.
+    asked_at        timestamptz,
+    expired_at      timestamptz,            -- nothing may use the version any more
+    created_at      timestamptz not null default now(),
+    published_at    timestamptz,
+    unique (job_id, role, version)
+);
+alter table jobs add foreign key (promoted_checkpoint_id) references checkpoints on delete set null;
+create index checkpoints_newest on checkpoints (job_id, id);
+create index checkpoints_of_iteration on checkpoints (iteration_id);
+create index checkpoints_kept on checkpoints (job_id) where role = 'online' and expired_at is null;
+
+-- One row is files of a version that nothing needs, still to be deleted: here, and on the trainer.
+create table leftover_files (
+    checkpoint_id uuid primary key,         -- its row may be gone
+    path          text not null,
+    trainer       text not null,
+    trainer_state text                      -- null: a target has none
+);
+
+-- One row is a text that a model wrote, with everything needed to say what made it. What belongs to an iteration belongs
+-- to its job, so here and below `job_id` is not looked up again.
+create table generations (
+    id            uuid primary key,
+    job_id        uuid not null,
+    iteration_id  uuid not null references iterations on delete cascade,
+    role          text not null,
+    weights       text not null check (weights in ('online', 'target', 'base', 'frozen')),
+    checkpoint_id uuid references checkpoints,
+    model         text not null,            -- the name that the engine echoed
+    engine        text not null,
+    prompt_hash   text not null,
+    seed          bigint,                   -- null: the engine drew one itself
+    temperature   real,                     -- null: the model takes none
+    max_tokens    integer not null,
+    prompt_tokens integer not null,
+    token_ids     integer[] not null,
+    logprobs      real[],
+    text          text not null,
+    finish_reason text not null,
+    created_at    timestamptz not null default now(),
+    check ((weights in ('base', 'frozen')) = (checkpoint_id is null))
+);
+create index generations_of_iteration on generations (iteration_id, role);
+create index generations_of_checkpoint on generations (checkpoint_id);
+
+-- One row is what an agent did from a task's beginning to its end.
+create table episodes (
+    id             uuid primary key,
+    source         text not null check (source in ('rollout', 'dataset')),
+    environment    text,                    -- null: not known
+    task           text not null,
+    seed           bigint,                  -- of the environment's chance; null: not known
+    checkpoint_id  uuid references checkpoints on delete set null,  -- the policy, where it is a checkpoint
+    model          text,                    -- the policy's name, where it is another model and known
+    state          text not null check (state in ('open', 'closed', 'expired')),
+    turns          integer not null,
+    end_reason     text not null check (end_reason in ('terminated', 'truncated', 'failed')),
+    truncated_by   text check (truncated_by in ('context', 'steps', 'deadline', 'environment')),
+    episode_return double precision,
+    reward_status  text not null check (reward_status in ('observed', 'pending', 'failed', 'truncated')),
+    success        boolean,
+    error          text,
+    created_at     timestamptz not null default now(),
+    check ((reward_status = 'observed') = (episode_return is not null)),
+    check ((state = 'open') = (reward_status = 'pending')),
+    check ((end_reason = 'truncated') = (truncated_by is not null))
+);
+create index episodes_of_checkpoint on episodes (checkpoint_id);
+create index episodes_open on episodes (created_at) where state = 'open';
+
+-- One row is what holds for every message of a context: the tools and the switches of the chat template, by content.
+create table frames (
+    hash     bytea primary key,             -- sha256 of both
+    tools    jsonb not null,
+    switches jsonb not null
+);
+
+-- One row is a conversation as the model saw it. It only grows. An agent that rewrites or branches its history begins
+-- another context, which shares its first messages with the one that it grew from.
+create table contexts (
+    episode_id uuid not null references episodes on delete cascade,
+    ordinal    integer not null,
+    grown_from integer,                     -- the context that it begins like; null: it shares nothing
+    shared     integer not null,            -- how many messages it shares with that one
+    messages   jsonb not null,              -- those after the shared ones
+    frame      bytea references frames,     -- null: no tools, no switches
+    primary key (episode_id, ordinal),
+    check ((grown_from is null) = (shared = 0))
+);
+create index contexts_of_frame on contexts (frame);
+
+-- One row is a step of an episode. Its state is the first `state_len` messages of a context, its next state the first
+-- `next_len` of that context or of another.
+create table transitions (
+    id            uuid primary key,
+    episode_id    uuid not null references episodes on delete cascade,
+    step          integer not null,
+    context       integer not null,
+    state_len     integer not null,         -- the action is the message after these
+    next_context  integer not null,
+    next_len      integer not null,
+    state_hash    bytea not null,           -- of the state's content: equal for states that say the same
+    action        text not null,            -- as one text, for people and for search
+    env_action    text,                     -- the part that reached the environment; null: none was read
+    observation   text not null,            -- as one text
+    reward        double precision,
+    reward_status text not null check (reward_status in ('observed', 'pending', 'failed', 'truncated')),
+    done          boolean not null,
+    truncated     boolean not null,
+    generation_id uuid references generations,  -- null: no engine that we asked wrote the action
+    created_at    timestamptz not null default now(),
+    unique (episode_id, step),
+    check ((reward_status = 'observed') = (reward is not null)),
+    check (not (done and truncated))
+);
+create index transitions_of_generation on transitions (generation_id);
+
+-- One row is an episode that an iteration played, to learn from or to measure by.
+create table rollouts (
+    iteration_id uuid not null references iterations on delete cascade,
+    purpose      text not null check (purpose in ('collect', 'evaluate')),
+    temperature  real not null,
+    ordinal      integer not null,
+    job_id       uuid not null,
+    episode_id   uuid not null unique references episodes on delete cascade,
+    primary key (iteration_id, purpose, temperature, ordinal)
+);
+create index rollouts_of_job on rollouts (job_id, episode_id);
+create index rollouts_of_purpose on rollouts (job_id, purpose, episode_id);
+
+-- One row is a named collection of logged episodes.
+create table datasets (
+    id         uuid primary key,
+    name       text not null,
+    created_at timestamptz not null default now(),
+    deleted_at timestamptz                  -- from then on it is removed piece by piece, and nobody sees it
+);
+create unique index datasets_by_name on datasets (name) where deleted_at is null;
+
+-- One row is an episode of a dataset.
+create table dataset_episodes (
+    dataset_id uuid not null references datasets on delete cascade,
+    ordinal    integer not null,            -- order of arrival, from 0
+    key        text not null,               -- the line's own id, or the hash of its content
+    episode_id uuid not null references episodes on delete cascade,
+    primary key (dataset_id, ordinal),
+    unique (dataset_id, key)
+);
+create index dataset_episodes_of_episode on dataset_episodes (episode_id);
+
+-- One row is a transition that a job learns from: the only link between a job and experience. It is narrow, because
+-- sampling reads all rows of a job.
+create table replay (
+    job_id        uuid not null references jobs on delete cascade,
+    transition_id uuid not null references transitions on delete cascade,
+    iteration     integer not null,         -- with episode and step: an order that does not depend on time
+    episode       integer not null,
+    step          integer not null,
+    done          boolean not null,
+    pending       boolean not null,         -- its reward is awaited: it is not drawn
+    refused       boolean not null default false,   -- the last verdict was No
+    left_out      boolean not null default false,   -- an engine rejected something about it
+    loss          real,                     -- critic loss per token when last learnt; null: never, so it comes first
+    uses          integer not null default 0,
+    primary key (job_id, transition_id)
+);
+create index replay_in_order on replay (job_id, iteration, episode, step);
+create index replay_of_transition on replay (transition_id);
+
+-- One row is a transition that an iteration replays, drawn once, so that every slice and every attempt has the same batch.
+create table replay_draws (
+    iteration_id  uuid not null references iterations on delete cascade,
+    position      integer not null,
+    transition_id uuid not null references transitions on delete cascade,
+    importance    real not null,
+    primary key (iteration_id, position)
+);
+create index replay_draws_of_transition on replay_draws (transition_id);

@@ -1,0 +1,109 @@
+-- What is derived from transitions, and what is learnt from it. Each row names the iteration that made it; its text is in
+-- `generations`. Nothing derived overwrites anything.
+
+-- One row is a future that the successor model described.
+create table predictions (
+    id            uuid primary key,
+    job_id        uuid not null,
+    iteration_id  uuid not null references iterations on delete cascade,
+    transition_id uuid not null references transitions on delete cascade,
+    purpose       text not null check (purpose in ('critique', 'bootstrap')),
+    round         integer not null,
+    ordinal       integer not null,
+    action        text not null,            -- whose future it is
+    generation_id uuid not null references generations,
+    unique (iteration_id, transition_id, purpose, round, ordinal)
+);
+create index predictions_of_transition on predictions (transition_id);
+create index predictions_of_generation on predictions (generation_id);
+
+-- One row is a language Bellman target.
+create table targets (
+    id                        uuid primary key,
+    job_id                    uuid not null,
+    iteration_id              uuid not null references iterations on delete cascade,
+    transition_id             uuid not null references transitions on delete cascade,
+    next_action_generation_id uuid references generations,  -- null at endings, like the next column
+    next_prediction_id        uuid references predictions,
+    generation_id             uuid not null references generations,
+    status                    text not null check (status in ('accepted', 'misquoted', 'unparseable', 'leaked')),
+    unique (iteration_id, transition_id)
+);
+create index targets_of_generation on targets (generation_id);
+create index targets_of_next_action on targets (next_action_generation_id);
+create index targets_of_next_prediction on targets (next_prediction_id);
+
+-- One row is an evaluator's verdict over predicted futures of one action.
+create table critiques (
+    id             uuid primary key,
+    job_id         uuid not null,
+    iteration_id   uuid not null references iterations on delete cascade,
+    transition_id  uuid not null references transitions on delete cascade,
+    round          integer not null,
+    action         text not null,
+    prediction_ids uuid[] not null,
+    generation_id  uuid not null references generations,
+    verdict        text not null check (verdict in ('yes', 'no', 'unparseable')),
+    unique (iteration_id, transition_id, round)
+);
+create index critiques_of_generation on critiques (generation_id);
+
+-- One row is an action rewritten by a critique.
+create table refinements (
+    id            uuid primary key,
+    job_id        uuid not null,
+    iteration_id  uuid not null references iterations on delete cascade,
+    transition_id uuid not null references transitions on delete cascade,
+    round         integer not null,
+    critique_id   uuid not null references critiques on delete cascade,
+    generation_id uuid not null references generations,
+    valid         boolean not null,         -- the environment can read it
+    changed       boolean not null,         -- the environment would see another action than before
+    unique (iteration_id, transition_id, round)
+);
+create index refinements_of_generation on refinements (generation_id);
+create index refinements_of_critique on refinements (critique_id);
+
+-- The newest row about a transition is one end of its range. By transition alone, a plan made while tables are small
+-- walks a whole table backwards for each transition of which nothing has been said yet.
+create index critiques_of_transition_newest on critiques (transition_id, id);
+create index refinements_of_transition_newest on refinements (transition_id, id);
+create index targets_of_transition_newest on targets (transition_id, id);
+
+-- One row is a prompt and the text that it should bring forth.
+create table training_examples (
+    id                uuid primary key,
+    job_id            uuid not null,
+    iteration_id      uuid not null references iterations on delete cascade,
+    ordinal           integer not null,
+    transition_id     uuid references transitions on delete cascade,
+    objective         text not null check (objective in ('critic', 'policy', 'rehearsal')),
+    source            text not null check (source in ('target', 'refinement', 'action', 'candidate', 'base')),
+    prompt_hash       text not null,
+    prompt_tokens     integer[] not null,
+    completion_tokens integer[] not null,
+    weight            real not null,
+    loss              real,                 -- per token, before the iteration's first step on it
+    unique (iteration_id, ordinal),
+    check ((transition_id is null) = (objective = 'rehearsal'))
+);
+create index training_examples_of_transition on training_examples (transition_id);
+
+-- One row is an optimizer step. Numbers go on from the version that the iteration started from, so after a rollback an
+-- iteration repeats numbers of those that were rejected.
+create table train_steps (
+    job_id        uuid not null references jobs on delete cascade,
+    iteration_id  uuid not null references iterations on delete cascade,
+    step          integer not null,         -- of the job, from 1
+    state         text not null check (state in ('sent', 'applied')),
+    attempt       integer not null,
+    examples      integer[] not null,       -- ordinals of its minibatch
+    tokens        integer not null,
+    critic_loss   real,
+    policy_loss   real,
+    grad_norm     real,
+    learning_rate real not null,
+    at            timestamptz not null default now(),
+    primary key (iteration_id, step)
+);
+create index train_steps_of_job on train_steps (job_id, step);

@@ -1,0 +1,82 @@
+//! Rewards that arrive after their episode: from a person, a test suite or a court of appeal, days later.
+
+use axum::{Json, extract::State};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    AppState,
+    episodes::view,
+    extract::{Id, Valid},
+    problem::Problem,
+};
+use crate::{
+    domain::ids::EpisodeId,
+    store::{
+        StoreError,
+        read::episodes::EpisodeView,
+        rewards::{self, Given},
+    },
+};
+
+/// A reward that arrives late.
+#[derive(Deserialize, ToSchema, garde::Validate)]
+#[serde(deny_unknown_fields)]
+pub struct LateReward {
+    /// The reward.
+    #[garde(custom(finite))]
+    reward: f64,
+    /// The step that it is for, from 0; the episode's last without it.
+    #[serde(default)]
+    #[garde(range(min = 0))]
+    #[schema(minimum = 0)]
+    step: Option<i32>,
+    /// Whether the task was solved, where that is known now.
+    #[serde(default)]
+    #[garde(skip)]
+    success: Option<bool>,
+}
+
+fn finite(reward: &f64, _: &()) -> garde::Result {
+    if reward.is_finite() { Ok(()) } else { Err(garde::Error::new("must be a finite number")) }
+}
+
+/// Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may draw the step. Sent
+/// again, the same reward changes nothing.
+#[utoipa::path(
+    post, path = "/v1/episodes/{id}/reward", tag = "experience", operation_id = "give_reward",
+    params(("id" = EpisodeId, Path)), request_body = LateReward,
+    responses(
+        (status = 200, description = "The episode, with the reward", body = EpisodeView),
+        (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such episode, or no such step", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Another reward is known, or none is awaited", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Not a reward", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn give(
+    State(state): State<AppState>,
+    Id(id): Id<EpisodeId>,
+    Valid(LateReward { reward, step, success }): Valid<LateReward>,
+) -> Result<Json<EpisodeView>, Problem> {
+    let mut tx = state.store.begin().await?;
+    match rewards::give(&mut tx, id, step, reward, success).await? {
+        Given::Stored(_) | Given::Repeated => {}
+        Given::NoEpisode => return Err(Problem::not_found("episode", id)),
+        Given::NoStep => {
+            return Err(Problem::not_found("step", step.unwrap_or_default())
+                .remedy("GET /v1/episodes/{id} tells how many steps the episode has"));
+        }
+        Given::Known(known) => {
+            return Err(Problem::conflict(format!("the step has the reward {known} already"))
+                .remedy("a reward is given once; import the episode again if it was wrong"));
+        }
+        Given::NoneAwaited => {
+            return Err(Problem::conflict("the step awaits no reward")
+                .remedy("GET /v1/episodes/{id} tells its reward_status"));
+        }
+    }
+    let episode = view(&mut tx, id).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Json(episode))
+}

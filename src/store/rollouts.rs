@@ -1,0 +1,156 @@
+//! Which episodes the iterations of jobs played, and what they came to.
+
+use std::collections::HashSet;
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+use crate::{
+    domain::ids::{EpisodeId, IterationId, JobId},
+    experience::episode::Purpose,
+};
+
+/// Why an iteration plays episodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Series {
+    /// The job.
+    pub job_id: JobId,
+    /// Its iteration.
+    pub iteration_id: IterationId,
+    /// To learn from or to measure.
+    pub purpose: Purpose,
+    /// Sampling temperature of the policy.
+    pub temperature: f32,
+}
+
+/// Notes that a series has played episodes, each with its ordinal.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_many(
+    conn: &mut PgConnection,
+    series: Series,
+    episodes: &[(i32, EpisodeId)],
+) -> Result<(), StoreError> {
+    let (ordinals, ids): (Vec<_>, Vec<_>) = episodes.iter().copied().unzip();
+    sqlx::query(
+        "-- rollouts::insert_many
+         insert into rollouts (job_id, iteration_id, purpose, temperature, ordinal, episode_id)
+         select $1, $2, $3, $4, ordinal, id from unnest($5::int[], $6::uuid[]) as played (ordinal, id)",
+    )
+    .bind(series.job_id)
+    .bind(series.iteration_id)
+    .bind(series.purpose)
+    .bind(series.temperature)
+    .bind(ordinals)
+    .bind(ids)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ordinals of the episodes that a series has played.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn played(conn: &mut PgConnection, series: Series) -> Result<HashSet<i32>, StoreError> {
+    let ordinals: Vec<i32> = sqlx::query_scalar(
+        "-- rollouts::played
+         select ordinal from rollouts where iteration_id = $1 and purpose = $2 and temperature = $3",
+    )
+    .bind(series.iteration_id)
+    .bind(series.purpose)
+    .bind(series.temperature)
+    .fetch_all(conn)
+    .await?;
+    Ok(ordinals.into_iter().collect())
+}
+
+/// Deletes the episodes that an iteration played for a purpose.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delete(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    purpose: Purpose,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- rollouts::delete
+         delete from episodes e using rollouts r
+         where r.iteration_id = $1 and r.purpose = $2 and e.id = r.episode_id",
+    )
+    .bind(iteration)
+    .bind(purpose)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// How many episodes an iteration played for a purpose, and why the first came to nothing, if all did: each failed
+/// technically or was truncated before its first step.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn all_without_steps(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    purpose: Purpose,
+) -> Result<Option<(i64, String)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- rollouts::all_without_steps
+         select count(*), (array_agg(coalesce(e.error, 'truncated before its first step: ' || e.truncated_by)
+             order by r.temperature, r.ordinal))[1]
+         from rollouts r join episodes e on e.id = r.episode_id
+         where r.iteration_id = $1 and r.purpose = $2
+         having count(*) > 0 and bool_and(e.turns = 0 or e.end_reason = 'failed')",
+    )
+    .bind(iteration)
+    .bind(purpose)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// What an evaluation came to.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct EvaluationTally {
+    /// Sampling temperature.
+    pub temperature: f32,
+    /// Episodes that were played: all but those that failed technically.
+    pub episodes: i64,
+    /// Those that solved their task.
+    pub successes: i64,
+    /// Those that were truncated.
+    pub truncated: i64,
+    /// Episodes that failed technically.
+    pub failed: i64,
+    /// Steps of all episodes that were played.
+    pub turns: i64,
+    /// Mean return of those whose reward was observed.
+    pub mean_return: Option<f64>,
+}
+
+/// What an iteration's evaluation came to, per temperature.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn evaluation(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+) -> Result<Vec<EvaluationTally>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- rollouts::evaluation
+         select r.temperature, count(*) filter (where e.end_reason <> 'failed') as episodes,
+             count(*) filter (where e.success) as successes,
+             count(*) filter (where e.end_reason = 'truncated') as truncated,
+             count(*) filter (where e.end_reason = 'failed') as failed,
+             coalesce(sum(e.turns) filter (where e.end_reason <> 'failed'), 0) as turns,
+             avg(e.episode_return) as mean_return
+         from rollouts r join episodes e on e.id = r.episode_id
+         where r.iteration_id = $1 and r.purpose = 'evaluate'
+         group by r.temperature order by r.temperature",
+    )
+    .bind(iteration)
+    .fetch_all(conn)
+    .await?)
+}
