@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api,
-    dev::{base_model, local::LocalPeers, postgres::Postgres},
     domain::{
         access::Secret,
         clock::{Clock, SystemClock},
@@ -20,6 +19,7 @@ use crate::{
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         spec::EnvironmentSpec,
     },
+    embedded::{base_model, local::LocalPeers, postgres::Postgres},
     env,
     net::Destinations,
     prompt::PromptSet,
@@ -40,7 +40,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub enum AppError {
     /// The database.
     #[error(transparent)]
-    Postgres(#[from] crate::dev::postgres::PostgresError),
+    Postgres(#[from] crate::embedded::postgres::PostgresError),
     /// The schema or a query.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),

@@ -4,7 +4,6 @@
 mod ablations;
 mod api;
 mod assessment;
-mod base_model;
 mod chat;
 mod cli;
 mod consult;

@@ -14,7 +14,7 @@ use std::{
 
 use nlac::{
     app::{App, ServiceSettings},
-    dev::postgres::Postgres,
+    embedded::postgres::Postgres,
     store::Store,
 };
 use serde_json::{Value, json};

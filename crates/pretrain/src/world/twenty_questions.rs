@@ -1,13 +1,13 @@
 //! The sentences of Twenty Questions over its small table.
 
+use nlac::{
+    env::{End, SmallGame, small_table},
+    experience::message::{Message, Speaker},
+};
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
-use super::world::World;
-use crate::{
-    env::{SmallGame, small_table},
-    experience::message::{Message, Speaker},
-};
+use super::World;
 
 /// Turns of the conversations that the base reads.
 const QUESTIONS: u32 = 8;
@@ -32,7 +32,7 @@ impl World for TwentyQuestions {
         for _ in 0..rng.random_range(0..QUESTIONS) {
             let action = self.next_action(&messages, rng);
             let Ok(step) = game.turn(&action) else { break };
-            if step.end != crate::env::End::Continues {
+            if step.end != End::Continues {
                 break;
             }
             messages.push(Message::assistant(action));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::world::World;
+use crate::world::World;
 
 /// Padding.
 pub const PAD: u32 = 0;
@@ -77,7 +77,8 @@ pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Task, tokens};
+    use super::tokens;
+    use crate::Task;
 
     #[test]
     fn no_word_twice_and_room_for_all() {

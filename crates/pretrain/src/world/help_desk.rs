@@ -1,13 +1,13 @@
 //! The help desk's sentences.
 
-use rand::{Rng, seq::IndexedRandom};
-use rand_chacha::ChaCha8Rng;
-
-use super::world::World;
-use crate::{
+use nlac::{
     env::{Desk, Field, Kind},
     experience::message::Message,
 };
+use rand::{Rng, seq::IndexedRandom};
+use rand_chacha::ChaCha8Rng;
+
+use super::World;
 
 /// The help desk. A reason is the field that is missing; the last one is that nothing is.
 pub struct HelpDesk;

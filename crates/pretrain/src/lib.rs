@@ -2,28 +2,27 @@
 //! They can turn the end of a prediction into advice and follow advice. What the loop has to learn, such
 //! as which request needs what, is in none of their training texts.
 
+mod card;
 mod curriculum;
-mod desk;
-mod questions;
 mod vocabulary;
 mod world;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+use nlac::{
+    domain::seed::SeedPath,
+    prompt::{Encoder, PromptError, PromptSet},
+};
 use nlac_local::{
     model::Config,
     pretrain::{Schedule, pretrain as train_from_scratch},
 };
 
-use crate::{
-    domain::seed::SeedPath,
-    prompt::{Encoder, PromptError, PromptSet},
-};
-
-/// What the base is to be the base for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The task that a base model is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Task {
-    /// The help desk; this base ships.
+    /// The help desk. Its base model ships with nlac.
     HelpDesk,
     /// Twenty Questions over its small table.
     TwentyQuestions,
@@ -32,26 +31,26 @@ pub enum Task {
 impl Task {
     fn world(self) -> &'static dyn world::World {
         match self {
-            Self::HelpDesk => &desk::HelpDesk,
-            Self::TwentyQuestions => &questions::TwentyQuestions,
+            Self::HelpDesk => &world::HelpDesk,
+            Self::TwentyQuestions => &world::TwentyQuestions,
         }
     }
 }
 
-/// How the base is made.
+/// How a base model is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Whose sentences it is taught.
+    /// The task whose sentences the model is taught.
     pub task: Task,
-    /// Same seed, same bytes.
+    /// The same seed gives the same bytes.
     pub seed: u64,
-    /// Layers of the transformer: it computes, and takes to train, about as much more.
+    /// Layers of the transformer. Training time and compute grow in proportion.
     pub layers: usize,
     /// Optimizer steps.
     pub steps: usize,
     /// Sequences per step.
     pub batch: usize,
-    /// Compute threads; they change nothing but the time.
+    /// Compute threads. They change only the time that training takes.
     pub threads: usize,
 }
 
@@ -61,10 +60,10 @@ impl Default for Options {
     }
 }
 
-/// Why no base came out.
+/// Why no base model was made.
 #[derive(Debug, thiserror::Error)]
 pub enum PretrainError {
-    /// The directory is taken.
+    /// The output directory exists.
     #[error("{0} exists already; choose another directory or remove it")]
     Exists(String),
     /// Files could not be written.
@@ -75,7 +74,7 @@ pub enum PretrainError {
     Prompt(#[from] PromptError),
 }
 
-/// The shape of the base: small enough to train on one core in a minute, wide enough for seven parts.
+/// The model's shape: small enough to train on one core in a minute, wide enough for seven roles.
 fn config(vocabulary: usize, layers: usize) -> Config {
     Config {
         vocab_size: vocabulary,
@@ -94,11 +93,11 @@ fn config(vocabulary: usize, layers: usize) -> Config {
     }
 }
 
-/// Trains the base and writes its directory, all at once. Returns the loss of the last step, nats per
-/// token.
+/// Trains a base model and writes its directory, which appears when it is complete. Calls `progress` with
+/// the number and the loss of each step. Returns the loss of the last step, in nats per token.
 ///
 /// # Errors
-/// A directory that exists, or that cannot be written.
+/// The directory exists or cannot be written.
 pub fn pretrain(
     out: &Path,
     options: Options,
@@ -107,7 +106,7 @@ pub fn pretrain(
     if out.exists() {
         return Err(PretrainError::Exists(out.display().to_string()));
     }
-    let scratch = tempdir_beside(out)?;
+    let scratch = scratch_beside(out)?;
     let world = options.task.world();
     let tokens = vocabulary::tokens(world);
     let config = config(tokens.len(), options.layers);
@@ -140,12 +139,13 @@ pub fn pretrain(
     }
     weights.save(&scratch)?;
     config.save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
-    std::fs::write(scratch.join("README.md"), model_card(options, weights.parameters(), last))?;
+    let card = card::model_card(options, weights.parameters(), last);
+    std::fs::write(scratch.join("README.md"), card)?;
     std::fs::rename(&scratch, out)?;
     Ok(last)
 }
 
-fn tempdir_beside(out: &Path) -> std::io::Result<std::path::PathBuf> {
+fn scratch_beside(out: &Path) -> std::io::Result<PathBuf> {
     let parent = out.parent().unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(parent)?;
     let name = out.file_name().unwrap_or_default().to_string_lossy();
@@ -155,44 +155,4 @@ fn tempdir_beside(out: &Path) -> std::io::Result<std::path::PathBuf> {
     }
     std::fs::create_dir(&scratch)?;
     Ok(scratch)
-}
-
-fn model_card(options: Options, parameters: usize, loss: f32) -> String {
-    let Options { task, seed, layers, steps, batch, .. } = options;
-    let millions = parameters as f64 / 1e6;
-    let (title, flag, owner, policy, advice, unknown, purpose) = match task {
-        Task::HelpDesk => (
-            "help-desk-base",
-            "",
-            "the help desk's",
-            "30 % do, 15 % wait, 55 % a random\n  question",
-            "one of nine sentences,\n  a field to ask for, or that none is missing",
-            "which action brings which reply, or what a request needs: no text it was trained on holds that",
-            "the demo can start from a model that does not know which request needs what",
-        ),
-        Task::TwentyQuestions => (
-            "twenty-questions-base",
-            " --task twenty-questions",
-            "the game's",
-            "one guess among four random\n  questions",
-            "a question to ask or\n  an object to guess",
-            "the answer to any question, or what any object is like beyond the open games it has read",
-            "Twenty Questions can start from a model that cannot play it",
-        ),
-    };
-    format!(
-        "# {title}\n\n\
-         A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
-         `nlac local pretrain{flag} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
-         Apache-2.0. It exists so that {purpose}.\n\n\
-         What it knows\n\
-         - the form of {owner} sentences, and a weak policy: {policy}\n\
-         - joining what happened with a prediction (the Bellman backup)\n\
-         - turning the end of a prediction into advice (the evaluator): {advice}\n\
-         - following such advice (the refiner)\n\n\
-         What it does not know\n\
-         - {unknown}\n\
-         - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\
-         - which action is better\n",
-    )
 }

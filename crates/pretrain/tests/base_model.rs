@@ -1,7 +1,9 @@
-//! The base that ships must not know what the loop is to learn.
+//! The base model that ships must not know what the loop is to learn.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::PathBuf;
 
 use nlac::{
-    dev::pretrain::{Options, pretrain},
     domain::spec::ToolFormat,
     env::{End, Environment, HelpDesk, Kind, Split, Task},
     experience::{
@@ -12,10 +14,13 @@ use nlac::{
     prompt::{Encoder, PromptSet},
 };
 use nlac_local::model::{Config, Extend, KvCache, Weights, extend};
+use nlac_pretrain::{Options, pretrain};
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use crate::support::model_dir;
+fn model_dir() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/help-desk-base"))
+}
 
 struct Base {
     config: Config,

@@ -4,15 +4,15 @@
 //! knowledge of outcomes. The evaluator is taught to read a forecast's end, the refiner to do what a
 //! critique says, the Bellman backup to join two texts: reading skills, no strategy.
 
+use nlac::{
+    experience::{context::Context, message::Message},
+    prompt::{Encoder, PromptError, PromptSet, Template},
+};
 use nlac_local::train::Example;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::{vocabulary::EOS, world::World};
-use crate::{
-    experience::{context::Context, message::Message},
-    prompt::{Encoder, PromptError, PromptSet, Template},
-};
+use crate::{vocabulary::EOS, world::World};
 
 /// How often each part is practised.
 const MIXTURE: [(Part, f64); 5] = [

@@ -1,7 +1,12 @@
 //! What a curriculum must know of an environment: its sentences, and none of its rules.
 
-use crate::experience::message::Message;
+mod help_desk;
+mod twenty_questions;
+
+use nlac::experience::message::Message;
 use rand_chacha::ChaCha8Rng;
+
+pub use self::{help_desk::HelpDesk, twenty_questions::TwentyQuestions};
 
 /// An environment's sentences. Reasons are numbered: why an episode may be lost.
 pub trait World: Send + Sync {
