@@ -4,6 +4,7 @@
 //! that others host. The modules are levels: each imports only from those listed after it (the test
 //! `layering` holds the table).
 
+pub mod advice;
 pub mod algo;
 pub mod api;
 pub mod app;
@@ -14,12 +15,15 @@ pub mod embedded;
 pub mod engine;
 pub mod env;
 pub mod experience;
+pub mod fleet;
 pub mod net;
 pub mod prompt;
 pub mod queue;
+pub mod retention;
 pub mod rollout;
 pub mod scheduler;
 pub mod store;
 pub mod telemetry;
 pub mod trainer;
+pub mod webhooks;
 pub mod work;

@@ -11,6 +11,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    advice::Critics,
     api,
     domain::{
         access::Secret,
@@ -21,13 +22,16 @@ use crate::{
     },
     embedded::{base_model, local::LocalPeers, postgres::Postgres},
     env,
+    fleet::{self, Peers},
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
+    retention::{Expiry, prune_rows},
     scheduler,
     store::{Announcements, Store, peers, work_items},
     telemetry::Meters,
-    work::{Critics, Expiry, Peers, Worker, fleet, webhooks},
+    webhooks,
+    work::Worker,
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -181,11 +185,11 @@ impl App {
         let tasks = vec![
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
-            tokio::spawn(scheduler::retain(store.clone(), settings.retention, shutdown.clone())),
+            tokio::spawn(prune_rows(store.clone(), settings.retention, shutdown.clone())),
             tokio::spawn(expiry.run(shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
-            tokio::spawn(webhooks::tell(
+            tokio::spawn(webhooks::deliver(
                 store.clone(),
                 events.clone(),
                 webhook_key.clone(),

@@ -5,7 +5,6 @@ mod budget;
 mod measure;
 mod phases;
 mod plan;
-mod retention;
 
 use std::time::Duration;
 
@@ -13,8 +12,6 @@ use serde_json::json;
 use sqlx::postgres::PgListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-pub use retention::retain;
 
 use crate::{
     domain::{event::EventKind, ids::JobId},

@@ -3,36 +3,32 @@
 mod annotate;
 mod assess;
 mod collect;
-mod consult;
 mod context;
-mod expiry;
-pub mod fleet;
-mod guests;
 mod import;
 mod learn;
-mod peers;
 mod publish;
-pub mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::annotate::Slice;
 use crate::{
     domain::{
         clock::Clock,
         fault::Fault,
         work::{Lease, Payload},
     },
+    fleet::Peers,
     queue::Handler,
     store::Store,
 };
 
-pub use consult::Critics;
-pub use expiry::Expiry;
-pub use peers::Peers;
+pub(crate) use self::{
+    annotate::{Slice, replayed},
+    context::JobContext,
+    publish::load_and_probe,
+};
 
 /// Does every kind of work.
 pub struct Worker {

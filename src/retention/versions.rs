@@ -5,9 +5,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::Peers;
 use crate::{
     domain::{fault::Fault, retention::KeepVersions},
+    fleet::Peers,
     store::{
         Store, StoreError,
         expiry::{self, Remains},

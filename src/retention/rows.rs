@@ -1,5 +1,4 @@
-//! Removes what belongs to no job once it is old: a reconciler that may run at any time, in any number of
-//! processes. What belongs to a job goes with it.
+//! Removes rows that belong to no job once they are old. The rows of a job are removed with the job.
 
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ const EVERY: Duration = Duration::from_secs(3600);
 /// Rows that are removed at a time, so that nobody waits for long.
 const BATCH: u64 = 5000;
 
-/// Removes what is too old, every hour until `shutdown`.
+/// Removes rows that are too old, every hour until `shutdown`.
 ///
 /// # Errors
 /// None: a round that fails at the database is logged, and the next one tries again.
-pub async fn retain(
+pub async fn prune_rows(
     store: Store,
     retention: Retention,
     shutdown: CancellationToken,

@@ -28,7 +28,8 @@ use crate::{
 /// Clients by what they were made from, so that a new registration gets a new client.
 #[derive(Default)]
 pub struct Peers {
-    pub(super) meters: Meters,
+    /// What the clients are counted on.
+    pub(crate) meters: Meters,
     keys: PeerKeys,
     pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
@@ -43,7 +44,7 @@ impl Peers {
     }
 
     /// The engine that a job's model is served by, and the model's tokenizer.
-    pub(super) async fn engine(
+    pub(crate) async fn engine(
         &self,
         store: &Store,
         model: &ModelSpec,
@@ -60,7 +61,7 @@ impl Peers {
     }
 
     /// The model that plays a job's frozen parts, where it has any.
-    pub(super) async fn frozen(
+    pub(crate) async fn frozen(
         &self,
         store: &Store,
         model: &ModelSpec,
@@ -75,7 +76,7 @@ impl Peers {
     }
 
     /// The trainer of a job's model.
-    pub(super) async fn trainer(
+    pub(crate) async fn trainer(
         &self,
         store: &Store,
         model: &ModelSpec,
@@ -85,7 +86,7 @@ impl Peers {
     }
 
     /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
-    pub(super) async fn delete_state(
+    pub(crate) async fn delete_state(
         &self,
         store: &Store,
         trainer: &str,
@@ -97,7 +98,7 @@ impl Peers {
     }
 
     /// That a job's engine and trainer, as they are now, can do what it asks of them.
-    pub(super) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
+    pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         let engine = self.registered(store, &spec.model.engine).await?;
         let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
         let found = self.ask_engine(&engine).await?;
@@ -109,7 +110,7 @@ impl Peers {
     }
 
     /// Has an engine that lacks a checkpoint's adapter load it.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         &self,
         record: &EngineRecord,
         checkpoint: &Checkpoint,

@@ -1,5 +1,5 @@
-//! Adapters that engines hold because people asked something of them. A few stay, for the next question; they
-//! take no room that jobs need.
+//! Adapters that engines hold because questions need them. A few stay loaded for the next question. They take no
+//! room that jobs need.
 
 use std::{
     collections::HashSet,
@@ -7,29 +7,30 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::context::JobContext;
+use super::unavailable;
 use crate::{
     domain::{checkpoint::Checkpoint, fault::Fault, ids::CheckpointId},
     experience::consult::Unanswered,
-    store::{Store, StoreError, checkpoints},
+    store::{Store, checkpoints},
     trainer::adapter,
+    work::JobContext,
 };
 
-/// Adapters that stay on an engine for people: a few versions, online and target.
+/// Adapters that stay on an engine for questions: a few versions, online and target.
 const MOST: usize = 8;
 
-/// Who was asked last, and whose files are known to be whole.
+/// The adapters that were asked last, and the checkpoints whose files are known to be whole.
 #[derive(Default)]
-pub(super) struct Guests {
-    /// Engine and adapter, the last one asked at the end.
+pub(super) struct AskedAdapters {
+    /// Engine and adapter; the one asked last is at the end.
     recent: Mutex<Vec<(String, String)>>,
     whole: Mutex<HashSet<CheckpointId>>,
 }
 
-impl Guests {
-    /// Makes room for the version's adapters, whose files must be what was published. The engine loads them with
-    /// their first request.
-    pub async fn welcome(&self, store: &Store, context: &JobContext) -> Result<(), Unanswered> {
+impl AskedAdapters {
+    /// Unloads adapters that were asked longest ago to make room for the version's own, and checks the files of
+    /// those. The engine loads them with their first request.
+    pub async fn make_room(&self, store: &Store, context: &JobContext) -> Result<(), Unanswered> {
         let coming: Vec<_> = context.online.iter().chain(&context.target).collect();
         if coming.is_empty() {
             return Ok(());
@@ -42,14 +43,14 @@ impl Guests {
         let parting = {
             let mut recent = lock(&self.recent);
             for checkpoint in coming {
-                let guest = (engine.clone(), checkpoint.name.clone());
-                recent.retain(|known| *known != guest);
-                recent.push(guest);
+                let asked = (engine.clone(), checkpoint.name.clone());
+                recent.retain(|known| *known != asked);
+                recent.push(asked);
             }
             let here = recent.iter().filter(|(at, _)| at == engine).count();
             let mut surplus = here.saturating_sub(MOST);
-            let leaves = |guest: &mut (String, String)| {
-                let leaves = guest.0 == *engine && surplus > 0;
+            let leaves = |asked: &mut (String, String)| {
+                let leaves = asked.0 == *engine && surplus > 0;
                 surplus -= usize::from(leaves);
                 leaves
             };
@@ -71,7 +72,7 @@ impl Guests {
         Ok(())
     }
 
-    /// That a checkpoint's files are those that were published; looked at once.
+    /// Checks once that a checkpoint's files are those that were published.
     async fn check_files(&self, checkpoint: &Checkpoint) -> Result<(), Unanswered> {
         if lock(&self.whole).contains(&checkpoint.id) {
             return Ok(());
@@ -92,10 +93,6 @@ impl Guests {
                 .into(),
         })
     }
-}
-
-pub(super) fn unavailable(error: StoreError) -> Unanswered {
-    Unanswered::Unavailable(error.to_string())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,5 @@
-//! Tells others of events: at least once, signed as standardwebhooks.com says, and tried again for a day.
+//! Delivers events to webhooks at least once. Each delivery is signed as standardwebhooks.com says, and failed
+//! deliveries are repeated for a day.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,22 +17,22 @@ use crate::{
     },
 };
 
-/// How long an answer is waited for.
+/// How long a receiver has to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How much of an answer is read; none of it is kept.
+/// How much of an answer is read. None of it is kept.
 const MOST_BYTES: usize = 64 << 10;
-/// Told at a time.
+/// Deliveries at a time.
 const MOST: usize = 16;
-/// How often is looked for what is to be tried again.
+/// Pause between two looks for failed deliveries to repeat.
 const EVERY: Duration = Duration::from_secs(5);
-/// Pauses after each failure; after the last one it is given up. A day in all.
+/// Pause after each failure, in seconds: a day in all. A delivery that fails after the last pause is given up.
 const PAUSES: [u64; 8] = [5, 30, 120, 600, 1800, 7200, 28_800, 43_200];
 
-/// Tells whom it concerns until `shutdown`.
+/// Delivers events until `shutdown`.
 ///
 /// # Errors
 /// None: a round that fails at the database is logged, and the next one tries again.
-pub async fn tell(
+pub async fn deliver(
     store: Store,
     events: Announcements,
     key: WebhookKey,
@@ -46,7 +47,7 @@ pub async fn tell(
             // A full round: there may be more.
             Some(Ok(MOST)) => continue,
             Some(Ok(_)) => {}
-            Some(Err(error)) => tracing::warn!(%error, "webhooks could not be told"),
+            Some(Err(error)) => tracing::warn!(%error, "webhooks could not be delivered"),
         }
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
@@ -56,7 +57,7 @@ pub async fn tell(
     }
 }
 
-/// Tells those who are due, and how many they were.
+/// Makes the deliveries that are due and returns their number.
 async fn round(
     store: &Store,
     key: &WebhookKey,
@@ -64,7 +65,7 @@ async fn round(
     clock: &dyn Clock,
 ) -> Result<usize, StoreError> {
     let due = webhooks::claim(&mut *store.acquire().await?, MOST as i64, DEADLINE * 3).await?;
-    let told = due.len();
+    let made = due.len();
     let mut answers = stream::iter(due)
         .map(|due| async move { (post(&due, key, destinations, clock).await, due) })
         .buffer_unordered(MOST);
@@ -78,7 +79,7 @@ async fn round(
             }
         }
     }
-    Ok(told)
+    Ok(made)
 }
 
 async fn post(
@@ -105,12 +106,12 @@ async fn post(
         ("webhook-timestamp", now.to_string()),
         ("webhook-signature", signature),
     ];
-    let client = Client::to_public(&due.url, destinations).map_err(told)?.at_most(MOST_BYTES);
-    client.post_raw("", body, &headers, DEADLINE).await.map_err(told)
+    let client = Client::to_public(&due.url, destinations).map_err(failure)?.at_most(MOST_BYTES);
+    client.post_raw("", body, &headers, DEADLINE).await.map_err(failure)
 }
 
-/// Why a delivery failed. The receiver's answer is its own affair, and its address may hold a secret.
-fn told(error: NetError) -> String {
+/// Why a delivery failed. It quotes neither the answer nor the address, which may hold a secret.
+fn failure(error: NetError) -> String {
     match error {
         NetError::Status { status, .. } => format!("the receiver answered {status}"),
         NetError::Connect { reason, .. } => format!("the receiver cannot be reached: {reason}"),
