@@ -4,6 +4,7 @@
 //! that others host. The modules are levels: each imports only from those listed after it (the test
 //! `layering` holds the table).
 
+pub mod admission;
 pub mod advice;
 pub mod algo;
 pub mod api;
@@ -14,10 +15,12 @@ pub mod domain;
 pub mod embedded;
 pub mod engine;
 pub mod env;
+pub mod estimate;
 pub mod experience;
 pub mod fleet;
 pub mod net;
 pub mod prompt;
+pub mod quantity;
 pub mod queue;
 pub mod retention;
 pub mod rollout;

@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 
 use crate::{
+    admission,
     domain::{
-        admission,
         checkpoint::Checkpoint,
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},

@@ -6,18 +6,21 @@ use std::{collections::BTreeMap, fs, path::Path};
 /// Module and what it may import.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("quantity", &[]),
+    ("admission", &["domain"]),
+    ("estimate", &["domain", "quantity"]),
     ("experience", &["domain"]),
     ("prompt", &["domain", "experience"]),
     ("net", &["domain"]),
     ("telemetry", &["domain", "net"]),
-    ("store", &["domain", "experience"]),
+    ("store", &["domain", "estimate", "experience"]),
     ("queue", &["domain", "store", "telemetry"]),
     ("trainer", &["domain", "net", "telemetry"]),
     ("engine", &["domain", "experience", "net", "telemetry"]),
     ("env", &["domain", "experience", "net", "prompt", "engine"]),
     ("rollout", &["domain", "experience", "prompt", "engine", "env", "telemetry"]),
     ("algo", &["domain", "experience", "prompt", "engine", "trainer", "env", "rollout"]),
-    ("fleet", &["domain", "prompt", "telemetry", "store", "trainer", "engine"]),
+    ("fleet", &["domain", "admission", "prompt", "telemetry", "store", "trainer", "engine"]),
     ("retention", &["domain", "store", "fleet"]),
     ("webhooks", &["domain", "net", "store"]),
     (
@@ -41,7 +44,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("embedded", &[]),
     ("doctor", &["domain", "experience", "telemetry", "prompt", "trainer", "engine"]),
     ("scheduler", &["domain", "experience", "store", "queue", "telemetry"]),
-    ("api", &["domain", "experience", "store", "queue", "telemetry"]),
+    (
+        "api",
+        &[
+            "domain",
+            "quantity",
+            "admission",
+            "estimate",
+            "experience",
+            "store",
+            "queue",
+            "telemetry",
+        ],
+    ),
     (
         "app",
         &[
@@ -71,6 +86,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "domain",
+            "quantity",
             "experience",
             "prompt",
             "telemetry",

@@ -1,6 +1,6 @@
-//! Whether a job and the peers that it names fit together, before anything starts.
+//! Checks that a job fits the engines and the trainer that it names, before the job starts.
 
-use super::{
+use crate::domain::{
     generation::Weights,
     peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
     spec::{AlgorithmSpec, JobSpec, RoleWeights},

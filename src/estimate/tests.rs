@@ -2,7 +2,7 @@ use super::{Estimate, Observed, Outlook, Pace, Sample, estimate};
 use crate::domain::{generation::Role, spec::JobSpec, training::Objective};
 
 fn spec(change: impl Fn(&mut serde_json::Value)) -> JobSpec {
-    let text = include_str!("../../../examples/help-desk.yaml");
+    let text = include_str!("../../examples/help-desk.yaml");
     let mut spec: serde_json::Value = serde_yaml_ng::from_str(text).unwrap_or_default();
     change(&mut spec);
     serde_json::from_value(spec).unwrap_or_else(|e| panic!("{e}"))
