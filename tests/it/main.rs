@@ -35,6 +35,7 @@ mod retention;
 mod search;
 mod security;
 mod sglang;
+mod sign_in;
 mod streams;
 mod support;
 mod targets;

@@ -2,6 +2,7 @@
 
 pub mod endpoint;
 pub mod faulty;
+pub mod guarded;
 pub mod program;
 pub mod scripted;
 pub mod stub;
