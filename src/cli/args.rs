@@ -66,7 +66,7 @@ pub enum Command {
     },
     /// Make, list and revoke the API keys of a running service.
     Keys(KeysArgs),
-    /// The small CPU engine and trainer by themselves, and the making of their base model.
+    /// Run the small CPU engine or trainer by itself.
     #[command(subcommand)]
     Local(LocalCommand),
     /// Bring the database's schema up to date and exit.
