@@ -1,25 +1,43 @@
 //! Trains LLM agents by Natural Language Actor-Critic (arXiv 2512.04601).
 //!
-//! One binary and Postgres own the loop; generation and gradient steps happen on engines and trainers
-//! that others host. The modules are levels: each imports only from those listed after it (the test
-//! `layering` holds the table).
+//! One binary and Postgres own the loop. Generation and gradient steps happen on engines and trainers that
+//! others host. The modules are rooms on levels, and each room imports only from lower levels. The test
+//! `layering` holds the table. From the lowest level to the highest:
+//!
+//! - nouns and pure functions of them: [`domain`], [`quantity`], [`admission`], [`estimate`], [`experience`],
+//!   [`prompt`]
+//! - the network and measurements of the program itself: [`net`], [`telemetry`]
+//! - the database: [`store`] holds all SQL, [`queue`] leases work
+//! - ports: [`trainer`], [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
+//! - the algorithms: [`algo`]
+//! - background loops: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
+//! - [`work`], one file per kind of work, and [`advice`], the critic as a service
+//! - [`embedded`], what runs inside the process by default, and [`doctor`], which tries peers
+//! - [`api`], [`app`] and [`cli`]
 
+pub mod admission;
+pub mod advice;
 pub mod algo;
 pub mod api;
 pub mod app;
 pub mod cli;
-pub mod dev;
 pub mod doctor;
 pub mod domain;
+pub mod embedded;
 pub mod engine;
 pub mod env;
+pub mod estimate;
 pub mod experience;
+pub mod fleet;
 pub mod net;
 pub mod prompt;
+pub mod quantity;
 pub mod queue;
+pub mod retention;
 pub mod rollout;
 pub mod scheduler;
 pub mod store;
 pub mod telemetry;
 pub mod trainer;
+pub mod webhooks;
 pub mod work;

@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 
 use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
+    admission::{self, Misfit},
     domain::{
-        admission::{self, Misfit},
         environment::Capabilities,
         peer::TrainerKind,
         spec::{Ablation, AlgorithmSpec, JobSpec},

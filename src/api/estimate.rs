@@ -10,10 +10,8 @@ use super::{
     submission::{self, SpecText},
 };
 use crate::{
-    domain::{
-        estimate::{self, Estimate},
-        spec::JobSpec,
-    },
+    domain::spec::JobSpec,
+    estimate::{self, Estimate},
     store::{datasets, read::observed},
 };
 

@@ -11,8 +11,8 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    advice::Critics,
     api,
-    dev::{base_model, local::LocalPeers, postgres::Postgres},
     domain::{
         access::Secret,
         clock::{Clock, SystemClock},
@@ -20,14 +20,18 @@ use crate::{
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         spec::EnvironmentSpec,
     },
+    embedded::{base_model, local::LocalPeers, postgres::Postgres},
     env,
+    fleet::{self, Peers},
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
+    retention::{Expiry, prune_rows, remove_deleted},
     scheduler,
     store::{Announcements, Store, peers, work_items},
     telemetry::Meters,
-    work::{Critics, Expiry, Peers, Worker, fleet, webhooks},
+    webhooks,
+    work::Worker,
 };
 
 pub use settings::{ServiceSettings, default_data_dir};
@@ -40,7 +44,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub enum AppError {
     /// The database.
     #[error(transparent)]
-    Postgres(#[from] crate::dev::postgres::PostgresError),
+    Postgres(#[from] crate::embedded::postgres::PostgresError),
     /// The schema or a query.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
@@ -181,12 +185,12 @@ impl App {
         let tasks = vec![
             tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
-            tokio::spawn(scheduler::retain(store.clone(), settings.retention, shutdown.clone())),
-            tokio::spawn(scheduler::remove_deleted(store.clone(), shutdown.clone())),
+            tokio::spawn(prune_rows(store.clone(), settings.retention, shutdown.clone())),
+            tokio::spawn(remove_deleted(store.clone(), shutdown.clone())),
             tokio::spawn(expiry.run(shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
-            tokio::spawn(webhooks::tell(
+            tokio::spawn(webhooks::deliver(
                 store.clone(),
                 events.clone(),
                 webhook_key.clone(),

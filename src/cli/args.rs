@@ -66,7 +66,7 @@ pub enum Command {
     },
     /// Make, list and revoke the API keys of a running service.
     Keys(KeysArgs),
-    /// The small CPU engine and trainer by themselves, and the making of their base model.
+    /// Run the small CPU engine or trainer by itself.
     #[command(subcommand)]
     Local(LocalCommand),
     /// Bring the database's schema up to date and exit.
@@ -384,39 +384,6 @@ pub enum LocalCommand {
         #[arg(long, default_value = "checkpoints")]
         checkpoints: PathBuf,
     },
-    /// Make a tiny base model, from nothing: the one that ships, or another task's.
-    Pretrain {
-        /// Whose sentences it is taught.
-        #[arg(long, value_enum, default_value_t = PretrainTask::HelpDesk)]
-        task: PretrainTask,
-        /// A directory that does not exist yet.
-        #[arg(long)]
-        out: PathBuf,
-        /// Same seed, same bytes.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Layers of the transformer: more is slower and may learn more.
-        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
-        layers: u8,
-        /// Optimizer steps.
-        #[arg(long, default_value_t = 300)]
-        steps: usize,
-        /// Sequences per step.
-        #[arg(long, default_value_t = 96)]
-        batch: usize,
-        /// Compute threads; they change nothing but the time.
-        #[arg(long, default_value_t = 1)]
-        threads: usize,
-    },
-}
-
-/// Tasks with a tiny base model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PretrainTask {
-    /// The help desk.
-    HelpDesk,
-    /// Twenty Questions over its small table.
-    TwentyQuestions,
 }
 
 /// What a local server serves, and where.
@@ -426,7 +393,7 @@ pub struct LocalArgs {
     #[arg(long)]
     pub model: Option<PathBuf>,
     /// The model's name on the wire.
-    #[arg(long, default_value = crate::dev::base_model::NAME)]
+    #[arg(long, default_value = crate::embedded::base_model::NAME)]
     pub name: String,
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:8471")]

@@ -6,7 +6,7 @@ use super::{
     listing::{self, cell, text},
     report,
 };
-use crate::domain::quantity::{count, span};
+use crate::quantity::{count, span};
 
 /// Figures in the order of the loop, as the service names them.
 const FIGURES: [(&str, &str); 11] = [

@@ -6,7 +6,7 @@ use serde_json::Value;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::report;
-use crate::domain::quantity;
+use crate::quantity;
 
 /// Prints rows under a header. The first column, where ids and names stand, is never wrapped.
 pub fn print(header: &[&str], rows: Vec<Vec<String>>) {

@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use nlac_local::{
     ServeError,
     engine::{self, EngineOptions},
@@ -12,15 +11,11 @@ use tokio::net::TcpListener;
 
 use super::{
     Failure,
-    args::{LocalArgs, LocalCommand, PretrainTask},
+    args::{LocalArgs, LocalCommand},
     report,
     serve::until_told,
 };
-use crate::{
-    app::default_data_dir,
-    dev::{base_model, pretrain},
-    telemetry,
-};
+use crate::{app::default_data_dir, embedded::base_model, telemetry};
 
 /// Runs one of them.
 pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
@@ -46,31 +41,8 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
             ));
             trainer::serve(listener, options, told()).await?;
         }
-        LocalCommand::Pretrain { task, out, seed, layers, steps, batch, threads } => {
-            let task = match task {
-                PretrainTask::HelpDesk => pretrain::Task::HelpDesk,
-                PretrainTask::TwentyQuestions => pretrain::Task::TwentyQuestions,
-            };
-            let options =
-                pretrain::Options { task, seed, layers: layers.into(), steps, batch, threads };
-            let loss = tokio::task::spawn_blocking(move || train(&out, options)).await??;
-            report::line(&format!("final loss {loss:.3} nats per token"));
-        }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn train(
-    out: &std::path::Path,
-    options: pretrain::Options,
-) -> Result<f32, pretrain::PretrainError> {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(options.steps as u64).with_style(style);
-    pretrain::pretrain(out, options, |_, loss| {
-        bar.set_message(format!("{loss:.3}"));
-        bar.inc(1);
-    })
 }
 
 fn model_dir(args: &LocalArgs) -> Result<PathBuf, Failure> {

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Failure, args::ServeArgs, report};
 use crate::{
     app::{App, ServiceSettings},
-    dev::postgres::Postgres,
+    embedded::postgres::Postgres,
     store::Store,
     telemetry,
 };

@@ -4,12 +4,10 @@
 //! (see [`clock`] and [`seed`], which others are handed).
 
 pub mod access;
-pub mod admission;
 pub mod annotation;
 pub mod checkpoint;
 pub mod clock;
 pub mod environment;
-pub mod estimate;
 pub mod event;
 pub mod fault;
 pub mod generation;
@@ -19,7 +17,6 @@ pub mod job;
 pub mod metric;
 pub mod peer;
 pub mod peer_key;
-pub mod quantity;
 pub mod retention;
 pub mod seed;
 pub mod spec;

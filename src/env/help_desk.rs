@@ -133,7 +133,7 @@ impl Codec for Sentences {
 }
 
 /// One customer.
-pub(crate) struct Desk {
+pub struct Desk {
     kind: Kind,
     form: Vec<Field>,
     left: u32,
@@ -141,12 +141,15 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) const fn new(kind: Kind) -> Self {
+    /// An empty form for a request of this kind.
+    #[must_use]
+    pub const fn new(kind: Kind) -> Self {
         Self { kind, form: Vec::new(), left: TURNS, ended: false }
     }
 
     /// What the customer says first.
-    pub(crate) fn request(&self) -> String {
+    #[must_use]
+    pub fn request(&self) -> String {
         format!("i want a {} form empty left {TURNS}", self.kind.word())
     }
 
@@ -157,7 +160,10 @@ impl Desk {
     }
 
     /// One turn; a reply that is no action is none of the desk's sentences.
-    pub(crate) fn turn(&mut self, reply: &str) -> Result<Step, EnvError> {
+    ///
+    /// # Errors
+    /// A turn after the end.
+    pub fn turn(&mut self, reply: &str) -> Result<Step, EnvError> {
         if self.ended {
             return Err(EnvError::Ended);
         }

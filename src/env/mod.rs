@@ -23,10 +23,11 @@ use crate::{
     },
 };
 
-pub(crate) use help_desk::Desk;
-pub use help_desk::{Field, HelpDesk, Kind};
-pub use twenty_questions::TwentyQuestions;
-pub(crate) use twenty_questions::small::{Game as SmallGame, table as small_table};
+pub use help_desk::{Desk, Field, HelpDesk, Kind};
+pub use twenty_questions::{
+    TwentyQuestions,
+    small::{Game as SmallGame, table as small_table},
+};
 
 /// Which tasks may be drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,11 +2,9 @@
 //! time, in any number of processes, and find the same plan.
 
 mod budget;
-mod deletion;
 mod measure;
 mod phases;
 mod plan;
-mod retention;
 
 use std::time::Duration;
 
@@ -14,9 +12,6 @@ use serde_json::json;
 use sqlx::postgres::PgListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-pub use deletion::remove_deleted;
-pub use retention::retain;
 
 use crate::{
     domain::{event::EventKind, ids::JobId},

@@ -31,7 +31,7 @@ const SLICE: i32 = 1_000_000;
 
 /// One slice of an iteration's batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     /// Which, from 0.
     pub(super) number: u32,
     /// Of how many.
@@ -40,12 +40,12 @@ pub(super) struct Slice {
 
 impl Slice {
     /// The slice that holds a place of the batch.
-    pub(super) const fn at(position: u32, of: u32) -> Self {
+    pub(crate) const fn at(position: u32, of: u32) -> Self {
         Self { number: position % of, of }
     }
 
     /// Root of the choices that a job makes for the slice in an iteration.
-    pub(super) fn chance(self, job: &Job, iteration: u32) -> SeedPath {
+    pub(crate) fn chance(self, job: &Job, iteration: u32) -> SeedPath {
         chance(job, "annotate", iteration).label("slice").index(u64::from(self.number))
     }
 
@@ -222,7 +222,7 @@ async fn load(
 impl JobContext {
     /// A stored transition at a place of a batch; its loss counts in full. An action that no engine wrote has the
     /// tokens that the job's own model would write it in.
-    pub(super) fn replayed(&self, loaded: Loaded, position: u64) -> Result<Replayed, Fault> {
+    pub(crate) fn replayed(&self, loaded: Loaded, position: u64) -> Result<Replayed, Fault> {
         let action_tokens = match loaded.action_tokens {
             Some(tokens) => tokens.into_iter().map(i32::cast_unsigned).collect(),
             None => {

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Peers, Worker};
+use super::Worker;
 use crate::{
     algo::Setting,
     domain::{
@@ -15,13 +15,14 @@ use crate::{
     engine::{Adapter, Engine, Frozen, Origin},
     env::{Environment, build},
     experience::action::Codec,
+    fleet::Peers,
     prompt::{Encoder, PromptSet},
     rollout::{Published, Sampler},
     store::{Store, checkpoints, iterations, jobs},
 };
 
 /// A job with everything that its work needs, and the adapters of one version.
-pub(super) struct JobContext {
+pub(crate) struct JobContext {
     pub job: Job,
     pub engine: Arc<dyn Engine>,
     pub frozen: Option<Arc<dyn Frozen>>,
@@ -108,7 +109,7 @@ impl JobContext {
 
 impl Peers {
     /// The context of a job with the adapters of `version`.
-    pub(super) async fn context(
+    pub(crate) async fn context(
         &self,
         store: &Store,
         job: Job,

@@ -3,36 +3,28 @@
 mod annotate;
 mod assess;
 mod collect;
-mod consult;
 mod context;
-mod expiry;
-pub mod fleet;
-mod guests;
 mod learn;
 mod link;
-mod peers;
 mod publish;
-pub mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::annotate::Slice;
 use crate::{
     domain::{
         clock::Clock,
         fault::Fault,
         work::{Lease, Payload},
     },
+    fleet::Peers,
     queue::Handler,
     store::Store,
 };
 
-pub use consult::Critics;
-pub use expiry::Expiry;
-pub use peers::Peers;
+pub(crate) use self::{annotate::Slice, context::JobContext, publish::load_and_probe};
 
 /// Does every kind of work.
 pub struct Worker {

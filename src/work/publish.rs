@@ -136,7 +136,7 @@ impl Worker {
 }
 
 /// On every replica, one adapter after the other; then each answers in its own name.
-pub(super) async fn load_and_probe(
+pub(crate) async fn load_and_probe(
     engine: &dyn Engine,
     encoder: &Encoder,
     checkpoints: &[&Checkpoint],

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use nlac::{dev::postgres::Postgres, store::Store};
+use nlac::{embedded::postgres::Postgres, store::Store};
 use rand::Rng;
 
 use crate::support::Place;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use nlac::{dev::postgres::Postgres, store::Store};
+use nlac::{embedded::postgres::Postgres, store::Store};
 use serde_json::{Value, json};
 
 use crate::support::{Place, model_dir, program::Program, small_job};

@@ -1,22 +1,32 @@
-//! The levels of the house, as data: an import goes to a lower level of this table, or to one of the
-//! exceptions that it names. No file grows past 500 lines.
+//! The rooms of the library as data: a room imports only from rooms above it in this table, and only from those
+//! that its row names. No file has more than 500 lines of code.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
-/// Module and what it may import.
+/// A room and the rooms that it may import.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("quantity", &[]),
+    ("admission", &["domain"]),
+    ("estimate", &["domain", "quantity"]),
     ("experience", &["domain"]),
     ("prompt", &["domain", "experience"]),
     ("net", &["domain"]),
     ("telemetry", &["domain", "net"]),
-    ("store", &["domain", "experience"]),
+    ("store", &["domain", "estimate", "experience"]),
     ("queue", &["domain", "store", "telemetry"]),
     ("trainer", &["domain", "net", "telemetry"]),
     ("engine", &["domain", "experience", "net", "telemetry"]),
     ("env", &["domain", "experience", "net", "prompt", "engine"]),
     ("rollout", &["domain", "experience", "prompt", "engine", "env", "telemetry"]),
     ("algo", &["domain", "experience", "prompt", "engine", "trainer", "env", "rollout"]),
+    ("fleet", &["domain", "admission", "prompt", "telemetry", "store", "trainer", "engine"]),
+    ("retention", &["domain", "store", "fleet"]),
+    ("webhooks", &["domain", "net", "store"]),
     (
         "work",
         &[
@@ -24,7 +34,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "experience",
             "prompt",
             "telemetry",
-            "net",
             "store",
             "queue",
             "trainer",
@@ -32,13 +41,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "env",
             "rollout",
             "algo",
+            "fleet",
         ],
     ),
-    // The base model's curriculum is the built-in world seen through its own prompts.
-    ("dev", &["domain", "experience", "net", "store", "env", "prompt"]),
+    ("advice", &["domain", "experience", "store", "trainer", "algo", "fleet", "work"]),
+    ("embedded", &[]),
     ("doctor", &["domain", "experience", "telemetry", "prompt", "trainer", "engine"]),
     ("scheduler", &["domain", "experience", "store", "queue", "telemetry"]),
-    ("api", &["domain", "experience", "store", "queue", "telemetry"]),
+    (
+        "api",
+        &[
+            "domain",
+            "quantity",
+            "admission",
+            "estimate",
+            "experience",
+            "store",
+            "queue",
+            "telemetry",
+        ],
+    ),
     (
         "app",
         &[
@@ -54,8 +76,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "env",
             "rollout",
             "algo",
+            "fleet",
+            "retention",
+            "webhooks",
             "work",
-            "dev",
+            "advice",
+            "embedded",
             "scheduler",
             "api",
         ],
@@ -64,6 +90,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "domain",
+            "quantity",
             "experience",
             "prompt",
             "telemetry",
@@ -75,8 +102,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "env",
             "rollout",
             "algo",
+            "fleet",
+            "retention",
+            "webhooks",
             "work",
-            "dev",
+            "advice",
+            "embedded",
             "scheduler",
             "api",
             "app",
@@ -85,7 +116,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+/// Lines of code that a file may have.
+const MOST_LINES: usize = 500;
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -134,7 +168,7 @@ fn imports(code: &str) -> Vec<String> {
 }
 
 #[test]
-fn imports_go_down_and_files_stay_small() {
+fn imports_go_down() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let table: BTreeMap<_, _> = MAY_USE.iter().copied().collect();
     let mut files = Vec::new();
@@ -142,22 +176,50 @@ fn imports_go_down_and_files_stay_small() {
     assert!(files.len() > 60, "only {} files were found", files.len());
     let mut wrong = Vec::new();
     for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let code = code(&text);
-        let lines = code.lines().count();
         let shown = file.strip_prefix(&root).unwrap().display().to_string();
-        if lines > 500 {
-            wrong.push(format!("{shown} has {lines} lines; split it"));
+        let room = shown.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
+        if ["lib", "main"].contains(&room.as_str()) {
+            continue;
         }
-        let module = shown.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
-        let Some(allowed) = table.get(module.as_str()) else { continue };
-        for import in imports(&code) {
-            if import != module && !allowed.contains(&import.as_str()) && import != "cli" {
+        let Some(allowed) = table.get(room.as_str()) else {
+            wrong.push(format!("{shown} is in no room of the table"));
+            continue;
+        };
+        for import in imports(&code(&fs::read_to_string(&file).unwrap())) {
+            if import != room && !allowed.contains(&import.as_str()) {
                 wrong.push(format!("{shown} imports {import}"));
             }
         }
     }
+    for (row, (room, allowed)) in MAY_USE.iter().enumerate() {
+        let above = |used: &&&str| MAY_USE[..row].iter().any(|(name, _)| name == *used);
+        let below = allowed.iter().filter(|used| !above(used));
+        wrong.extend(below.map(|used| format!("{room} may use {used}, which is not above it")));
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_stay_small() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("src"), root.join("tests/it")];
+    for entry in fs::read_dir(root.join("crates")).unwrap().flatten() {
+        folders.push(entry.path().join("src"));
+    }
+    assert!(folders.len() > 4, "{folders:?}");
+    let mut files = Vec::new();
+    for folder in &folders {
+        sources(folder, &mut files);
+    }
+    let mut long = Vec::new();
+    for file in files {
+        let lines = code(&fs::read_to_string(&file).unwrap()).lines().count();
+        if lines > MOST_LINES {
+            let shown = file.strip_prefix(root).unwrap().display();
+            long.push(format!("{shown} has {lines} lines; split it"));
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 #[test]

@@ -4,7 +4,6 @@
 mod ablations;
 mod api;
 mod assessment;
-mod base_model;
 mod chat;
 mod cli;
 mod consult;
@@ -37,6 +36,7 @@ mod retention;
 mod search;
 mod security;
 mod sglang;
+mod sign_in;
 mod streams;
 mod support;
 mod targets;

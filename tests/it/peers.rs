@@ -2,11 +2,11 @@
 //! is served, and what is not what was asked for is refused.
 
 use nlac::{
-    dev::{base_model, local::LocalPeers},
     domain::{
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
+    embedded::{base_model, local::LocalPeers},
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
     telemetry::Meters,
     trainer::{Adam, Datum, Tinker, Trainer, adapter},

@@ -1,6 +1,6 @@
 //! The private cluster: kept over restarts, adopted after a crash, never shared, never half-opened.
 
-use nlac::dev::postgres::{Postgres, PostgresError};
+use nlac::embedded::postgres::{Postgres, PostgresError};
 use sqlx::{Connection, PgConnection};
 
 use crate::support::Place;

@@ -8,11 +8,11 @@ use std::{
 };
 
 use nlac::{
-    dev::{base_model, local::LocalPeers},
     domain::{
         generation::Sampling,
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
+    embedded::{base_model, local::LocalPeers},
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
     telemetry::{self, Meters},
     trainer::{Tinker, Trainer},

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-pub(super) use crate::domain::quantity::{count, span};
+pub(super) use crate::quantity::{count, span};
 
 /// Day and minute, UTC.
 pub(super) fn minute(at: OffsetDateTime) -> String {

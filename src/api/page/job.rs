@@ -18,9 +18,9 @@ use crate::{
         ids::JobId,
         job::{JobStatus, Phase},
         metric::names,
-        quantity,
         spec::JobSpec,
     },
+    quantity,
     store::read::{
         jobs::{self as read_jobs, JobFilter, JobView},
         metrics::{self, Total},

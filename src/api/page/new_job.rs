@@ -14,10 +14,8 @@ use crate::{
         problem::Problem,
         submission::{self, Format, Mistake, Refused},
     },
-    domain::{
-        estimate::{Estimate, Figure, Outlook},
-        ids::JobId,
-    },
+    domain::ids::JobId,
+    estimate::{Estimate, Figure, Outlook},
     store::read::jobs as read_jobs,
 };
 

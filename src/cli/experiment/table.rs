@@ -7,7 +7,7 @@ use super::{
     plan::Experiment,
     statistics::{Summary, summary},
 };
-use crate::domain::quantity;
+use crate::quantity;
 
 /// Markdown, in the order of the arms.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {

@@ -6,13 +6,13 @@ use sqlx::{PgConnection, types::Json};
 
 use crate::{
     domain::{
-        estimate::{Observed, Pace, Sample},
         generation::Role,
         ids::{IterationId, JobId},
         metric::names,
         spec::{AlgorithmSpec, JobSpec, ModelSpec},
         training::Objective,
     },
+    estimate::{Observed, Pace, Sample},
     store::StoreError,
 };
 

@@ -2,6 +2,7 @@
 
 pub mod endpoint;
 pub mod faulty;
+pub mod guarded;
 pub mod program;
 pub mod scripted;
 pub mod stub;
@@ -14,7 +15,7 @@ use std::{
 
 use nlac::{
     app::{App, ServiceSettings},
-    dev::postgres::Postgres,
+    embedded::postgres::Postgres,
     store::Store,
 };
 use serde_json::{Value, json};

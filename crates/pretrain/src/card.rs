@@ -1,0 +1,44 @@
+//! The model card that is written beside a model's weights.
+
+use crate::{Options, Task};
+
+/// The card as Markdown: the command that made the model, and what the model knows.
+pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
+    let Options { task, seed, layers, steps, batch, .. } = options;
+    let millions = parameters as f64 / 1e6;
+    let (title, flag, owner, policy, advice, unknown, purpose) = match task {
+        Task::HelpDesk => (
+            "help-desk-base",
+            "",
+            "the help desk's",
+            "30 % do, 15 % wait, 55 % a random\n  question",
+            "one of nine sentences,\n  a field to ask for, or that none is missing",
+            "which action brings which reply, or what a request needs: no text it was trained on holds that",
+            "the demo can start from a model that does not know which request needs what",
+        ),
+        Task::TwentyQuestions => (
+            "twenty-questions-base",
+            " --task twenty-questions",
+            "the game's",
+            "one guess among four random\n  questions",
+            "a question to ask or\n  an object to guess",
+            "the answer to any question, or what any object is like beyond the open games it has read",
+            "Twenty Questions can start from a model that cannot play it",
+        ),
+    };
+    format!(
+        "# {title}\n\n\
+         A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
+         `cargo run -p nlac-pretrain --{flag} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         Apache-2.0. It exists so that {purpose}.\n\n\
+         What it knows\n\
+         - the form of {owner} sentences, and a weak policy: {policy}\n\
+         - joining what happened with a prediction (the Bellman backup)\n\
+         - turning the end of a prediction into advice (the evaluator): {advice}\n\
+         - following such advice (the refiner)\n\n\
+         What it does not know\n\
+         - {unknown}\n\
+         - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\
+         - which action is better\n",
+    )
+}

@@ -1,0 +1,210 @@
+//! What the base is taught: the form of every part, and nothing that the loop is to learn.
+//!
+//! Futures are drawn at random, independent of state and action, so the successor starts without any
+//! knowledge of outcomes. The evaluator is taught to read a forecast's end, the refiner to do what a
+//! critique says, the Bellman backup to join two texts: reading skills, no strategy.
+
+use nlac::{
+    experience::{context::Context, message::Message},
+    prompt::{Encoder, PromptError, PromptSet, Template},
+};
+use nlac_local::train::Example;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::{vocabulary::EOS, world::World};
+
+/// How often each part is practised.
+const MIXTURE: [(Part, f64); 5] = [
+    (Part::Policy, 0.22),
+    (Part::Successor, 0.13),
+    (Part::Bellman, 0.20),
+    (Part::Evaluator, 0.20),
+    (Part::Refiner, 0.25),
+];
+
+#[derive(Clone, Copy)]
+enum Part {
+    Policy,
+    Successor,
+    Bellman,
+    Evaluator,
+    Refiner,
+}
+
+/// Generator of training text.
+pub struct Curriculum<'a> {
+    world: &'a dyn World,
+    prompts: &'a PromptSet,
+    encoder: &'a Encoder,
+}
+
+impl<'a> Curriculum<'a> {
+    /// Over a world's sentences, its prompt set and its tokenizer.
+    pub const fn new(world: &'a dyn World, prompts: &'a PromptSet, encoder: &'a Encoder) -> Self {
+        Self { world, prompts, encoder }
+    }
+
+    /// Draws a batch.
+    ///
+    /// # Errors
+    /// A vocabulary that lacks a word of a prompt.
+    pub fn batch(&self, size: usize, rng: &mut ChaCha8Rng) -> Result<Vec<Example>, PromptError> {
+        (0..size).map(|_| self.example(rng)).collect()
+    }
+
+    fn example(&self, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
+        let world = self.world;
+        let mut draw: f64 = rng.random();
+        let part = MIXTURE
+            .iter()
+            .find(|(_, share)| {
+                draw -= share;
+                draw < 0.0
+            })
+            .map_or(Part::Refiner, |(part, _)| *part);
+        let state = Context::of(world.conversation(rng));
+        let action = if rng.random_bool(0.5) {
+            world.any_action(rng)
+        } else {
+            world.next_action(state.messages(), rng)
+        };
+        let nothing = serde_json::json!({});
+        match part {
+            Part::Policy => {
+                let weak = world.weak_action(rng);
+                self.supervise(self.prompts.policy(), &state, "", &nothing, &weak)
+            }
+            Part::Successor => {
+                let future = self.future(rng).text();
+                self.supervise(self.prompts.successor(), &state, &action, &nothing, &future)
+            }
+            Part::Bellman => self.bellman(&state, &action, rng),
+            Part::Evaluator => {
+                let count = rng.random_range(1..=3);
+                let futures: Vec<_> = (0..count).map(|_| self.future(rng)).collect();
+                // The first that is lost decides.
+                let verdict = self.critique(futures.iter().find_map(|future| future.lost));
+                let texts: Vec<_> = futures.iter().map(Future::text).collect();
+                let variables = serde_json::json!({ "futures": texts });
+                self.supervise(self.prompts.evaluator(), &state, &action, &variables, &verdict)
+            }
+            Part::Refiner => {
+                let approved = rng.random_bool(0.2);
+                let why = if approved { None } else { Some(self.any_reason(rng)) };
+                let obeyed = why.map_or_else(|| action.clone(), |reason| world.advised(reason));
+                let variables = serde_json::json!({ "critique": self.critique(why) });
+                self.supervise(self.prompts.refiner(), &state, &action, &variables, &obeyed)
+            }
+        }
+    }
+
+    fn bellman(
+        &self,
+        state: &Context,
+        action: &str,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Example, PromptError> {
+        let draw: f64 = rng.random();
+        let reason = self.world.reason(self.any_reason(rng));
+        let ending = if draw < 0.2 {
+            Some(("done solved".to_owned(), "done solved".to_owned(), "solved".to_owned(), 1))
+        } else if draw < 0.4 {
+            let said = format!("refused {reason}");
+            Some((said.clone(), said, format!("lost {reason}"), 0))
+        } else if draw < 0.55 {
+            let said = self.world.reply(rng);
+            Some((format!("{said} closed {reason}"), said, format!("lost {reason}"), 0))
+        } else {
+            None
+        };
+        if let Some((observation, short, end, reward)) = ending {
+            let variables =
+                serde_json::json!({ "observation": observation, "reward": reward.to_string() });
+            let target = format!("next {short} then nothing end {end}");
+            let template = self.prompts.bellman_terminal();
+            return self.supervise(template, state, action, &variables, &target);
+        }
+        let (said, observation) = self.world.turn(rng);
+        let later = self.future(rng);
+        let variables = serde_json::json!({
+            "observation": observation, "reward": "0", "prediction": later.text(),
+        });
+        let target = format!("next {said} then {} end {}", later.next, later.end);
+        self.supervise(self.prompts.bellman(), state, action, &variables, &target)
+    }
+
+    fn any_reason(&self, rng: &mut ChaCha8Rng) -> usize {
+        rng.random_range(0..self.world.reasons())
+    }
+
+    /// A random future, in form.
+    fn future(&self, rng: &mut ChaCha8Rng) -> Future {
+        let lost = if rng.random_bool(0.25) { None } else { Some(self.any_reason(rng)) };
+        let reason = lost.map(|reason| self.world.reason(reason));
+        let last = |rng: &mut ChaCha8Rng| match &reason {
+            None => "done solved".to_owned(),
+            Some(reason) if rng.random_bool(0.6) => {
+                format!("refused {reason}")
+            }
+            Some(_) => self.world.reply(rng),
+        };
+        let (next, then) = if rng.random_bool(0.3) {
+            (last(rng), "nothing".to_owned())
+        } else {
+            let next = self.world.reply(rng);
+            (next, if rng.random_bool(0.6) { self.world.reply(rng) } else { last(rng) })
+        };
+        let end = reason.map_or_else(|| "solved".into(), |reason| format!("lost {reason}"));
+        Future { next, then, end, lost }
+    }
+
+    /// A critique's text: no reason approves, otherwise the reason and so what to do.
+    fn critique(&self, why: Option<usize>) -> String {
+        why.map_or_else(
+            || "yes because it ends solved".into(),
+            |reason| {
+                let world = self.world;
+                format!("no because {} so {}", world.reason(reason), world.advice(reason))
+            },
+        )
+    }
+
+    fn supervise(
+        &self,
+        template: &Template,
+        state: &Context,
+        action: &str,
+        variables: &serde_json::Value,
+        target: &str,
+    ) -> Result<Example, PromptError> {
+        let prompt = self.encoder.encode(&template.render(
+            state,
+            Some(&Message::assistant(action)),
+            variables,
+        )?)?;
+        let mut tokens = prompt.clone();
+        tokens.extend(self.encoder.encode_text(target)?);
+        tokens.push(EOS);
+        let weights = (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
+        Ok(Example {
+            input: tokens[..tokens.len() - 1].to_vec(),
+            targets: tokens[1..].to_vec(),
+            weights,
+        })
+    }
+}
+
+/// A forecast.
+struct Future {
+    next: String,
+    then: String,
+    end: String,
+    lost: Option<usize>,
+}
+
+impl Future {
+    fn text(&self) -> String {
+        format!("next {} then {} end {}", self.next, self.then, self.end)
+    }
+}

@@ -1,0 +1,158 @@
+//! Makes the tiny base models: transformers that can read and write the sentences of one environment.
+//! They can turn the end of a prediction into advice and follow advice. What the loop has to learn, such
+//! as which request needs what, is in none of their training texts.
+
+mod card;
+mod curriculum;
+mod vocabulary;
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use nlac::{
+    domain::seed::SeedPath,
+    prompt::{Encoder, PromptError, PromptSet},
+};
+use nlac_local::{
+    model::Config,
+    pretrain::{Schedule, pretrain as train_from_scratch},
+};
+
+/// The task that a base model is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Task {
+    /// The help desk. Its base model ships with nlac.
+    HelpDesk,
+    /// Twenty Questions over its small table.
+    TwentyQuestions,
+}
+
+impl Task {
+    fn world(self) -> &'static dyn world::World {
+        match self {
+            Self::HelpDesk => &world::HelpDesk,
+            Self::TwentyQuestions => &world::TwentyQuestions,
+        }
+    }
+}
+
+/// How a base model is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The task whose sentences the model is taught.
+    pub task: Task,
+    /// The same seed gives the same bytes.
+    pub seed: u64,
+    /// Layers of the transformer. Training time and compute grow in proportion.
+    pub layers: usize,
+    /// Optimizer steps.
+    pub steps: usize,
+    /// Sequences per step.
+    pub batch: usize,
+    /// Compute threads. They change only the time that training takes.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { task: Task::HelpDesk, seed: 0, layers: 3, steps: 300, batch: 96, threads: 1 }
+    }
+}
+
+/// Why no base model was made.
+#[derive(Debug, thiserror::Error)]
+pub enum PretrainError {
+    /// The output directory exists.
+    #[error("{0} exists already; choose another directory or remove it")]
+    Exists(String),
+    /// Files could not be written.
+    #[error("cannot write the model: {0}")]
+    Io(#[from] std::io::Error),
+    /// The prompts do not fit the vocabulary.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+/// The model's shape: small enough to train on one core in a minute, wide enough for seven roles.
+fn config(vocabulary: usize, layers: usize) -> Config {
+    Config {
+        vocab_size: vocabulary,
+        hidden_size: 128,
+        intermediate_size: 256,
+        num_hidden_layers: layers,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 32,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        max_position_embeddings: 512,
+        tie_word_embeddings: true,
+        qk_norm: true,
+        eos_token_ids: vec![vocabulary::EOS],
+    }
+}
+
+/// Trains a base model and writes its directory, which appears when it is complete. Calls `progress` with
+/// the number and the loss of each step. Returns the loss of the last step, in nats per token.
+///
+/// # Errors
+/// The directory exists or cannot be written.
+pub fn pretrain(
+    out: &Path,
+    options: Options,
+    mut progress: impl FnMut(usize, f32),
+) -> Result<f32, PretrainError> {
+    if out.exists() {
+        return Err(PretrainError::Exists(out.display().to_string()));
+    }
+    let scratch = scratch_beside(out)?;
+    let world = options.task.world();
+    let tokens = vocabulary::tokens(world);
+    let config = config(tokens.len(), options.layers);
+    vocabulary::write(&scratch, &tokens)?;
+    let encoder = Encoder::load(&scratch)?;
+    let prompts = PromptSet::load(world.prompts())?;
+    let curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);
+    let seed = SeedPath::root(options.seed).label("pretrain");
+    let schedule = Schedule {
+        steps: options.steps,
+        warmup: options.steps / 8,
+        learning_rate: 3e-3,
+        threads: options.threads,
+    };
+    let mut failed = None;
+    let mut last = f32::NAN;
+    let batch = |step: usize| {
+        let mut rng = seed.index(step as u64).rng();
+        curriculum.batch(options.batch, &mut rng).unwrap_or_else(|error| {
+            failed = Some(error);
+            Vec::new()
+        })
+    };
+    let weights = train_from_scratch(&config, options.seed, schedule, batch, |step, loss| {
+        last = loss;
+        progress(step, loss);
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    weights.save(&scratch)?;
+    config.save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
+    let card = card::model_card(options, weights.parameters(), last);
+    std::fs::write(scratch.join("README.md"), card)?;
+    std::fs::rename(&scratch, out)?;
+    Ok(last)
+}
+
+fn scratch_beside(out: &Path) -> std::io::Result<PathBuf> {
+    let parent = out.parent().unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(parent)?;
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let scratch = parent.join(format!(".{name}.{}.partial", std::process::id()));
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir(&scratch)?;
+    Ok(scratch)
+}

@@ -1,0 +1,65 @@
+//! The `nlac-pretrain` program: makes a tiny base model from nothing.
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use nlac_pretrain::{Options, PretrainError, Task, pretrain};
+
+/// Training takes and gives back megabytes per step. The system's allocator returns them to the kernel each
+/// time and spends an eighth of the step on page faults.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Make a tiny base model from nothing: the one that ships with nlac, or another task's.
+#[derive(Debug, Parser)]
+#[command(name = "nlac-pretrain", version)]
+struct Arguments {
+    /// The task whose sentences the model is taught.
+    #[arg(long, value_enum, default_value_t = Task::HelpDesk)]
+    task: Task,
+    /// The directory to write; it must not exist yet.
+    #[arg(long)]
+    out: PathBuf,
+    /// The same seed gives the same bytes.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Layers of the transformer: more layers are slower and may learn more.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    layers: u8,
+    /// Optimizer steps.
+    #[arg(long, default_value_t = 300)]
+    steps: usize,
+    /// Sequences per step.
+    #[arg(long, default_value_t = 96)]
+    batch: usize,
+    /// Compute threads; they change only the time that training takes.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(loss) => {
+            // A closed pipe is not an error.
+            let _ = writeln!(std::io::stdout(), "final loss {loss:.3} nats per token");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nlac-pretrain: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<f32, PretrainError> {
+    let Arguments { task, out, seed, layers, steps, batch, threads } = arguments;
+    let options = Options { task, seed, layers: layers.into(), steps, batch, threads };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(steps as u64).with_style(style);
+    pretrain(&out, options, |_, loss| {
+        bar.set_message(format!("{loss:.3}"));
+        bar.inc(1);
+    })
+}

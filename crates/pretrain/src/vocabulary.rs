@@ -1,0 +1,93 @@
+//! The tokenizer of the tiny model: one token per word, in the files that transformers and vLLM read.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::world::World;
+
+/// Padding.
+pub const PAD: u32 = 0;
+/// Begins every conversation.
+pub const BOS: u32 = 1;
+/// Ends every turn of the assistant.
+pub const EOS: u32 = 2;
+/// Rows of the embedding are a multiple of this.
+const ROWS: usize = 32;
+
+const SPECIAL: [&str; 6] = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>"];
+
+const WORDS: &str = "what is your ? do it now . please wait i want a form empty left told you here ok \
+    refused missing done solved lost closed next then nothing end predict the future happened reward \
+    predicted combine forecast optimal yes no because ends so ask critique improve unknown \
+    0 1 2 3 4 5 6 7 8";
+
+/// The turns as the model reads them: end-of-text only after the assistant.
+const CHAT_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
+    {% if message['role'] == 'assistant' %} <assistant> {{ message['content'] }} <eos>\
+    {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
+    {% if add_generation_prompt %} <assistant>{% endif %}";
+
+/// Every token, by id: the shared words, those of a world, and fill.
+pub fn tokens(world: &dyn World) -> Vec<String> {
+    let words = SPECIAL.into_iter().chain(WORDS.split_whitespace()).chain(world.words());
+    let mut tokens: Vec<String> = words.map(ToOwned::to_owned).collect();
+    let size = tokens.len().next_multiple_of(ROWS);
+    tokens.extend((tokens.len()..size).map(|i| format!("<unused{i}>")));
+    tokens
+}
+
+/// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
+pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
+    let vocabulary: serde_json::Map<_, _> =
+        tokens.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
+    let added: Vec<_> = SPECIAL
+        .iter()
+        .enumerate()
+        .map(|(id, word)| {
+            json!({
+                "id": id, "content": word, "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": false, "special": true,
+            })
+        })
+        .collect();
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
+        "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null,
+        "decoder": null,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+    });
+    let config = json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>",
+        "clean_up_tokenization_spaces": false, "model_max_length": 512,
+        "chat_template": CHAT_TEMPLATE,
+    });
+    let generation = json!({"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD});
+    for (name, value) in [
+        ("tokenizer.json", tokenizer),
+        ("tokenizer_config.json", config),
+        ("generation_config.json", generation),
+    ] {
+        let text = serde_json::to_string_pretty(&value).map_err(std::io::Error::other)?;
+        std::fs::write(directory.join(name), text + "\n")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+    use crate::Task;
+
+    #[test]
+    fn no_word_twice_and_room_for_all() {
+        for task in [Task::HelpDesk, Task::TwentyQuestions] {
+            let mut tokens = tokens(task.world());
+            assert_eq!(tokens.len(), 96);
+            tokens.sort();
+            tokens.dedup();
+            assert_eq!(tokens.len(), 96);
+        }
+    }
+}

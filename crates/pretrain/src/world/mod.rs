@@ -1,0 +1,50 @@
+//! What a curriculum must know of an environment: its sentences, and none of its rules.
+
+mod help_desk;
+mod twenty_questions;
+
+use nlac::experience::message::Message;
+use rand_chacha::ChaCha8Rng;
+
+pub use self::{help_desk::HelpDesk, twenty_questions::TwentyQuestions};
+
+/// An environment's sentences. Reasons are numbered: why an episode may be lost.
+pub trait World: Send + Sync {
+    /// The prompt set that its model is taught in.
+    fn prompts(&self) -> &'static str;
+
+    /// Every word beside those that all worlds share.
+    fn words(&self) -> Vec<&'static str>;
+
+    /// A conversation that is still open, after random actions.
+    fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message>;
+
+    /// Any action, readable by the environment.
+    fn any_action(&self, rng: &mut ChaCha8Rng) -> String;
+
+    /// An action of the policy that the base starts with.
+    fn weak_action(&self, rng: &mut ChaCha8Rng) -> String;
+
+    /// An action that may follow a conversation.
+    fn next_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
+        self.weak_action(rng)
+    }
+
+    /// The words with which a turn begins.
+    fn reply(&self, rng: &mut ChaCha8Rng) -> String;
+
+    /// A turn that goes on: the words with which it begins, and all that is said.
+    fn turn(&self, rng: &mut ChaCha8Rng) -> (String, String);
+
+    /// How many reasons there are.
+    fn reasons(&self) -> usize;
+
+    /// A reason in words: `size is missing`.
+    fn reason(&self, reason: usize) -> String;
+
+    /// What to do about it, in words: `ask the size`.
+    fn advice(&self, reason: usize) -> String;
+
+    /// The action that follows the advice.
+    fn advised(&self, reason: usize) -> String;
+}

@@ -1,0 +1,194 @@
+//! Checks that a job fits the engines and the trainer that it names, before the job starts.
+
+use crate::domain::{
+    generation::Weights,
+    peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+    spec::{AlgorithmSpec, JobSpec, RoleWeights},
+};
+
+/// Why a job cannot run there, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {remedy}")]
+pub struct Misfit {
+    /// JSON pointer of the part of the spec that does not fit.
+    pub pointer: &'static str,
+    /// What does not fit.
+    pub what: String,
+    /// What to change.
+    pub remedy: String,
+}
+
+fn misfit(pointer: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Misfit {
+    Misfit { pointer, what: what.into(), remedy: remedy.into() }
+}
+
+/// What the registration of a job's engine must be.
+///
+/// # Errors
+/// Another model, or an engine that plays frozen parts only.
+pub fn engine_registered(spec: &JobSpec, engine: &EngineRecord) -> Result<(), Misfit> {
+    let EngineRecord { name, kind, model, .. } = engine;
+    if !kind.serves_adapters() {
+        return Err(misfit(
+            "/model/engine",
+            format!("{name} is of kind {kind}, which serves no adapters"),
+            "name it as model.frozen, and a vLLM or SGLang engine as model.engine",
+        ));
+    }
+    if *model != spec.model.base {
+        return Err(misfit(
+            "/model/base",
+            format!("engine {name} has {model}, not {}", spec.model.base),
+            format!("set model.base to {model}, or choose another engine"),
+        ));
+    }
+    Ok(())
+}
+
+/// What the registration of a job's trainer must be.
+///
+/// # Errors
+/// Another model.
+pub fn trainer_registered(spec: &JobSpec, trainer: &TrainerRecord) -> Result<(), Misfit> {
+    let TrainerRecord { name, model, .. } = trainer;
+    if *model == spec.model.base {
+        return Ok(());
+    }
+    Err(misfit(
+        "/model/base",
+        format!("trainer {name} has {model}, not {}", spec.model.base),
+        format!("set model.base to {model}, or choose another trainer"),
+    ))
+}
+
+/// What the registration of the engine of a job's frozen parts must be, and which parts those may be.
+///
+/// # Errors
+/// Frozen parts without an engine for them or the reverse; a part that is learnt; an engine that is no chat
+/// endpoint.
+pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Result<(), Misfit> {
+    let RoleWeights {
+        next_action,
+        next_prediction,
+        bellman,
+        successor,
+        evaluator,
+        refiner,
+        corrector,
+    } = match &spec.algorithm {
+        AlgorithmSpec::Nlac(nlac) => &nlac.weights,
+        _ => &RoleWeights::default(),
+    };
+    let is_frozen = |weights: &&Weights| **weights == Weights::Frozen;
+    if [next_action, next_prediction, successor].iter().any(is_frozen) {
+        return Err(misfit(
+            "/algorithm/weights",
+            "next_action, next_prediction and successor are what is learnt, so they cannot be frozen",
+            "let bellman, evaluator, refiner or corrector be frozen",
+        ));
+    }
+    let plays = [bellman, evaluator, refiner, corrector].iter().any(is_frozen);
+    match frozen {
+        None if plays => Err(misfit(
+            "/algorithm/weights",
+            "a part is frozen, but model.frozen names no engine for it",
+            "set model.frozen to a registered engine of kind openai or tgi",
+        )),
+        Some(engine) if !plays => Err(misfit(
+            "/model/frozen",
+            format!("no part would be played by {}", engine.name),
+            "give evaluator or another part in algorithm.weights the weights `frozen`",
+        )),
+        Some(EngineRecord { name, kind, .. }) if kind.serves_adapters() => Err(misfit(
+            "/model/frozen",
+            format!("{name} is of kind {kind}"),
+            "register the same server as kind openai under another name",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// All that a job asks of its engine and that it cannot do.
+#[must_use]
+pub fn engine_unable(
+    spec: &JobSpec,
+    engine: &EngineRecord,
+    found: &EngineCapabilities,
+) -> Vec<Misfit> {
+    let EngineRecord { name, base_model, .. } = engine;
+    let mut unable = Vec::new();
+    if !found.models.contains(base_model) {
+        let served = found.models.join(", ");
+        unable.push(misfit(
+            "/model/engine",
+            format!("engine {name} does not serve {base_model}; it serves {served}"),
+            "register it under the name that it serves, or start it with --served-model-name",
+        ));
+    }
+    if spec.algorithm.trains() && !found.runtime_adapters {
+        unable.push(misfit(
+            "/model/engine",
+            format!("engine {name} loads no adapters while it runs"),
+            "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, SGLang with --enable-lora, \
+             --max-lora-rank and --lora-target-modules; then register it again",
+        ));
+    }
+    if let Some(most) = found.max_rank.filter(|most| spec.lora.rank > *most) {
+        unable.push(misfit(
+            "/lora/rank",
+            format!("lora.rank is {}, engine {name} takes {most} at most", spec.lora.rank),
+            "lower lora.rank, or start the engine with a higher --max-lora-rank",
+        ));
+    }
+    let longest = longest_answer(spec);
+    if let Some(room) = found.max_model_len.filter(|room| longest >= *room) {
+        unable.push(misfit(
+            "/model/engine",
+            format!(
+                "an answer of {longest} tokens leaves no room for a prompt in engine {name}'s {room}"
+            ),
+            "lower max_tokens, or start the engine with a higher --max-model-len",
+        ));
+    }
+    unable
+}
+
+/// What a job's trainer must be able to do.
+///
+/// # Errors
+/// Another base model.
+pub fn trainer_able(trainer: &TrainerRecord, found: &TrainerCapabilities) -> Result<(), Misfit> {
+    let TrainerRecord { name, base_model, .. } = trainer;
+    if found.models.contains(base_model) {
+        return Ok(());
+    }
+    let trained = found.models.join(", ");
+    Err(misfit(
+        "/model/trainer",
+        format!("trainer {name} does not train {base_model}; it trains {trained}"),
+        "register it under the name that it tells, or start it with that model",
+    ))
+}
+
+/// Most tokens that any part may write on the job's own engine.
+fn longest_answer(spec: &JobSpec) -> u32 {
+    let of_algorithm = match &spec.algorithm {
+        AlgorithmSpec::Nlac(nlac) => {
+            let (w, s) = (&nlac.weights, &nlac.sampling);
+            let parts = [
+                (w.next_action, s.next_action),
+                (w.next_prediction, s.next_prediction),
+                (w.bellman, s.bellman),
+                (w.successor, s.successor),
+                (w.evaluator, s.evaluator),
+                (w.refiner, s.refiner),
+                (w.corrector, s.corrector),
+            ];
+            let ours = parts.iter().filter(|(weights, _)| *weights != Weights::Frozen);
+            ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0)
+        }
+        AlgorithmSpec::ScalarCritic(scalar) => scalar.action.max_tokens,
+        AlgorithmSpec::RejectionFineTuning(_) | AlgorithmSpec::React(_) => 0,
+    };
+    of_algorithm.max(spec.rollout.max_tokens)
+}

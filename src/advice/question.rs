@@ -1,0 +1,134 @@
+//! A question as the algorithm takes it: the action in its state, the seed and the job's settings.
+
+use super::{Critics, not_found, unavailable};
+use crate::{
+    algo::Replayed,
+    domain::{
+        generation::Weights,
+        ids::TransitionId,
+        seed::SeedPath,
+        spec::{Ablation, AlgorithmSpec, NlacSpec},
+    },
+    experience::{
+        action::{Codec, Reply},
+        consult::{Chance, Question, State, Unanswered, Wanted},
+        context::Context,
+        message::{Block, Message},
+    },
+    store::{replay_draws, transitions},
+    work::{JobContext, Slice},
+};
+
+impl Critics {
+    /// A stored transition, unless it is known to be of another environment than the job's.
+    pub(super) async fn stored(
+        &self,
+        context: &JobContext,
+        id: TransitionId,
+    ) -> Result<Replayed, Unanswered> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let found = transitions::load(&mut conn, &[id]).await.map_err(unavailable)?.pop();
+        let found = found.ok_or_else(|| not_found("transition", id))?;
+        if found.environment.as_ref().is_some_and(|name| name != context.environment.name()) {
+            return Err(Unanswered::Impossible {
+                what: format!("transition {id} is of another environment than the job asked"),
+                remedy: "ask a job with the same environment".into(),
+            });
+        }
+        Ok(context.replayed(found, 0)?)
+    }
+
+    /// The action in its state, and where the choices come from.
+    pub(super) async fn put(
+        &self,
+        context: &JobContext,
+        question: &Question,
+    ) -> Result<(Replayed, SeedPath), Unanswered> {
+        let lacking = |what: &str, remedy: &str| Unanswered::Impossible {
+            what: what.into(),
+            remedy: remedy.into(),
+        };
+        let given =
+            |state: &Context| question.action.as_ref().map(|a| as_read(&*context.codec, a, state));
+        let mut replayed = match &question.state {
+            State::Transition(id) => {
+                let stored = self.stored(context, *id).await?;
+                match given(&stored.state) {
+                    Some(action) => Replayed { action, ..stored },
+                    None => stored,
+                }
+            }
+            State::Conversation(state) => {
+                let action = given(state);
+                let action =
+                    action.ok_or_else(|| lacking("there is no action to judge", "give action"))?;
+                Replayed::imagined(state.clone(), action)
+            }
+        };
+        let iteration = match question.chance {
+            Chance::Seed(seed) => return Ok((replayed, SeedPath::root(seed).label("asked"))),
+            Chance::Annotation { iteration } => iteration,
+        };
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let (job, id) = (&context.job, replayed.transition.id);
+        let place = replay_draws::place(&mut conn, job.id, iteration, id).await;
+        let (position, slices) = place.map_err(unavailable)?.ok_or_else(|| {
+            let what = format!("the job did not annotate this transition in iteration {iteration}");
+            let remedy = "GET /v1/transitions/{id}/critiques tells in which it did; or give a seed";
+            lacking(&what, remedy)
+        })?;
+        let position = position.cast_unsigned();
+        let slice = Slice::at(position, u32::try_from(slices).unwrap_or(1).max(1));
+        replayed.position = u64::from(position);
+        Ok((replayed, slice.chance(job, iteration.cast_unsigned())))
+    }
+}
+
+/// The settings of the job that an answer needs. There is no warm-up, and the base model replaces adapters when
+/// the base model is asked.
+pub(super) fn settings(
+    context: &JobContext,
+    version: Option<i32>,
+    wanted: Wanted,
+) -> Result<NlacSpec, Unanswered> {
+    let impossible =
+        |what: String, remedy: &str| Unanswered::Impossible { what, remedy: remedy.into() };
+    let name = &context.job.spec.name;
+    let AlgorithmSpec::Nlac(spec) = &context.job.spec.algorithm else {
+        let kind = context.job.spec.algorithm.name();
+        let what = format!("job {name} trains by {kind}, which has no critic that speaks");
+        return Err(impossible(what, "ask a job whose algorithm is nlac"));
+    };
+    if spec.ablation == Ablation::RawRollouts {
+        let what = format!("job {name} critiques real rollouts: nothing there predicts");
+        return Err(impossible(what, "ask a job without the ablation raw_rollouts"));
+    }
+    let rounds = match wanted {
+        Wanted::Critique => 0,
+        Wanted::Refinement { rounds } => match rounds.unwrap_or(spec.rounds) {
+            0 => {
+                let what = format!("job {name} refines nothing: its spec has 0 rounds");
+                return Err(impossible(what, "give rounds"));
+            }
+            rounds => rounds,
+        },
+    };
+    let mut weights = spec.weights.clone();
+    for part in [&mut weights.successor, &mut weights.evaluator, &mut weights.refiner] {
+        if version.is_none() && *part != Weights::Frozen {
+            *part = Weights::Base;
+        }
+    }
+    Ok(NlacSpec { rounds, weights, warmup_iterations: 0, ..spec.clone() })
+}
+
+/// An action that a caller gave, as the job's codec reads it.
+fn as_read(codec: &dyn Codec, action: &Message, state: &Context) -> Message {
+    match action.blocks.as_slice() {
+        [Block::Text(text)] => match codec.read(Reply::whole(text), state) {
+            Ok(action) => action.message,
+            Err(unreadable) => unreadable.message,
+        },
+        _ => action.clone(),
+    }
+}

@@ -1,0 +1,66 @@
+//! The version that answers: its job, its checkpoints and its adapters.
+
+use super::{Critics, not_found, unavailable};
+use crate::{
+    experience::consult::{Unanswered, Version},
+    store::{checkpoints, jobs},
+    work::JobContext,
+};
+
+/// What to do when a version's files are deleted.
+const KEEP: &str = "ask a version that is kept; --keep-versions says how many are";
+/// The version before the first: no adapter.
+const BASE: i32 = -1;
+
+impl Critics {
+    /// The context of a version that is ready to answer, and the version's number.
+    pub(super) async fn context(
+        &self,
+        version: Version,
+    ) -> Result<(JobContext, Option<i32>), Unanswered> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let version = match version {
+            Version::Promoted(job) => {
+                let found = jobs::promoted(&mut conn, job).await.map_err(unavailable)?;
+                let found = found.ok_or_else(|| not_found("job", job))?;
+                Version::Checkpoint(found.ok_or_else(|| Unanswered::Conflict {
+                    what: "the job has no promoted checkpoint".into(),
+                    remedy: "promote one with POST /v1/checkpoints/{id}:promote, or ask one by its id".into(),
+                })?)
+            }
+            other => other,
+        };
+        let (job, version) = match version {
+            Version::Promoted(job) | Version::Base(job) => (job, None),
+            Version::Checkpoint(id) => {
+                let found = checkpoints::get(&mut conn, id).await.map_err(unavailable)?;
+                let found = found.ok_or_else(|| not_found("checkpoint", id))?;
+                if found.expired_at.is_some() {
+                    return Err(Unanswered::Conflict {
+                        what: format!("the files of version {} are deleted", found.version),
+                        remedy: KEEP.into(),
+                    });
+                }
+                (found.job_id, Some(found.version))
+            }
+        };
+        let found = jobs::get(&mut conn, job).await.map_err(unavailable)?;
+        let job = found.ok_or_else(|| not_found("job", job))?;
+        drop(conn);
+        let context = self.peers.context(&self.store, job, version.unwrap_or(BASE)).await;
+        let context = context.map_err(|fault| Unanswered::Conflict {
+            what: fault.to_string(),
+            remedy: "see the job's spec, and GET /v1/engines for what is registered".into(),
+        })?;
+        if let Some(number) = version
+            && (context.online.is_none() || context.target.is_none())
+        {
+            return Err(Unanswered::Conflict {
+                what: format!("version {number} is not published yet"),
+                remedy: "ask again when it is, or ask an earlier one".into(),
+            });
+        }
+        self.adapters.make_room(&self.store, &context).await?;
+        Ok((context, version))
+    }
+}

@@ -1,7 +1,0 @@
-//! The embedded default: a private Postgres, the local engine and trainer as ordinary wire servers,
-//! and the tiny base model that ships.
-
-pub mod base_model;
-pub mod local;
-pub mod postgres;
-pub mod pretrain;

@@ -1,0 +1,77 @@
+//! The system account that Postgres runs as: root steps down to another user, who must reach the files.
+
+use std::{
+    fs,
+    os::unix::{
+        fs::{DirBuilderExt, PermissionsExt, chown},
+        process::CommandExt,
+    },
+    path::Path,
+    process::Command,
+};
+
+use nix::unistd::{Uid, User};
+
+use super::error::{PostgresError, io};
+
+/// The account that the server runs as.
+pub(super) struct Account {
+    name: String,
+    /// Set when root steps down.
+    pub(super) ids: Option<(u32, u32)>,
+}
+
+/// The account of this process, or the one that root steps down to.
+pub(super) fn account() -> Result<Account, PostgresError> {
+    if !Uid::effective().is_root() {
+        return Ok(Account { name: "yourself".into(), ids: None });
+    }
+    for name in ["postgres", "nobody"] {
+        if let Ok(Some(user)) = User::from_name(name) {
+            let ids = Some((user.uid.as_raw(), user.gid.as_raw()));
+            return Ok(Account { name: name.into(), ids });
+        }
+    }
+    Err(PostgresError::NoUser)
+}
+
+/// Makes a directory, gives it to the account and sets its mode.
+pub(super) fn make_dir(
+    directory: &Path,
+    account: &Account,
+    mode: u32,
+) -> Result<(), PostgresError> {
+    if !directory.exists() {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755).create(directory).map_err(io(directory))?;
+    }
+    if let Some((uid, gid)) = account.ids {
+        chown(directory, Some(uid), Some(gid)).map_err(io(directory))?;
+    }
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).map_err(io(directory))
+}
+
+/// Checks that the account may write to the directory.
+pub(super) fn reachable(data: &Path, account: &Account) -> Result<(), PostgresError> {
+    let mut test = Command::new("test");
+    test.arg("-w").arg(data).current_dir("/");
+    if let Some((uid, gid)) = account.ids {
+        test.uid(uid).gid(gid);
+    }
+    if test.status().map_err(io(data))?.success() {
+        return Ok(());
+    }
+    let (user, path) = (account.name.clone(), data.display().to_string());
+    Err(PostgresError::Unreachable { user, path })
+}
+
+/// A Postgres program that runs as the account, with an environment of its own.
+pub(super) fn command(bin: &Path, program: &str, account: &Account) -> Command {
+    let mut command = Command::new(bin.join(program));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    command.current_dir("/");
+    if let Some((uid, gid)) = account.ids {
+        command.uid(uid).gid(gid);
+    }
+    command
+}

@@ -1,0 +1,68 @@
+//! Why the private Postgres cannot run.
+
+use std::path::Path;
+
+/// Why there is no Postgres.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// No binaries.
+    #[error(
+        "Postgres is not installed: run `apt-get install postgresql` (or your system's package), or set \
+         PG_BIN_DIR to the directory of `initdb`, or set DATABASE_URL to a database that you have"
+    )]
+    NoBinaries,
+    /// The data directory was made by another major version.
+    #[error(
+        "{path} was made by Postgres {found}, but only {present} is installed: install Postgres {found}, \
+         or choose another --data-dir"
+    )]
+    Version {
+        /// The data directory.
+        path: String,
+        /// Its major version.
+        found: String,
+        /// The one that is installed.
+        present: String,
+    },
+    /// Another process uses the directory.
+    #[error("{0} is used by another nlac that is running: stop it, or choose another --data-dir")]
+    InUse(String),
+    /// Postgres refuses to run as root, and the user it runs as cannot reach the directory.
+    #[error(
+        "as root, Postgres runs as user {user}, who cannot reach {path}: choose a --data-dir outside \
+         private directories, such as /var/lib/nlac"
+    )]
+    Unreachable {
+        /// The user.
+        user: String,
+        /// The directory.
+        path: String,
+    },
+    /// Root, and nobody to run as.
+    #[error("Postgres does not run as root, and there is neither a user postgres nor nobody")]
+    NoUser,
+    /// A program failed.
+    #[error("{program} failed: {output}")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// What it said.
+        output: String,
+    },
+    /// The server did not come up in time.
+    #[error("Postgres was not ready within a minute; its log is {0}")]
+    Late(String),
+    /// Files.
+    #[error("{path}: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Names the path in an I/O error.
+pub(super) fn io(path: &Path) -> impl Fn(std::io::Error) -> PostgresError + '_ {
+    move |source| PostgresError::Io { path: path.display().to_string(), source }
+}

@@ -1,0 +1,67 @@
+//! Makes the cluster's data directory.
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::{OpenOptionsExt, chown},
+    path::Path,
+};
+
+use super::{
+    account::{Account, command, make_dir},
+    error::{PostgresError, io},
+};
+
+/// A cluster that is being made.
+const PARTIAL: &str = "partial-";
+
+/// Makes the cluster unless it is there; returns its password. It is made under another name and
+/// renamed when it is whole: an `initdb` that outlives a killed parent works on something that nobody
+/// will use.
+pub(super) fn initialise(
+    root: &Path,
+    data: &Path,
+    bin: &Path,
+    account: &Account,
+) -> Result<String, PostgresError> {
+    let file = root.join("password");
+    if data.join("PG_VERSION").exists() {
+        return fs::read_to_string(&file).map_err(io(&file));
+    }
+    for entry in fs::read_dir(root).map_err(io(root))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+            // What an orphan is still writing stays until the next start.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let password: String =
+        rand::random::<[u8; 16]>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let partial = root.join(format!("{PARTIAL}{}", &password[..8]));
+    make_dir(&partial, account, 0o700)?;
+    let mut options = fs::OpenOptions::new();
+    let mut out = options
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&file)
+        .map_err(io(&file))?;
+    out.write_all(password.as_bytes()).map_err(io(&file))?;
+    if let Some((uid, gid)) = account.ids {
+        chown(&file, Some(uid), Some(gid)).map_err(io(&file))?;
+    }
+    let output = command(bin, "initdb", account)
+        .args(["-U", "nlac", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8"])
+        .arg("--pwfile")
+        .arg(&file)
+        .arg("-D")
+        .arg(&partial)
+        .output()
+        .map_err(io(&bin.join("initdb")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " | ");
+        return Err(PostgresError::Program { program: "initdb", output: said });
+    }
+    fs::rename(&partial, data).map_err(io(data))?;
+    Ok(password)
+}

@@ -1,0 +1,209 @@
+//! A private Postgres cluster: its own data directory, a Unix socket and nothing else, fsync on. A
+//! server that survived its parent is adopted; another cluster is never touched.
+
+mod account;
+mod binaries;
+mod error;
+mod initialise;
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+
+pub use self::error::PostgresError;
+use self::{
+    account::{account, command, make_dir, reachable},
+    binaries::find_binaries,
+    error::io,
+    initialise::initialise,
+};
+
+/// How long a start or a stop may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Socket paths may not be longer than this, `.s.PGSQL.5432.lock` included.
+const LONGEST_SOCKET: usize = 107;
+
+/// A running cluster.
+pub struct Postgres {
+    child: Option<Child>,
+    pid: Pid,
+    options: PgConnectOptions,
+    adopted: bool,
+    _lock: fs::File,
+}
+
+impl Postgres {
+    /// Starts the cluster under `root`, making it first if need be. `durable` off is for throw-away
+    /// clusters of tests.
+    ///
+    /// # Errors
+    /// See [`PostgresError`].
+    pub async fn start(root: &Path, durable: bool) -> Result<Self, PostgresError> {
+        let account = account()?;
+        let (data, socket) = (root.join("data"), socket_dir(root));
+        for (directory, mode) in [(root, 0o755), (&socket, 0o700)] {
+            make_dir(directory, &account, mode)?;
+        }
+        let lock = lock(root)?;
+        reachable(root, &account)?;
+        let bin = find_binaries(&data)?;
+        let password = initialise(root, &data, &bin, &account)?;
+        let options = PgConnectOptions::new_without_pgpass()
+            .socket(&socket)
+            .port(5432)
+            .username("nlac")
+            .password(&password)
+            .database("postgres");
+        if let Some(pid) = surviving(&data)
+            && answers(&options).await
+        {
+            return Ok(Self { child: None, pid, options, adopted: true, _lock: lock });
+        }
+        let log = root.join("postgres.log");
+        let file = fs::OpenOptions::new().create(true).append(true).open(&log).map_err(io(&log))?;
+        let errors = file.try_clone().map_err(io(&log))?;
+        let mut command = command(&bin, "postgres", &account);
+        command
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "listen_addresses=", "-c", "max_connections=60"])
+            // No disk has heads that move: to jump in an index costs hardly more than to read on.
+            .args(["-c", "random_page_cost=1.1"])
+            .args(["-c", if durable { "fsync=on" } else { "fsync=off" }])
+            .arg("-c")
+            .arg(format!("unix_socket_directories={}", socket.display()))
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            // Ctrl-C in the terminal must not reach it before nlac has drained.
+            .process_group(0);
+        let child = command.spawn().map_err(io(&bin.join("postgres")))?;
+        let pid = Pid::from_raw(child.id().cast_signed());
+        // From here on an early return stops the server: the guard is the value itself.
+        let mut server = Self { child: Some(child), pid, options, adopted: false, _lock: lock };
+        server.wait_until_ready(&data, &log).await?;
+        Ok(server)
+    }
+
+    /// How to connect to its maintenance database.
+    #[must_use]
+    pub const fn options(&self) -> &PgConnectOptions {
+        &self.options
+    }
+
+    /// It was running already.
+    #[must_use]
+    pub const fn adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// Stops it and waits until it has written everything.
+    ///
+    /// # Errors
+    /// A server that does not stop in time.
+    pub async fn stop(mut self) -> Result<(), PostgresError> {
+        let started = Instant::now();
+        // SIGINT is Postgres' fast shutdown: clients are cut off, everything is flushed.
+        let _ = kill(self.pid, Signal::SIGINT);
+        while started.elapsed() < PATIENCE {
+            let gone = match &mut self.child {
+                Some(child) => matches!(child.try_wait(), Ok(Some(_))),
+                None => kill(self.pid, None).is_err(),
+            };
+            if gone {
+                self.child = None;
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Err(PostgresError::Program { program: "postgres", output: "it does not stop".into() })
+    }
+
+    async fn wait_until_ready(&mut self, data: &Path, log: &Path) -> Result<(), PostgresError> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if let Some(child) = &mut self.child
+                && let Ok(Some(status)) = child.try_wait()
+            {
+                let text = fs::read_to_string(log).unwrap_or_default();
+                let tail: Vec<_> = text.lines().rev().take(5).collect();
+                let said = tail.into_iter().rev().collect::<Vec<_>>().join(" | ");
+                let output = format!("{status}: {said}");
+                return Err(PostgresError::Program { program: "postgres", output });
+            }
+            // The pid file of an earlier run may still say ready: it must be this child's.
+            let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+            let mut lines = text.lines();
+            let ours = lines.next().is_some_and(|pid| pid.trim() == self.pid.to_string());
+            let ready = lines.nth(6).is_some_and(|line| line.trim() == "ready");
+            if ours && ready && answers(&self.options).await {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(PostgresError::Late(log.display().to_string()))
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            // An error before the end, or a panic: no orphan is left behind.
+            let _ = kill(self.pid, Signal::SIGINT);
+        }
+    }
+}
+
+/// Beside the data, or under /tmp where that path would be too long for a socket.
+fn socket_dir(root: &Path) -> PathBuf {
+    let beside = root.join("run");
+    if beside.as_os_str().len() + "/.s.PGSQL.5432.lock".len() <= LONGEST_SOCKET {
+        return beside;
+    }
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+    let hash: String = digest[..6].iter().map(|b| format!("{b:02x}")).collect();
+    PathBuf::from(format!("/tmp/nlac-{hash}"))
+}
+
+/// Held as long as the process lives: a kill -9 releases it.
+fn lock(root: &Path) -> Result<fs::File, PostgresError> {
+    let path = root.join("lock");
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(io(&path))?;
+    file.try_lock().map_err(|error| match error {
+        fs::TryLockError::WouldBlock => PostgresError::InUse(root.display().to_string()),
+        fs::TryLockError::Error(source) => io(&path)(source),
+    })?;
+    Ok(file)
+}
+
+/// The server that an earlier process left running on this directory.
+fn surviving(data: &Path) -> Option<Pid> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid = Pid::from_raw(text.lines().next()?.trim().parse().ok()?);
+    kill(pid, None).is_ok().then_some(pid)
+}
+
+async fn answers(options: &PgConnectOptions) -> bool {
+    let probe = async {
+        let mut conn = PgConnection::connect_with(options).await?;
+        sqlx::query("select 1").execute(&mut conn).await?;
+        conn.close().await
+    };
+    matches!(tokio::time::timeout(Duration::from_secs(5), probe).await, Ok(Ok(())))
+}

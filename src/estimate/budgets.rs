@@ -1,0 +1,71 @@
+//! The budgets of a spec beside what its iterations take.
+
+use super::{
+    BudgetOutlook, Outlook,
+    projection::{Projection, Totals},
+};
+use crate::{domain::spec::JobSpec, quantity};
+
+/// What a budget counts.
+type Spent = fn(&Totals) -> Option<f64>;
+
+/// The budgets that are set: name, unit, limit and what counts against it.
+fn limits(spec: &JobSpec) -> Vec<(&'static str, &'static str, f64, Spent)> {
+    let budget = &spec.budget;
+    let all: [(_, _, _, Spent); 4] = [
+        ("optimizer_steps", "optimizer steps", budget.optimizer_steps, |t| t.steps),
+        ("env_steps", "environment steps", budget.env_steps, |t| t.env_steps),
+        ("tokens", "tokens", budget.tokens, |t| Some(t.generated? + t.prompt? + t.trained?)),
+        ("wall_seconds", "seconds", budget.wall_seconds, |t| t.seconds),
+    ];
+    let set = all
+        .into_iter()
+        .filter_map(|(name, unit, limit, of)| limit.map(|limit| (name, unit, limit as f64, of)));
+    set.collect()
+}
+
+/// Whether each budget of the spec ends the job, and when.
+pub(super) fn budgets([least, likely, most]: &[Projection<'_>; 3], all: u32) -> Vec<BudgetOutlook> {
+    let outlook = |(name, unit, limit, spent): (&'static str, &str, f64, Spent)| {
+        let whole = |projection: &Projection<'_>| spent(&projection.totals(all));
+        let reached = |projection: &Projection<'_>| whole(projection).map(|total| total >= limit);
+        let outlook = match (reached(least), reached(likely), reached(most)) {
+            (Some(true), ..) => Outlook::Spent,
+            (_, Some(true), _) => Outlook::Likely,
+            (.., Some(true)) => Outlook::Possible,
+            (.., Some(false)) => Outlook::Kept,
+            (_, Some(false), None) => Outlook::Possible,
+            (_, None, None) => Outlook::Unknown,
+        };
+        let after = |t: &Totals| spent(t).is_some_and(|total| total >= limit);
+        let iteration = (1..).zip(likely.run(all)).find(|(_, t)| after(t)).map(|(index, _)| index);
+        let total = whole(likely);
+        let allowed = format!("{} {unit} are allowed", quantity::count(limit));
+        let likely = total.map_or_else(String::new, |total| {
+            format!(", {all} iterations would likely take {}", quantity::count(total))
+        });
+        let then = match (outlook, iteration) {
+            (Outlook::Kept, _) => "; that is enough".into(),
+            (Outlook::Unknown, _) => "; whether that is enough is not known".into(),
+            (_, Some(iteration)) => format!("; the job likely ends after iteration {iteration}"),
+            (Outlook::Spent, None) => "; the job ends before its last iteration".into(),
+            _ => "; the job may end before its last iteration".into(),
+        };
+        let message = format!("{allowed}{likely}{then}");
+        BudgetOutlook { name, limit, likely: total, outlook, iteration, message }
+    };
+    limits(least.spec).into_iter().map(outlook).collect()
+}
+
+/// The iteration after which the first budget is spent; none if that cannot be said.
+pub(super) fn ended(projection: &Projection<'_>, all: u32) -> Option<u32> {
+    let limits = limits(projection.spec);
+    for (index, totals) in (1..).zip(projection.run(all)) {
+        for (_, _, limit, spent) in &limits {
+            if spent(&totals)? >= *limit {
+                return Some(index);
+            }
+        }
+    }
+    Some(all)
+}

@@ -1,0 +1,220 @@
+//! What a job does, iteration by iteration, at given rates. Every count grows with every rate, so lowest
+//! rates give lowest counts.
+
+use super::{
+    End,
+    observed::{Observed, Pace, Spread},
+};
+use crate::domain::spec::{AlgorithmSpec, JobSpec};
+
+/// What a job comes to; none where a rate is not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub episodes: f64,
+    pub held_out: f64,
+    pub env_steps: Option<f64>,
+    pub calls: Option<f64>,
+    pub prompt: Option<f64>,
+    pub generated: Option<f64>,
+    pub steps: Option<f64>,
+    pub trained: Option<f64>,
+    pub seconds: Option<f64>,
+}
+
+/// A spec and what is known beside it.
+pub(super) struct Projection<'a> {
+    pub spec: &'a JobSpec,
+    pub observed: &'a Observed,
+    pub pace: &'a Pace,
+    /// Logged episodes to learn from.
+    pub logged: u32,
+    pub end: End,
+}
+
+impl Projection<'_> {
+    /// A rate: what was measured within its bounds, else the bound itself.
+    pub(super) fn rate(&self, measured: Option<&Spread>, least: f64, most: f64) -> Option<f64> {
+        match (measured, self.end) {
+            (Some(spread), End::Least) => Some(spread.least.clamp(least, most)),
+            (Some(spread), End::Likely) => Some(spread.mean.clamp(least, most)),
+            (Some(spread), End::Most) => Some(spread.most.clamp(least, most)),
+            (None, End::Least) => Some(least),
+            (None, End::Most) => Some(most),
+            (None, End::Likely) => None,
+        }
+    }
+
+    pub(super) fn most_steps(&self) -> f64 {
+        f64::from(self.spec.environment.most_steps().min(self.spec.rollout.max_steps))
+    }
+
+    /// Steps of an episode.
+    pub(super) fn steps(&self) -> Option<f64> {
+        self.rate(self.observed.steps.as_ref(), 1.0, self.most_steps())
+    }
+
+    /// Totals of the first round, which only measures.
+    fn before(&self, last: u32) -> Totals {
+        let mut totals = Totals {
+            held_out: 0.0,
+            env_steps: Some(0.0),
+            calls: Some(0.0),
+            prompt: Some(0.0),
+            generated: Some(0.0),
+            steps: Some(0.0),
+            trained: Some(0.0),
+            seconds: Some(0.0),
+            ..Totals::default()
+        };
+        self.measure(0, last, &mut totals);
+        totals
+    }
+
+    /// Totals at the end of iteration `last`.
+    pub fn totals(&self, last: u32) -> Totals {
+        self.run(last).last().unwrap_or_else(|| self.before(last))
+    }
+
+    /// Totals after each iteration, up to the last.
+    pub fn run(&self, last: u32) -> impl Iterator<Item = Totals> {
+        let stale = self.spec.algorithm.replay().and_then(|replay| replay.max_staleness);
+        let mut totals = self.before(last);
+        let per_iteration = self.steps().map(|s| s * f64::from(self.spec.rollout.episodes));
+        (1..=last).map(move |index| {
+            let window = stale.map_or(index, |most| index.min(most + 1));
+            let stored = per_iteration.and_then(|steps| {
+                Some(steps * f64::from(window) + f64::from(self.logged) * self.steps()?)
+            });
+            self.iteration(index, stored, &mut totals);
+            self.measure(index, last, &mut totals);
+            totals
+        })
+    }
+
+    /// Collecting, annotating and learning.
+    fn iteration(&self, index: u32, stored: Option<f64>, totals: &mut Totals) {
+        let episodes = f64::from(self.spec.rollout.episodes);
+        totals.episodes += episodes;
+        let acted = self.steps().map(|steps| steps * episodes);
+        let batch = self.batch(stored);
+        let rollouts =
+            batch.zip(self.rest()).map(|(batch, rest)| batch * self.rollouts(index) * rest);
+        totals.env_steps = sum(totals.env_steps, acted.zip(rollouts).map(|(a, b)| a + b));
+        let calls = acted.zip(batch).and_then(|(acted, batch)| self.calls(index, acted, batch));
+        totals.calls =
+            sum(totals.calls, calls.as_ref().map(|calls| calls.iter().map(|c| c.2).sum()));
+        let written = calls.as_ref().and_then(|calls| {
+            let written = calls.iter().map(|(role, most, count)| {
+                let measured = self.observed.generated.get(role);
+                count_of(*count, self.rate(measured, 1.0, f64::from(*most)))
+            });
+            written.sum::<Option<f64>>()
+        });
+        totals.generated = sum(totals.generated, written);
+        // A prompt is as long as its template and the conversation: only measuring tells.
+        let read = calls.as_ref().and_then(|calls| {
+            let read = calls.iter().map(|(role, _, count)| {
+                let measured = self.observed.prompt.get(role)?;
+                count_of(*count, self.rate(Some(measured), 1.0, f64::MAX))
+            });
+            read.sum::<Option<f64>>()
+        });
+        totals.prompt = sum(totals.prompt, read);
+
+        let examples = batch.and_then(|batch| self.examples(batch));
+        let optimizer = &self.spec.optimizer;
+        let passes = f64::from(optimizer.epochs);
+        let all = examples.as_ref().map(|examples| examples.iter().map(|e| e.1).sum::<f64>());
+        let minibatches = all.map(|all| (all / f64::from(optimizer.minibatch)).ceil() * passes);
+        totals.steps = sum(totals.steps, minibatches);
+        let trained = examples.as_ref().and_then(|examples| {
+            let tokens = examples.iter().map(|(objective, count)| {
+                let measured = self.observed.lengths.get(objective);
+                count_of(*count, measured.and_then(|m| self.rate(Some(m), 1.0, f64::MAX)))
+            });
+            tokens.sum::<Option<f64>>()
+        });
+        let trained = trained.map(|tokens| tokens * passes);
+        totals.trained = sum(totals.trained, trained);
+
+        let pace = |spread: &Option<Spread>| {
+            spread.as_ref().and_then(|spread| self.rate(Some(spread), 0.0, f64::MAX))
+        };
+        let generating = count_of_known(written, pace(&self.pace.generated_token));
+        let learning = count_of_known(trained, pace(&self.pace.trained_token));
+        let both = generating.zip(learning).map(|(g, l)| self.overlapped(g, l));
+        let publishing = pace(&self.pace.publication);
+        totals.seconds = sum(totals.seconds, both.zip(publishing).map(|(a, b)| a + b));
+    }
+
+    /// What a pipeline plays and learns at the same time takes as long as the longer of both, at best.
+    fn overlapped(&self, generating: f64, learning: f64) -> f64 {
+        let overlaps = self.spec.pipeline.max_staleness > 0;
+        match self.end {
+            End::Least | End::Likely if overlaps => generating.max(learning),
+            _ => generating + learning,
+        }
+    }
+
+    /// Held-out episodes, and the time that measuring takes.
+    fn measure(&self, index: u32, last: u32, totals: &mut Totals) {
+        let episodes = f64::from(held_out(self.spec, index, last));
+        totals.held_out += episodes;
+        let pace = |spread: &Option<Spread>| {
+            spread.as_ref().and_then(|spread| self.rate(Some(spread), 0.0, f64::MAX))
+        };
+        let mut seconds = Some(0.0);
+        if episodes > 0.0 {
+            let steps = self.rate(self.pace.held_out_steps.as_ref(), 1.0, self.most_steps());
+            let step = pace(&self.pace.held_out_step);
+            seconds = steps.zip(step).map(|(steps, step)| episodes * steps * step);
+        }
+        if index > 0 {
+            let [evaluated, plain] = &self.pace.assessment;
+            let plain = plain.as_ref().or(evaluated.as_ref());
+            let took = if episodes > 0.0 { evaluated.as_ref() } else { plain };
+            seconds = sum(seconds, pace(&took.copied()));
+        }
+        totals.seconds = sum(totals.seconds, seconds);
+    }
+
+    /// Transitions that an iteration replays.
+    fn batch(&self, stored: Option<f64>) -> Option<f64> {
+        match (&self.spec.algorithm, self.spec.algorithm.replay()) {
+            (_, Some(replay)) => {
+                Some(stored?.min(f64::from(replay.batch)).min(f64::from(replay.capacity)))
+            }
+            (AlgorithmSpec::RejectionFineTuning(spec), None) => {
+                Some(stored?.min(f64::from(spec.batch)))
+            }
+            _ => Some(0.0),
+        }
+    }
+}
+
+/// Held-out episodes of an iteration: the first and the last play all of them at all temperatures.
+fn held_out(spec: &JobSpec, index: u32, last: u32) -> u32 {
+    let evaluation = &spec.evaluation;
+    if index == 0 || index == last {
+        let mut temperatures = vec![evaluation.temperature];
+        for other in &evaluation.also {
+            if !temperatures.contains(other) {
+                temperatures.push(*other);
+            }
+        }
+        return evaluation.episodes * temperatures.len() as u32;
+    }
+    if index.is_multiple_of(evaluation.every) { evaluation.interim_episodes } else { 0 }
+}
+
+fn sum(total: Option<f64>, more: Option<f64>) -> Option<f64> {
+    total.zip(more).map(|(a, b)| a + b)
+}
+
+fn count_of(count: f64, rate: Option<f64>) -> Option<f64> {
+    if count == 0.0 { Some(0.0) } else { rate.map(|rate| count * rate) }
+}
+
+fn count_of_known(count: Option<f64>, rate: Option<f64>) -> Option<f64> {
+    count.and_then(|count| count_of(count, rate))
+}

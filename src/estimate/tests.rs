@@ -1,0 +1,101 @@
+use super::{Estimate, Observed, Outlook, Pace, Sample, estimate};
+use crate::domain::{generation::Role, spec::JobSpec, training::Objective};
+
+fn spec(change: impl Fn(&mut serde_json::Value)) -> JobSpec {
+    let text = include_str!("../../examples/help-desk.yaml");
+    let mut spec: serde_json::Value = serde_yaml_ng::from_str(text).unwrap_or_default();
+    change(&mut spec);
+    serde_json::from_value(spec).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn unmeasured(spec: &JobSpec) -> Estimate {
+    estimate(spec, &Observed::default(), &Pace::default(), 0)
+}
+
+fn sample() -> Sample {
+    Sample {
+        episodes: 64.0,
+        steps: 256.0,
+        held_out: 200.0,
+        held_out_steps: 800.0,
+        replayed: 256.0,
+        open: 128.0,
+        verdicts: 384.0,
+        noes: 192.0,
+        roles: [Role::Policy, Role::Successor, Role::Bellman, Role::Evaluator, Role::Refiner]
+            .map(|role| (role, [100.0, 5000.0, 500.0]))
+            .into(),
+        examples: [(Objective::Critic, [250.0, 15_000.0]), (Objective::Policy, [240.0, 12_000.0])]
+            .into(),
+        generated_tokens: 2500.0,
+        trained_tokens: 100_000.0,
+        seconds: ["collect", "annotate", "learn", "publish", "evaluate", "assess"]
+            .map(|phase| (phase.to_owned(), 2.0))
+            .into(),
+    }
+}
+
+#[test]
+fn what_the_spec_decides_is_exact_and_the_rest_is_bounded() {
+    let found = unmeasured(&spec(|_| {}));
+    assert_eq!((found.iterations.least, found.iterations.most), (Some(36.0), Some(36.0)));
+    assert_eq!(found.episodes.likely, Some(36.0 * 64.0));
+    // 3 temperatures at both ends, and 8 in between: 4, 8 … 32.
+    assert_eq!(found.held_out_episodes.likely, Some(2.0 * 3.0 * 300.0 + 8.0 * 200.0));
+    assert_eq!((found.env_steps.least, found.env_steps.most), (Some(2304.0), Some(5.0 * 2304.0)));
+    assert_eq!(found.env_steps.likely, None);
+    // 36 iterations of 512 examples at most, in minibatches of 32, four times.
+    assert!(found.optimizer_steps.most.is_some_and(|most| most <= 36.0 * 16.0 * 4.0));
+    assert_eq!((found.prompt_tokens.most, found.seconds.likely), (None, None));
+    assert!(found.seconds.basis.contains("nlac doctor"), "{}", found.seconds.basis);
+}
+
+#[test]
+fn what_was_measured_is_followed() {
+    let (observed, pace) = (Observed::of(2, &[sample(), sample()]), Pace::of(2, &[sample()]));
+    let found = estimate(&spec(|_| {}), &observed, &pace, 0);
+    let near = |figure: &super::Figure, value: f64| {
+        let likely = figure.likely.unwrap_or(0.0);
+        assert!((likely / value - 1.0).abs() < 0.02, "{likely} is not {value}");
+        assert!(figure.least.is_some_and(|least| least <= likely));
+        assert!(figure.most.is_some_and(|most| most >= likely));
+    };
+    near(&found.env_steps, 4.0 * 2304.0);
+    // Two rounds, half of them No: in each iteration past the second 256 + 128 verdicts, 128 + 64
+    // refinements, as many futures as verdicts, 256 backups and 2 · 128 inside them; 256 actions.
+    let learning = f64::from(256 + 2 * (256 + 128) + 128 + 64 + 256 + 256);
+    let warmup = f64::from(256 + 4 * 256 + 256 + 256);
+    near(&found.generation_calls, 34.0 * learning + 2.0 * warmup);
+    near(&found.generated_tokens, 5.0 * (34.0 * learning + 2.0 * warmup));
+    near(&found.optimizer_steps, 36.0 * 4.0 * f64::from(490_u32.div_ceil(32)));
+    near(&found.trained_tokens, 36.0 * 4.0 * 27_000.0);
+    assert!(found.seconds.likely.is_some_and(|s| s > 60.0), "{:?}", found.seconds);
+}
+
+#[test]
+fn budgets_end_a_job_and_say_when() {
+    let (observed, pace) = (Observed::of(1, &[sample()]), Pace::of(1, &[sample()]));
+    let tight = spec(|s| {
+        s["budget"]["env_steps"] = 2000.into();
+        s["budget"]["tokens"] = 1_000_000_000_u64.into();
+    });
+    let found = estimate(&tight, &observed, &pace, 0);
+    // 256 steps an iteration.
+    assert_eq!(found.iterations.likely, Some(8.0));
+    let [env_steps, tokens] = &found.budgets[..] else { panic!("{:?}", found.budgets) };
+    assert_eq!((env_steps.outlook, env_steps.iteration), (Outlook::Spent, Some(8)));
+    assert_eq!((tokens.outlook, tokens.iteration), (Outlook::Kept, None));
+    assert!(env_steps.message.contains("after iteration 8"), "{}", env_steps.message);
+    let unknown = unmeasured(&tight);
+    assert_eq!(unknown.budgets[0].outlook, Outlook::Spent, "64 episodes are 64 steps at least");
+    assert_eq!(unknown.budgets[1].outlook, Outlook::Unknown);
+    assert_eq!(unknown.iterations.likely, None);
+}
+
+#[test]
+fn nothing_is_trained_by_react() {
+    let found = unmeasured(&spec(|s| s["algorithm"] = serde_json::json!({ "kind": "react" })));
+    assert_eq!(found.iterations.likely, Some(0.0));
+    assert_eq!(found.held_out_episodes.likely, Some(900.0));
+    assert_eq!(found.optimizer_steps.most, Some(0.0));
+}

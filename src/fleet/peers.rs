@@ -1,0 +1,215 @@
+//! Clients of the registered engines and trainers, and tokenizers, made once each.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    admission,
+    domain::{
+        checkpoint::Checkpoint,
+        fault::Fault,
+        peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+        peer_key::{PeerKeyError, PeerKeys},
+        spec::{JobSpec, ModelSpec},
+    },
+    engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
+    prompt::Encoder,
+    store::{Store, peers},
+    telemetry::Meters,
+    trainer::{Tinker, Trainer},
+};
+
+/// Clients by what they were made from, so that a new registration gets a new client.
+#[derive(Default)]
+pub struct Peers {
+    /// What the clients are counted on.
+    pub(crate) meters: Meters,
+    keys: PeerKeys,
+    pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
+    chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
+    encoders: Mutex<HashMap<String, Encoder>>,
+}
+
+impl Peers {
+    /// No clients yet; those to come show `keys` and count on `meters`.
+    #[must_use]
+    pub fn new(keys: PeerKeys, meters: Meters) -> Self {
+        Self { keys, meters, ..Self::default() }
+    }
+
+    /// The engine that a job's model is served by, and the model's tokenizer.
+    pub(crate) async fn engine(
+        &self,
+        store: &Store,
+        model: &ModelSpec,
+    ) -> Result<(Arc<dyn Engine>, Encoder), Fault> {
+        let record = self.registered(store, &model.engine).await?;
+        let directory = record.model_dir.clone().ok_or_else(|| {
+            Fault::Fail(format!("engine {} is registered without a model_dir", record.name))
+        })?;
+        let engine = self.pool(record)?;
+        let encoder = kept(&self.encoders, directory, |directory| {
+            Encoder::load(Path::new(directory)).map_err(Fault::fail)
+        })?;
+        Ok((engine, encoder))
+    }
+
+    /// The model that plays a job's frozen parts, where it has any.
+    pub(crate) async fn frozen(
+        &self,
+        store: &Store,
+        model: &ModelSpec,
+    ) -> Result<Option<Arc<dyn Frozen>>, Fault> {
+        let Some(name) = &model.frozen else { return Ok(None) };
+        let record = self.registered(store, name).await?;
+        let chat = kept(&self.chats, record, |record| {
+            let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+            Chat::new(record, key, Limits::default()).map(Arc::new).map_err(|e| e.fault())
+        })?;
+        Ok(Some(chat))
+    }
+
+    /// The trainer of a job's model.
+    pub(crate) async fn trainer(
+        &self,
+        store: &Store,
+        model: &ModelSpec,
+    ) -> Result<Arc<dyn Trainer>, Fault> {
+        let record = self.registered_trainer(store, &model.trainer).await?;
+        Ok(Arc::new(self.tinker(&record)?))
+    }
+
+    /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
+    pub(crate) async fn delete_state(
+        &self,
+        store: &Store,
+        trainer: &str,
+        state: &str,
+    ) -> Result<(), Fault> {
+        let all = peers::trainers(&mut *store.acquire().await?).await?;
+        let Some(found) = all.into_iter().find(|t| t.record.name == trainer) else { return Ok(()) };
+        self.tinker(&found.record)?.delete(state).await.map_err(|e| e.fault())
+    }
+
+    /// That a job's engine and trainer, as they are now, can do what it asks of them.
+    pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
+        let engine = self.registered(store, &spec.model.engine).await?;
+        let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
+        let found = self.ask_engine(&engine).await?;
+        if let Some(misfit) = admission::engine_unable(spec, &engine, &found).into_iter().next() {
+            return Err(Fault::fail(misfit));
+        }
+        let found = self.ask_trainer(&trainer).await?;
+        admission::trainer_able(&trainer, &found).map_err(Fault::fail)
+    }
+
+    /// Has an engine that lacks a checkpoint's adapter load it.
+    pub(crate) async fn load(
+        &self,
+        record: &EngineRecord,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), Fault> {
+        let (name, path) = (checkpoint.name.clone(), (&checkpoint.path).into());
+        self.pool(record.clone())?.load(&Adapter { name, path }).await.map_err(|e| e.fault())
+    }
+
+    async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {
+        let asking = async {
+            if record.kind.serves_adapters() {
+                self.pool(record.clone())?.check().await.map_err(|e| e.fault())
+            } else {
+                let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+                let chat = Chat::new(record, key, Limits::default());
+                chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
+            }
+        };
+        in_time(asking).await
+    }
+
+    async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
+        let asking = async { self.tinker(record)?.check().await.map_err(|e| e.fault()) };
+        Ok(TrainerCapabilities { models: in_time(asking).await? })
+    }
+
+    fn tinker(&self, record: &TrainerRecord) -> Result<Tinker, Fault> {
+        let key = self.key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url))?;
+        Tinker::new(record, key, &self.meters).map_err(|e| e.fault())
+    }
+
+    /// The API key that a registration names, where it names one.
+    fn key(&self, variable: Option<&str>, urls: &[String]) -> Result<Option<&str>, Fault> {
+        variable.map(|name| self.keys.key(name, urls)).transpose().map_err(Fault::fail)
+    }
+
+    async fn registered_trainer(&self, store: &Store, name: &str) -> Result<TrainerRecord, Fault> {
+        let all = peers::trainers(&mut *store.acquire().await?).await?;
+        let found = all.into_iter().find(|t| t.record.name == name);
+        let found =
+            found.ok_or_else(|| Fault::Fail(format!("trainer {name} is not registered")))?;
+        Ok(found.record)
+    }
+
+    async fn registered(&self, store: &Store, name: &str) -> Result<EngineRecord, Fault> {
+        let all = peers::engines(&mut *store.acquire().await?).await?;
+        let found = all.into_iter().find(|e| e.record.name == name);
+        let found = found.ok_or_else(|| Fault::Fail(format!("engine {name} is not registered")))?;
+        Ok(found.record)
+    }
+
+    /// The pool of a registration. Draining makes no new one: what is known of the replicas stays, and work
+    /// that is under way sees it too.
+    fn pool(&self, mut record: EngineRecord) -> Result<Arc<Pool>, Fault> {
+        let draining = std::mem::take(&mut record.draining);
+        let pool = kept(&self.pools, record, |record| {
+            let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
+            Pool::new(record, key, Limits::default(), &self.meters)
+                .map(Arc::new)
+                .map_err(|e| e.fault())
+        })?;
+        pool.drain(&draining);
+        Ok(pool)
+    }
+}
+
+/// Deadline of finding out what a peer can do; whoever registers it waits.
+const DISCOVERY: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Discover for Peers {
+    async fn engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, String> {
+        self.ask_engine(record).await.map_err(|fault| fault.to_string())
+    }
+
+    async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String> {
+        self.ask_trainer(record).await.map_err(|fault| fault.to_string())
+    }
+
+    fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {
+        self.keys.key(variable, urls).map(drop)
+    }
+}
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let late = |_| Fault::Retry(format!("no answer within {} s", DISCOVERY.as_secs()));
+    tokio::time::timeout(DISCOVERY, asking).await.map_err(late).flatten()
+}
+
+/// What was made of a key before, or is made now.
+fn kept<K: Clone + Eq + std::hash::Hash, V: Clone>(
+    known: &Mutex<HashMap<K, V>>,
+    key: K,
+    make: impl FnOnce(&K) -> Result<V, Fault>,
+) -> Result<V, Fault> {
+    let lock = || known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(value) = lock().get(&key) {
+        return Ok(value.clone());
+    }
+    let made = make(&key)?;
+    Ok(lock().entry(key).or_insert(made).clone())
+}

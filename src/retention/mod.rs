@@ -1,0 +1,10 @@
+//! Retention: deletes rows and files that are older than the settings keep them, and what people deleted. Every loop here may run at any
+//! time, in any number of processes.
+
+mod deletion;
+mod rows;
+mod versions;
+
+pub use deletion::remove_deleted;
+pub use rows::prune_rows;
+pub use versions::Expiry;

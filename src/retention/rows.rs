@@ -1,0 +1,53 @@
+//! Removes rows that belong to no job once they are old, and expires what was awaited for too long. The rows of a job
+//! are removed with the job.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::retention::{Keep, Retention},
+    store::{Store, StoreError, audit, rewards, sessions, webhooks},
+};
+
+/// Pause between two looks.
+const EVERY: Duration = Duration::from_secs(3600);
+/// Rows that are removed at a time, so that nobody waits for long.
+const BATCH: u64 = 5000;
+
+/// Removes rows that are too old, every hour until `shutdown`.
+///
+/// # Errors
+/// None: a round that fails at the database is logged, and the next one tries again.
+pub async fn prune_rows(
+    store: Store,
+    retention: Retention,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
+    loop {
+        match shutdown.run_until_cancelled(prune(&store, retention)).await {
+            None => return Ok(()),
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(%error, "old rows could not be removed"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+    }
+}
+
+/// One look.
+async fn prune(store: &Store, retention: Retention) -> Result<(), StoreError> {
+    sessions::forget_ended(&mut *store.acquire().await?).await?;
+    if let Keep::Days(days) = retention.rewards {
+        rewards::expire(&mut *store.acquire().await?, days).await?;
+    }
+    if let Keep::Days(days) = retention.audit {
+        while audit::prune(&mut *store.acquire().await?, days, BATCH).await? == BATCH {}
+    }
+    if let Keep::Days(days) = retention.deliveries {
+        while webhooks::prune(&mut *store.acquire().await?, days, BATCH).await? == BATCH {}
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Deletes the files of versions that nothing needs: adapters here, and states on their trainers. The row is marked
+//! first, so that nobody begins to use a version whose files are about to go; a crash leaves files for the next round.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::{fault::Fault, retention::KeepVersions},
+    fleet::Peers,
+    store::{
+        Store, StoreError,
+        expiry::{self, Leftover},
+        jobs,
+    },
+};
+
+/// Pause between two looks.
+const EVERY: Duration = Duration::from_secs(300);
+/// Checkpoints per look.
+const MOST: i64 = 1000;
+
+/// Deletes versions of jobs.
+pub struct Expiry {
+    store: Store,
+    peers: Arc<Peers>,
+    /// Only directories in here are deleted.
+    adapters: PathBuf,
+    keep: KeepVersions,
+}
+
+impl Expiry {
+    /// Keeps what `keep` says; adapters lie under `adapters`.
+    #[must_use]
+    pub const fn new(
+        store: Store,
+        peers: Arc<Peers>,
+        adapters: PathBuf,
+        keep: KeepVersions,
+    ) -> Self {
+        Self { store, peers, adapters, keep }
+    }
+
+    /// Looks now and then until `shutdown`.
+    ///
+    /// # Errors
+    /// None: a round that fails at the database is logged, and the next one tries again.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), StoreError> {
+        loop {
+            match shutdown.run_until_cancelled(self.round()).await {
+                None => return Ok(()),
+                Some(Ok(())) => {}
+                Some(Err(error)) => tracing::warn!(%error, "old versions could not be deleted"),
+            }
+            if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn round(&self) -> Result<(), StoreError> {
+        if let KeepVersions::Newest(newest) = self.keep {
+            let crowded = expiry::crowded(&mut *self.store.acquire().await?, newest).await?;
+            for job in crowded {
+                let mut tx = self.store.begin().await?;
+                jobs::lock(&mut tx, job).await?;
+                let expired = expiry::expire(&mut tx, job, newest).await?;
+                tx.commit().await?;
+                tracing::debug!(%job, expired, "versions expired");
+            }
+        }
+        let leftovers = expiry::leftovers(&mut *self.store.acquire().await?, MOST).await?;
+        for leftover in leftovers {
+            let id = leftover.checkpoint_id;
+            match self.delete(&leftover).await {
+                Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
+                Err(fault) => {
+                    tracing::warn!(checkpoint.id = %id, %fault, "an old version stays on disk");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, leftover: &Leftover) -> Result<(), Fault> {
+        let path = PathBuf::from(&leftover.path);
+        if path.parent() != Some(&self.adapters) {
+            let (path, adapters) = (path.display(), self.adapters.display());
+            return Err(Fault::Fail(format!("{path} does not lie in {adapters}")));
+        }
+        match tokio::fs::remove_dir_all(&path).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Fault::Retry(format!("{}: {error}", path.display())));
+            }
+            _ => {}
+        }
+        match &leftover.trainer_state {
+            Some(state) => self.peers.delete_state(&self.store, &leftover.trainer, state).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A service that asks for API keys.
+
+use std::{os::unix::fs::PermissionsExt, path::Path};
+
+use nlac::app::ServiceSettings;
+use reqwest::{Client, Method, Response, redirect::Policy};
+use serde_json::{Value, json};
+
+use super::{Place, Service, settings};
+
+/// An id that no row has.
+pub const NOBODY: &str = "0197e2a0-0000-7000-8000-000000000000";
+
+/// A service that asks for keys, and its first admin key.
+pub struct Guarded {
+    pub service: Service,
+    pub admin: String,
+    pub http: Client,
+    pub place: Place,
+}
+
+impl Guarded {
+    pub async fn start() -> Self {
+        let place = Place::new();
+        let asks = ServiceSettings { sign_in: Some(true), ..settings(place.path()) };
+        let service = Service::start_with(&asks).await;
+        let admin = first_key(place.path());
+        let http = Client::builder().redirect(Policy::none()).build().unwrap();
+        Self { service, admin, http, place }
+    }
+
+    pub fn ask(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.service.url))
+    }
+
+    pub async fn with(&self, key: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.ask(method.clone(), path).bearer_auth(key);
+        let request = if method == Method::GET { request } else { request.json(body) };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    pub async fn get(&self, key: &str, path: &str) -> (u16, Value) {
+        self.with(key, Method::GET, path, &Value::Null).await
+    }
+
+    /// A key with these scopes: its id and its secret.
+    pub async fn make(&self, name: &str, scopes: &[&str]) -> (String, String) {
+        let body = json!({ "name": name, "scopes": scopes });
+        let (status, made) = self.with(&self.admin, Method::POST, "/v1/keys", &body).await;
+        assert_eq!(status, 201, "{made}");
+        (made["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
+    }
+
+    pub async fn revoke(&self, id: &str) -> (u16, Value) {
+        let path = format!("/v1/keys/{id}");
+        self.with(&self.admin, Method::DELETE, &path, &Value::Null).await
+    }
+
+    pub async fn sign_in(&self, key: &str, back: &str) -> Response {
+        let form = serde_urlencoded::to_string([("key", key), ("return", back)]).unwrap();
+        let request = self.ask(Method::POST, "/sign-in").body(form);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.header("origin", &self.service.url).send().await.unwrap()
+    }
+
+    /// The cookie of a new session.
+    pub async fn session(&self, key: &str) -> String {
+        cookie(&self.sign_in(key, "").await)
+    }
+
+    /// A page as the session sees it.
+    pub async fn page(&self, path: &str, session: &str) -> Response {
+        self.ask(Method::GET, path).header("cookie", session).send().await.unwrap()
+    }
+
+    pub async fn change(&self, statement: &'static str) {
+        let mut conn = self.service.app.store.acquire().await.unwrap();
+        let done = sqlx::query(statement).execute(&mut *conn).await.unwrap();
+        assert!(done.rows_affected() > 0, "{statement}");
+    }
+}
+
+pub fn first_key(data: &Path) -> String {
+    let path = data.join("admin-key");
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
+    std::fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+pub fn header(answer: &Response, name: &str) -> String {
+    let value = answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    value.unwrap_or_default()
+}
+
+pub fn cookie(answer: &Response) -> String {
+    let set = header(answer, "set-cookie");
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax"), "{set}");
+    set.split(';').next().unwrap().to_owned()
+}
+
+/// Forms, which this client is built without.
+pub trait FormBody {
+    fn form_body(self, pairs: &[(&str, &str)]) -> Self;
+}
+
+impl FormBody for reqwest::RequestBuilder {
+    fn form_body(self, pairs: &[(&str, &str)]) -> Self {
+        let kind = "application/x-www-form-urlencoded";
+        self.header("content-type", kind).body(serde_urlencoded::to_string(pairs).unwrap())
+    }
+}
