@@ -31,7 +31,7 @@ create table iterations (
     id               uuid primary key,
     job_id           uuid not null references jobs on delete cascade,
     index            integer not null check (index >= 0),
-    phase            text not null check (phase in ('collect', 'annotate', 'learn', 'publish', 'evaluate', 'assess', 'done')),
+    phase            text not null,                 -- which of its algorithm's phases is under way; `done` at the end
     base             integer not null default -1,   -- the version that it starts from
     last             boolean not null default false, -- a budget is spent: nothing follows it
     roll_back_to     integer,                       -- the next iteration starts from this version instead
@@ -58,8 +58,9 @@ create table work_items (
     iteration_id     uuid not null references iterations on delete cascade,
     phase            text not null,
     ordinal          integer not null,      -- place among the iteration's units of this phase
-    class            text not null check (class in ('engine', 'trainer', 'light')),    -- whose slots it takes
-    payload          jsonb not null,
+    kind             text not null,         -- which code does it
+    class            text not null,         -- whose slots it takes
+    payload          jsonb not null,        -- as its kind reads it
     state            text not null check (state in ('ready', 'leased', 'done', 'failed', 'cancelled')),
     run_at           timestamptz not null default now(),
     attempt          integer not null default 0,

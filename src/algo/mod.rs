@@ -4,17 +4,21 @@
 //! records. It opens no socket and no transaction, so every invariant is a fast test with a counting
 //! engine, and the same code runs against vLLM.
 
+mod algorithm;
 pub mod guard;
 mod left_out;
 mod lesson;
 pub mod minibatch;
 pub mod nlac;
+mod react;
 pub mod rehearsal;
 pub mod rejection;
 pub mod replay;
 pub mod scalar;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use algorithm::{Algorithm, Checkup, Draw, of};
 
 use crate::{
     domain::{
@@ -83,6 +87,15 @@ pub struct Setting<'a, S> {
     pub iteration: u32,
     /// Root of the iteration's choices.
     pub seed: SeedPath,
+}
+
+impl<'a, S> Setting<'a, S> {
+    /// The same for an algorithm with these settings.
+    fn with<T>(&'a self, spec: &'a T) -> Setting<'a, T> {
+        let Self { sampler, codec, environment, rollout, iteration, .. } = *self;
+        let seed = self.seed.clone();
+        Setting { sampler, codec, environment, rollout, spec, iteration, seed }
+    }
 }
 
 impl<S> Setting<'_, S> {

@@ -1,17 +1,13 @@
 //! Rejection fine-tuning: imitate one's own successes (algorithms sheet §3.2). The simplest baseline,
 //! on the same machinery.
 
+use async_trait::async_trait;
 use rand::seq::SliceRandom;
 
-use super::{Replayed, lesson};
+use super::{Algorithm, Annotations, Draw, Replayed, Setting, lesson};
 use crate::domain::{
-    fault::Fault,
-    ids::TransitionId,
-    seed::SeedPath,
-    spec::RejectionSpec,
-    training::{ExampleSource, TrainingExample},
+    fault::Fault, ids::TransitionId, seed::SeedPath, spec::RejectionSpec, training::ExampleSource,
 };
-use crate::prompt::{Encoder, PromptSet};
 
 /// Draws the steps to imitate from those of the newest successful episodes, in their stored order.
 #[must_use]
@@ -26,18 +22,25 @@ pub fn select(
     drawn
 }
 
-/// The policy prompt of s, and the action that was taken in it; none for an action that the token limit cut.
-///
-/// # Errors
-/// A prompt that cannot be rendered or encoded.
-pub fn examples(
-    prompts: &PromptSet,
-    encoder: &Encoder,
-    batch: &[Replayed],
-) -> Result<Vec<TrainingExample>, Fault> {
-    let example = |replayed: &Replayed| {
-        let action = lesson::signed(&replayed.action_tokens);
-        lesson::policy((prompts, encoder), replayed, ExampleSource::Action, action, 1.0)
-    };
-    batch.iter().filter(|replayed| !replayed.action_cut).map(example).collect()
+#[async_trait]
+impl Algorithm for RejectionSpec {
+    fn draw(&self) -> Draw<'_> {
+        Draw::Successes(self)
+    }
+
+    /// The policy prompt of s, and the action that was taken in it; none for an action that the token limit cut.
+    async fn annotate(
+        &self,
+        setting: &Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault> {
+        let model = (setting.sampler.prompts, setting.sampler.encoder);
+        let example = |replayed: &Replayed| {
+            let action = lesson::signed(&replayed.action_tokens);
+            lesson::policy(model, replayed, ExampleSource::Action, action, 1.0)
+        };
+        let whole = batch.iter().filter(|replayed| !replayed.action_cut);
+        let examples = whole.map(example).collect::<Result<_, _>>()?;
+        Ok(Annotations { examples, ..Annotations::default() })
+    }
 }

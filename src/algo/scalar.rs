@@ -3,11 +3,12 @@
 //! one of the bins so that its mean is right; the policy learns several actions in proportion to
 //! `exp(Q / α)` (algorithms sheet §1.9).
 
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rand::Rng;
 
 use super::{
-    Annotations, Replayed,
+    Algorithm, Annotations, Draw, Replayed,
     left_out::all_but_refused,
     lesson::{self, Lesson},
     message_of,
@@ -31,6 +32,21 @@ pub type Setting<'a> = super::Setting<'a, ScalarSpec>;
 
 /// A value is one token or two.
 const VALUE_TOKENS: u32 = 4;
+
+#[async_trait]
+impl Algorithm for ScalarSpec {
+    fn draw(&self) -> Draw<'_> {
+        Draw::Replay(&self.replay)
+    }
+
+    async fn annotate(
+        &self,
+        setting: &super::Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault> {
+        annotate(&setting.with(self), batch).await
+    }
+}
 
 /// Annotates a batch: one critic example per transition, and as many policy examples as actions have a
 /// value.

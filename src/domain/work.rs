@@ -1,6 +1,5 @@
-//! Units of work: what a lease is held on. Payloads live here, runners in `work`.
+//! Units of work: what a lease is held on.
 
-use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::{
@@ -30,6 +29,8 @@ text_enum!(
     Class {
         /// An engine.
         Engine = "engine",
+        /// An environment, and the engine that acts in it.
+        Environment = "environment",
         /// A trainer.
         Trainer = "trainer",
         /// Nothing but this process and the database.
@@ -37,86 +38,17 @@ text_enum!(
     }
 );
 
-/// What is to be done. The phase of the iteration it belongs to is [`Payload::phase`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Payload {
-    /// Play episodes `first .. first + count` of the iteration with the online adapter.
-    Collect {
-        /// The version that acts.
-        version: i32,
-        /// Ordinal of the first episode.
-        first: u32,
-        /// How many.
-        count: u32,
-    },
-    /// Link episodes `first .. first + count` of a dataset to the job.
-    Link {
-        /// The dataset.
-        dataset: String,
-        /// Episodes of the datasets before it.
-        offset: u32,
-        /// Place of the first episode in the dataset.
-        first: u32,
-        /// How many.
-        count: u32,
-    },
-    /// Annotate slice `chunk` of `chunks` of the iteration's replay batch.
-    Annotate {
-        /// The version whose online and target adapters annotate.
-        version: i32,
-        /// Which slice, from 0.
-        chunk: u32,
-        /// Of how many.
-        chunks: u32,
-    },
-    /// Take the iteration's optimizer steps and save the result.
-    Learn {
-        /// The version to go on from; -1 before the first.
-        version: i32,
-    },
-    /// Make the saved adapter and its target available on the engine.
-    Publish,
-    /// Play held-out episodes `first .. first + count` at a sampling temperature.
-    Evaluate {
-        /// Sampling temperature; 0 is greedy.
-        temperature: f32,
-        /// Ordinal of the first episode.
-        first: u32,
-        /// How many.
-        count: u32,
-    },
-    /// Measure the critic's health and read the guards.
-    Assess,
-}
-
-impl Payload {
-    /// What it keeps busy.
-    #[must_use]
-    pub const fn class(&self) -> Class {
-        match self {
-            Self::Learn { .. } => Class::Trainer,
-            Self::Link { .. } => Class::Light,
-            Self::Collect { .. }
-            | Self::Annotate { .. }
-            | Self::Publish
-            | Self::Evaluate { .. }
-            | Self::Assess => Class::Engine,
-        }
-    }
-
-    /// The phase in which such work is planned.
-    #[must_use]
-    pub const fn phase(&self) -> Phase {
-        match self {
-            Self::Collect { .. } | Self::Link { .. } => Phase::Collect,
-            Self::Annotate { .. } => Phase::Annotate,
-            Self::Learn { .. } => Phase::Learn,
-            Self::Publish => Phase::Publish,
-            Self::Evaluate { .. } => Phase::Evaluate,
-            Self::Assess => Phase::Assess,
-        }
-    }
+/// A unit of work that is to be done. What its kinds are, and how each is done, is known in `work`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Its kind's name.
+    pub kind: String,
+    /// Whose slots it takes.
+    pub class: Class,
+    /// The phase in which it is planned.
+    pub phase: Phase,
+    /// What to do, as its kind reads it.
+    pub payload: serde_json::Value,
 }
 
 /// A unit of work that this process has claimed.
@@ -129,7 +61,7 @@ pub struct Lease {
     /// Its iteration.
     pub iteration_id: IterationId,
     /// What to do.
-    pub payload: Payload,
+    pub unit: Unit,
     /// Proof of the claim; every write checks it.
     pub token: LeaseToken,
     /// Which attempt this is, from 1.

@@ -61,6 +61,8 @@ pub struct Settings {
 pub struct Slots {
     /// That keep an engine busy.
     pub engine: usize,
+    /// That keep an environment busy, and the engine that acts in it.
+    pub environment: usize,
     /// That keep a trainer busy.
     pub trainer: usize,
     /// That keep nothing else busy.
@@ -71,6 +73,7 @@ impl Slots {
     const fn of(self, class: Class) -> usize {
         match class {
             Class::Engine => self.engine,
+            Class::Environment => self.environment,
             Class::Trainer => self.trainer,
             Class::Light => self.light,
         }
@@ -80,7 +83,7 @@ impl Slots {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            slots: Slots { engine: 8, trainer: 4, light: 2 },
+            slots: Slots { engine: 8, environment: 8, trainer: 4, light: 2 },
             ttl: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(5),
@@ -158,7 +161,6 @@ impl Runner {
                     tasks.spawn(async move { runner.work(lease, slot, stop).await });
                     continue;
                 }
-                Ok(Claim::Unreadable) => continue,
                 Ok(Claim::Nothing) => drop(slot),
                 Err(error) => {
                     drop(slot);
@@ -182,8 +184,7 @@ impl Runner {
         if let Claim::Taken(lease, true) = &claim {
             let message = format!(
                 "recovered a unit of {} after a worker stopped responding (attempt {})",
-                lease.payload.phase(),
-                lease.attempt
+                lease.unit.phase, lease.attempt
             );
             let data = serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
             events::append(&mut tx, lease.job_id, EventKind::Reclaimed, &message, data).await?;
@@ -221,7 +222,7 @@ impl Runner {
                 }
             }
         };
-        let phase = lease.payload.phase().as_str();
+        let phase = lease.unit.phase.as_str();
         let result = match &outcome {
             Ok(()) => "done",
             Err(Fault::Retry(_)) => "retry",
@@ -265,7 +266,7 @@ impl Runner {
 
     async fn settle(&self, lease: &Lease, fault: &Fault) -> Result<(), StoreError> {
         let mut tx = self.store.begin().await?;
-        let phase = lease.payload.phase();
+        let phase = lease.unit.phase;
         match fault {
             Fault::Cancelled => return Ok(()),
             Fault::Away { peer, reason } => {

@@ -17,9 +17,10 @@ use crate::{
     },
     experience::episode::Purpose,
     store::{
-        StoreError, checkpoints, datasets, events, iterations, jobs, metrics, rollouts, work_items,
+        self, StoreError, checkpoints, events, iterations, jobs, metrics, rollouts, work_items,
     },
     telemetry::overview,
+    work::{self, Planned},
 };
 
 /// Moves a job on as far as it goes, under its lock.
@@ -169,7 +170,7 @@ async fn begin(
     version: i32,
 ) -> Result<(), StoreError> {
     let id = IterationId::new();
-    let phase = phases::first(index.cast_unsigned());
+    let phase = phases::first(&job.spec, index.cast_unsigned());
     iterations::insert(conn, id, job.id, index, phase, version).await?;
     plan(conn, job, id, (index, version), false, phase).await
 }
@@ -182,14 +183,16 @@ async fn plan(
     last: bool,
     phase: Phase,
 ) -> Result<(), StoreError> {
-    let mut units = phases::units(&job.spec, index.cast_unsigned(), last, phase, version);
-    if phase == Phase::Collect && index == 1 {
-        let mut sizes = Vec::new();
+    let mut datasets = Vec::new();
+    if index == 1 {
         for name in &job.spec.datasets {
-            sizes.push((name.as_str(), datasets::size(conn, name).await?.unwrap_or(0)));
+            let size = store::datasets::size(conn, name).await?;
+            datasets.push((name.clone(), size.unwrap_or(0)));
         }
-        units.extend(phases::links(&sizes));
     }
+    let (spec, number) = (&job.spec, index.cast_unsigned());
+    let planned = Planned { spec, index: number, last, version, datasets: &datasets };
+    let units = work::plan(phase, &planned).map_err(|e| sqlx::Error::Encode(e.into()))?;
     work_items::plan(conn, job.id, iteration, &units).await?;
     let message = format!("iteration {index}: {phase}");
     let data = json!({
@@ -223,7 +226,10 @@ async fn next_phase(
         Phase::Annotate => annotating(conn, job, iteration).await?,
         Phase::Learn => learning(conn, job, before, iteration).await?,
         // Its target follows the one before, which is made when that is published.
-        Phase::Publish => before.is_none_or(|b| b.phase > Phase::Publish).then_some(index),
+        Phase::Publish => {
+            let published = |b: &Iteration| phases::is_past(&job.spec, b.phase, Phase::Publish);
+            before.is_none_or(published).then_some(index)
+        }
         _ => Some(index),
     };
     let Some(version) = version else { return Ok(false) };
@@ -268,7 +274,7 @@ async fn learning(
     iteration: &Iteration,
 ) -> Result<Option<i32>, StoreError> {
     let Some(before) = before else { return Ok(Some(iteration.base)) };
-    let learnt = before.phase > Phase::Learn;
+    let learnt = phases::is_past(&job.spec, before.phase, Phase::Learn);
     let decided = before.phase == Phase::Done || !guards_act(&job.spec);
     if !(learnt && decided) {
         return Ok(None);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, postgres::types::PgInterval, types::Json};
+use sqlx::{PgConnection, postgres::types::PgInterval};
 use time::OffsetDateTime;
 
 use super::StoreError;
 use crate::domain::{
     ids::{IterationId, JobId, LeaseToken, WorkItemId},
     job::Phase,
-    work::{Class, Lease, Payload},
+    work::{Class, Lease, Unit},
 };
 
 /// How many times a unit of work is tried.
@@ -53,23 +53,24 @@ pub async fn plan(
     conn: &mut PgConnection,
     job: JobId,
     iteration: IterationId,
-    payloads: &[Payload],
+    units: &[Unit],
 ) -> Result<(), StoreError> {
-    for (ordinal, payload) in (0_i32..).zip(payloads) {
+    for (ordinal, unit) in (0_i32..).zip(units) {
         sqlx::query(
             "-- work_items::plan
-             insert into work_items (id, job_id, iteration_id, phase, ordinal, payload, state, max_attempts, class)
-             values ($1, $2, $3, $4, $5, $6, 'ready', $7, $8)
+             insert into work_items (id, job_id, iteration_id, phase, ordinal, kind, payload, state, max_attempts, class)
+             values ($1, $2, $3, $4, $5, $6, $7, 'ready', $8, $9)
              on conflict (iteration_id, phase, ordinal) do nothing",
         )
         .bind(WorkItemId::new())
         .bind(job)
         .bind(iteration)
-        .bind(payload.phase())
+        .bind(unit.phase)
         .bind(ordinal)
-        .bind(Json(payload))
+        .bind(&unit.kind)
+        .bind(&unit.payload)
         .bind(MAX_ATTEMPTS)
-        .bind(payload.class())
+        .bind(unit.class)
         .execute(&mut *conn)
         .await?;
     }
@@ -82,6 +83,8 @@ struct Claimed {
     id: WorkItemId,
     job_id: JobId,
     iteration_id: IterationId,
+    phase: Phase,
+    kind: String,
     payload: serde_json::Value,
     attempt: i32,
     max_attempts: i32,
@@ -93,8 +96,6 @@ struct Claimed {
 pub enum Claim {
     /// A unit, and whether it was taken over from somebody who let the lease lapse.
     Taken(Lease, bool),
-    /// A unit whose payload this version cannot read; it has failed.
-    Unreadable,
     /// There is nothing to do.
     Nothing,
 }
@@ -142,7 +143,7 @@ pub async fn claim(
          set state = 'leased', attempt = w.attempt + 1, lease_token = $1, lease_owner = $2,
              lease_expires_at = now() + $3
          from next where w.id = next.id
-         returning w.id, w.job_id, w.iteration_id, w.payload, w.attempt, w.max_attempts,
+         returning w.id, w.job_id, w.iteration_id, w.phase, w.kind, w.payload, w.attempt, w.max_attempts,
              w.lease_expires_at, next.reclaimed",
     )
     .bind(token)
@@ -167,27 +168,18 @@ pub async fn claim(
     .bind(class)
     .execute(&mut *conn)
     .await?;
-    let lease = |payload| Lease {
+    let unit = Unit { kind: row.kind, class, phase: row.phase, payload: row.payload };
+    let lease = Lease {
         item_id: row.id,
         job_id: row.job_id,
         iteration_id: row.iteration_id,
-        payload,
+        unit,
         token,
         attempt: row.attempt,
         max_attempts: row.max_attempts,
         expires_at: row.lease_expires_at,
     };
-    match serde_json::from_value(row.payload) {
-        Ok(payload) => Ok(Claim::Taken(lease(payload), row.reclaimed)),
-        Err(error) => {
-            let reason = format!(
-                "this version of nlac cannot read the unit's payload ({error}); run the version that planned it, \
-                 or resume the job after the upgrade"
-            );
-            fail(conn, &lease(Payload::Assess), &reason).await?;
-            Ok(Claim::Unreadable)
-        }
-    }
+    Ok(Claim::Taken(lease, row.reclaimed))
 }
 
 /// Renews a lease. A unit that has been `under_way` for a while has reached its peer: it waits no more.
@@ -464,7 +456,7 @@ pub async fn fail_phase(
     sqlx::query(
         "-- work_items::fail_phase
          update work_items set state = 'failed', last_error = $3
-         where iteration_id = $1 and phase = $2 and state = 'done' and payload->>'kind' <> 'link'",
+         where iteration_id = $1 and phase = $2 and state = 'done' and kind <> 'link'",
     )
     .bind(iteration)
     .bind(phase)

@@ -49,9 +49,9 @@ pub fn answered(span: &Span, status: u16) {
 pub fn unit(lease: &Lease) -> Span {
     let span = info_span!(
         target: TARGET, parent: None, "unit",
-        otel.name = lease.payload.phase().as_str(), otel.kind = "consumer",
+        otel.name = lease.unit.phase.as_str(), otel.kind = "consumer",
         nlac.job.id = %lease.job_id, nlac.iteration.id = %lease.iteration_id,
-        nlac.iteration = Empty, nlac.phase = lease.payload.phase().as_str(),
+        nlac.iteration = Empty, nlac.phase = lease.unit.phase.as_str(),
         nlac.unit.id = %lease.item_id, nlac.unit.attempt = lease.attempt,
         nlac.unit.outcome = Empty, otel.status_code = Empty, "error.type" = Empty,
     );

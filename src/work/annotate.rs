@@ -1,21 +1,23 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
     Worker,
     context::{IterationContext, JobContext, chance},
+    kind::{Planned, Work},
 };
 use crate::{
-    algo::{Annotations, Replayed, nlac, rehearsal, rejection, replay as selection, scalar},
+    algo::{self, Annotations, Draw, Replayed, rehearsal, rejection, replay as selection},
     domain::{
         annotation::Verdict,
         event::EventKind,
         fault::Fault,
-        job::Job,
+        job::{Job, Phase},
         seed::SeedPath,
-        spec::{AlgorithmSpec, RejectionSpec, ReplaySpec},
-        work::Lease,
+        spec::{RejectionSpec, ReplaySpec},
+        work::{Class, Lease},
     },
     store::{
         StoreError, annotations, events, generations, replay, replay_draws, search,
@@ -54,33 +56,47 @@ impl Slice {
     }
 }
 
+/// Transitions per unit.
+const TRANSITIONS: u32 = 64;
+
+/// Annotate slice `chunk` of `chunks` of the iteration's batch with the adapters of a version.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Annotate {
+    version: i32,
+    chunk: u32,
+    chunks: u32,
+}
+
+impl Work for Annotate {
+    const NAME: &'static str = "annotate";
+    const CLASS: Class = Class::Engine;
+    const PHASE: Phase = Phase::Annotate;
+
+    fn plan(iteration: &Planned<'_>) -> Vec<Self> {
+        let replay = iteration.spec.algorithm.replay();
+        let chunks = replay.map_or(1, |replay| replay.batch.div_ceil(TRANSITIONS));
+        let version = iteration.version;
+        (0..chunks).map(|chunk| Self { version, chunk, chunks }).collect()
+    }
+
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        let slice = Slice { number: self.chunk, of: self.chunks };
+        worker.annotate(lease, self.version, slice).await
+    }
+}
+
 impl Worker {
-    /// Annotates a slice with the adapters of a version.
-    pub(super) async fn annotate(
-        &self,
-        lease: &Lease,
-        version: i32,
-        slice: Slice,
-    ) -> Result<(), Fault> {
+    async fn annotate(&self, lease: &Lease, version: i32, slice: Slice) -> Result<(), Fault> {
         let context = self.context(lease, |_| version).await?;
-        let mut made = match &context.job.spec.algorithm {
-            AlgorithmSpec::Nlac(spec) => {
-                let batch = self.draw(&context, &spec.replay, slice).await?;
-                let sampler = context.sampler()?;
-                nlac::annotate(&context.setting(&sampler, spec, slice.seed(&context)), &batch)
-                    .await?
-            }
-            AlgorithmSpec::ScalarCritic(spec) => {
-                let batch = self.draw(&context, &spec.replay, slice).await?;
-                let sampler = context.sampler()?;
-                scalar::annotate(&context.setting(&sampler, spec, slice.seed(&context)), &batch)
-                    .await?
-            }
-            AlgorithmSpec::RejectionFineTuning(spec) => {
-                self.select_successes(&context, spec).await?
-            }
-            AlgorithmSpec::React(_) => Annotations::default(),
+        let algorithm = algo::of(&context.job.spec.algorithm);
+        let batch = match algorithm.draw() {
+            Draw::Replay(spec) => self.draw(&context, spec, slice).await?,
+            Draw::Successes(spec) => self.select_successes(&context, spec).await?,
+            Draw::Nothing => Vec::new(),
         };
+        let sampler = context.sampler()?;
+        let setting = context.setting(&sampler, &(), slice.seed(&context));
+        let mut made = algorithm.annotate(&setting, &batch).await?;
         let rehearsed = self.rehearse(&context, slice).await?;
         made.generations.extend(rehearsed.generations);
         made.examples.extend(rehearsed.examples);
@@ -188,7 +204,7 @@ impl Worker {
         &self,
         context: &IterationContext,
         spec: &RejectionSpec,
-    ) -> Result<Annotations, Fault> {
+    ) -> Result<Vec<Replayed>, Fault> {
         let mut conn = self.store.acquire().await?;
         let which = transitions::Successes {
             newest: spec.keep_episodes,
@@ -200,9 +216,7 @@ impl Worker {
         let draws = drawn
             .into_iter()
             .map(|transition_id| replay_draws::Draw { transition_id, importance: 1.0 });
-        let batch = load(context, &mut conn, (0..).zip(draws).collect()).await?;
-        let examples = rejection::examples(&context.prompts, &context.encoder, &batch)?;
-        Ok(Annotations { examples, ..Annotations::default() })
+        load(context, &mut conn, (0..).zip(draws).collect()).await
     }
 }
 

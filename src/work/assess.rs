@@ -1,36 +1,30 @@
 //! After an iteration: the critic's health is measured, the guards are read, and what tripped acts.
 
-use std::{
-    collections::{BinaryHeap, HashMap},
-    pin::pin,
-};
-
-use futures_util::{Stream, TryStreamExt};
-use rand::{Rng, seq::SliceRandom};
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Worker, context::IterationContext};
+use super::{
+    Worker,
+    context::IterationContext,
+    held_out::HeldOutSteps,
+    kind::{Planned, Work},
+};
 use crate::{
-    algo::{Replayed, guard as judge, nlac},
+    algo::{self, Checkup, Replayed, guard as judge},
     domain::{
-        annotation::Verdict,
         event::EventKind,
         fault::Fault,
         generation::Weights,
         guard::{Guard, GuardAction},
-        job::JobStatus,
+        job::{JobStatus, Phase},
         metric::{Metric, names},
-        seed::SeedPath,
-        spec::{Ablation, AlgorithmSpec, NlacSpec, SamplingSpec},
-        work::Lease,
-    },
-    experience::{
-        episode::RewardStatus,
-        turns::{Turn, turns},
+        spec::SamplingSpec,
+        work::{Class, Lease},
     },
     store::{
         StoreError,
-        assessment::{self, HeldOut, Paired},
+        assessment::{self, Paired},
         events, iterations, jobs, metrics, transitions, work_items,
     },
 };
@@ -55,16 +49,29 @@ impl Assessed {
     }
 }
 
-impl Worker {
-    /// Assesses an iteration with its own adapter.
-    pub(super) async fn assess(&self, lease: &Lease) -> Result<(), Fault> {
-        let context = self.context(lease, |iteration| iteration.index).await?;
-        let mut assessed = Assessed::default();
-        self.look_at_annotations(&context, &mut assessed).await?;
-        self.look_at_evaluation(&context, &mut assessed).await?;
-        self.act(lease, &context, assessed).await
+/// Assess the iteration with its own adapter.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Assess {}
+
+impl Work for Assess {
+    const NAME: &'static str = "assess";
+    const CLASS: Class = Class::Engine;
+    const PHASE: Phase = Phase::Assess;
+
+    fn plan(_: &Planned<'_>) -> Vec<Self> {
+        vec![Self {}]
     }
 
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        let context = worker.context(lease, |iteration| iteration.index).await?;
+        let mut assessed = Assessed::default();
+        worker.look_at_annotations(&context, &mut assessed).await?;
+        worker.look_at_evaluation(&context, &mut assessed).await?;
+        worker.act(lease, &context, assessed).await
+    }
+}
+
+impl Worker {
     /// What the iteration made of its batch.
     async fn look_at_annotations(
         &self,
@@ -144,12 +151,10 @@ impl Worker {
         let forgotten = self.forgotten(context).await?;
         out.put(names::GENERAL_FORGOTTEN, forgotten);
         out.read(Guard::Forgetting, unreadable.into_iter().chain(forgotten).reduce(f64::max));
-        match &spec.algorithm {
-            AlgorithmSpec::Nlac(nlac) if spec.health.states > 0 => {
-                self.critic_health(context, nlac, looked.chosen, out).await
-            }
-            _ => Ok(()),
+        if spec.health.states == 0 {
+            return Ok(());
         }
+        self.health(context, looked.chosen, out).await
     }
 
     /// Words of the base model's greedy answers to general prompts that the adapter does not give, 0 to
@@ -170,43 +175,24 @@ impl Worker {
         Ok((!kept.is_empty()).then(|| 1.0 - kept.iter().sum::<f64>() / kept.len() as f64))
     }
 
-    async fn critic_health(
+    /// What the algorithm measures about itself.
+    async fn health(
         &self,
         context: &IterationContext,
-        spec: &NlacSpec,
         steps: Vec<(Replayed, bool)>,
         out: &mut Assessed,
     ) -> Result<(), Fault> {
-        let health = &context.job.spec.health;
-        let (seed, most) = (context.seed("health"), health.states as usize);
-        let sampler = context.sampler()?;
-        let setting = context.setting(&sampler, spec, seed);
-        // Without a successor there is nothing that foresees.
-        if spec.ablation != Ablation::RawRollouts {
-            let foreseen = nlac::foresee(&setting, &steps, health.futures).await?;
-            let scored: Vec<_> =
-                foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
-            out.put(names::OUTCOME_AUC, judge::auc(&scored));
-            out.put(names::OUTCOME_STATES, scored.len() as f64);
-            let yes = |success: bool| {
-                let of: Vec<_> = foreseen.iter().filter(|f| f.success == success).collect();
-                let yes = of.iter().filter(|f| f.verdict == Verdict::Yes).count();
-                (!of.is_empty()).then(|| yes as f64 / of.len() as f64)
-            };
-            out.put(names::HELD_OUT_YES_ON_SUCCESS, yes(true));
-            out.put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
-        }
-
+        let spec = &context.job.spec;
         // Each pair goes back to a stored state.
-        if !context.environment.capabilities().replayable {
-            return Ok(());
-        }
-        let pairs = self.pairs(context, most).await?;
-        let gains = nlac::gains(&setting, &pairs).await?;
-        if let Some((mean, error)) = mean_and_error(&gains) {
-            out.put(names::REFINER_GAIN, mean);
-            out.put(names::REFINER_GAIN_ERROR, error);
-            out.put(names::REFINER_PAIRS, gains.len() as f64);
+        let pairs = match context.environment.capabilities().replayable {
+            true => self.pairs(context, spec.health.states as usize).await?,
+            false => Vec::new(),
+        };
+        let checkup = Checkup { steps, pairs, futures: spec.health.futures };
+        let sampler = context.sampler()?;
+        let setting = context.setting(&sampler, &(), context.seed("health"));
+        for (name, value) in algo::of(&spec.algorithm).health(&setting, &checkup).await? {
+            out.put(name, value);
         }
         Ok(())
     }
@@ -333,81 +319,4 @@ fn best(paired: &[Paired]) -> Option<&Paired> {
     paired
         .iter()
         .min_by(|a, b| a.change().0.total_cmp(&b.change().0).then(b.version.cmp(&a.version)))
-}
-
-/// What held-out episodes show, and some of their steps. Episodes are read one after the other, so only the chosen
-/// steps stay in memory.
-struct HeldOutSteps {
-    episodes: u64,
-    steps: u64,
-    unreadable: u64,
-    chosen: Vec<(Replayed, bool)>,
-}
-
-impl HeldOutSteps {
-    /// Reads episodes and draws `most` of their steps, each with the same chance.
-    async fn look(
-        context: &IterationContext,
-        episodes: impl Stream<Item = Result<HeldOut, StoreError>>,
-        seed: &SeedPath,
-        most: usize,
-    ) -> Result<Self, Fault> {
-        let (mut rng, mut lots) = (seed.rng(), BinaryHeap::new());
-        let mut seen = Self { episodes: 0, steps: 0, unreadable: 0, chosen: Vec::new() };
-        let mut places: HashMap<u64, (Replayed, bool)> = HashMap::new();
-        let mut episodes = pin!(episodes);
-        while let Some(episode) = episodes.try_next().await? {
-            seen.episodes += 1;
-            let played = turns(&episode.whole);
-            let taken = usize::try_from(episode.turns).unwrap_or(0).min(played.len());
-            let opening = played.len() - taken;
-            for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
-                if context.codec.reread(&turn.action, &turn.state).is_err() {
-                    seen.unreadable += 1;
-                }
-                let position = seen.steps;
-                seen.steps += 1;
-                // The smallest lots win: whoever comes later has the same chance.
-                lots.push((rng.random::<u64>(), position));
-                if lots.len() > most
-                    && let Some((_, out)) = lots.pop()
-                {
-                    places.remove(&out);
-                    if out == position {
-                        continue;
-                    }
-                }
-                let step = held_out(turn, number == taken, position);
-                places.insert(position, (step, episode.success));
-            }
-        }
-        let mut chosen: Vec<_> = places.into_iter().collect();
-        chosen.sort_unstable_by_key(|(position, _)| *position);
-        seen.chosen = chosen.into_iter().map(|(_, step)| step).collect();
-        Ok(seen)
-    }
-
-    fn unreadable(&self) -> Option<f64> {
-        (self.steps > 0).then(|| self.unreadable as f64 / self.steps as f64)
-    }
-}
-
-/// A step of a held-out episode. They are not stored as transitions.
-fn held_out(turn: Turn, done: bool, position: u64) -> Replayed {
-    let Turn { state, action, observation } = turn;
-    let mut step = Replayed::imagined(state, action).followed_by(observation);
-    step.transition.reward_status = RewardStatus::Observed;
-    step.transition.done = done;
-    Replayed { position, ..step }
-}
-
-/// A mean and its standard error; none for fewer than two values.
-fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
-    let n = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    Some((mean, (squares / (n - 1.0) / n).sqrt()))
 }

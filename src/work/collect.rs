@@ -1,52 +1,65 @@
-//! Playing episodes: to learn from, and to measure.
+//! Collecting: the policy plays episodes to learn from, and their steps enter replay.
 
-use std::ops::Range;
-
-use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Worker,
-    context::{IterationContext, chance},
+    kind::{Planned, Work, pieces},
 };
 use crate::{
     domain::{
         fault::Fault,
-        ids::{EpisodeId, TransitionId},
-        work::Lease,
+        ids::TransitionId,
+        job::Phase,
+        work::{Class, Lease},
     },
-    env::{Reward, Split, Task},
+    env::Reward,
     experience::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Source, Standing, Transition},
-        history::{History, Place},
+        episode::{EndReason, Episode, Purpose, RewardStatus, Standing, Transition},
+        history::Place,
         message,
     },
-    rollout::{Played, PlayedStep, Rollout, play},
+    rollout::PlayedStep,
     store::{
-        StoreError, episodes, generations, replay,
-        rollouts::{self, Series},
-        search,
+        episodes, generations, replay, rollouts, search,
         spending::{self, Spending},
         transitions, work_items,
     },
 };
 
-impl Worker {
-    /// Plays episodes with the adapter of a version; their steps enter replay.
-    pub(super) async fn collect(
-        &self,
-        lease: &Lease,
-        version: i32,
-        first: u32,
-        count: u32,
-    ) -> Result<(), Fault> {
-        let context = self.context(lease, |_| version).await?;
+/// Episodes per unit: what a crash may cost.
+const EPISODES: u32 = 32;
+
+/// Play episodes `first .. first + count` of the iteration with the online adapter of a version.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Collect {
+    version: i32,
+    first: u32,
+    count: u32,
+}
+
+impl Work for Collect {
+    const NAME: &'static str = "collect";
+    const CLASS: Class = Class::Environment;
+    const PHASE: Phase = Phase::Collect;
+
+    fn plan(iteration: &Planned<'_>) -> Vec<Self> {
+        let version = iteration.version;
+        pieces(iteration.spec.rollout.episodes, EPISODES)
+            .map(|(first, count)| Self { version, first, count })
+            .collect()
+    }
+
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        let context = worker.context(lease, |_| self.version).await?;
         let series = context.series(Purpose::Collect, context.job.spec.rollout.temperature);
-        let (played, failed) = self.play_missing(&context, series, first..first + count).await?;
+        let (played, failed) =
+            worker.play_missing(&context, series, self.first..self.first + self.count).await?;
 
         let (mut ordinals, mut rows) = (Vec::new(), Vec::new());
         let (mut steps, mut entrants, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for (ordinal, played) in &played {
-            let episode = self.episode(&context, played)?;
+            let episode = worker.episode(&context, played)?;
             ordinals.push((ordinal.cast_signed(), episode.id));
             // An episode that failed trains nothing; one that was truncated keeps its steps.
             let kept = played.end_reason != EndReason::Failed;
@@ -64,7 +77,7 @@ impl Worker {
             rows.push(episode);
         }
         let job = context.job.id;
-        let mut tx = self.store.begin().await?;
+        let mut tx = worker.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
@@ -75,110 +88,7 @@ impl Worker {
         search::refresh(&mut tx, job, &new).await?;
         let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
         spending::add(&mut tx, context.iteration.id, taken).await?;
-        self.finish(tx, lease, failed).await
-    }
-
-    /// Plays held-out episodes with the iteration's own adapter.
-    pub(super) async fn evaluate(
-        &self,
-        lease: &Lease,
-        temperature: f32,
-        first: u32,
-        count: u32,
-    ) -> Result<(), Fault> {
-        let context = self.context(lease, |iteration| iteration.index).await?;
-        let series = context.series(Purpose::Evaluate, temperature);
-        let (played, failed) = self.play_missing(&context, series, first..first + count).await?;
-        let rows = played.iter().map(|(_, played)| self.episode(&context, played));
-        let rows = rows.collect::<Result<Vec<_>, _>>()?;
-        let ordinals = played.iter().map(|(ordinal, _)| ordinal.cast_signed());
-        let ordinals: Vec<_> = ordinals.zip(rows.iter().map(|episode| episode.id)).collect();
-        let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
-        episodes::insert_many(&mut tx, &rows).await?;
-        rollouts::insert_many(&mut tx, series, &ordinals).await?;
-        self.finish(tx, lease, failed).await
-    }
-
-    /// Keeps the episodes that were played. The unit is done with them, unless one of its episodes met a fault: then the
-    /// unit is tried again, for those alone.
-    async fn finish(
-        &self,
-        mut tx: sqlx::Transaction<'static, sqlx::Postgres>,
-        lease: &Lease,
-        failed: Option<Fault>,
-    ) -> Result<(), Fault> {
-        if failed.is_none() {
-            work_items::complete(&mut tx, lease).await?;
-        }
-        tx.commit().await.map_err(StoreError::from)?;
-        failed.map_or(Ok(()), Err)
-    }
-
-    /// Plays those of the ordinals that no earlier attempt has played, each by a seed of its own. Returns them, and the
-    /// first fault that kept one from being played.
-    async fn play_missing(
-        &self,
-        context: &IterationContext,
-        series: Series,
-        ordinals: Range<u32>,
-    ) -> Result<(Vec<(u32, Played)>, Option<Fault>), Fault> {
-        // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
-        let (split, seed) = match series.purpose {
-            Purpose::Collect => (Split::Train, context.seed("collect")),
-            Purpose::Evaluate => (Split::HeldOut, chance(&context.job, "evaluate", 0)),
-        };
-        let there = rollouts::played(&mut *self.store.acquire().await?, series).await?;
-        let sampler = context.sampler()?;
-        let rollout = Rollout {
-            sampler: &sampler,
-            environment: &*context.environment,
-            codec: &*context.codec,
-            spec: &context.job.spec.rollout,
-            temperature: series.temperature,
-        };
-        let task = &Task::Drawn(split);
-        let playing =
-            ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
-                let (rollout, seed) = (&rollout, seed.index(u64::from(ordinal)));
-                async move { (ordinal, play(rollout, task, &seed).await) }
-            });
-        let (mut played, mut failed) = (Vec::new(), None);
-        for (ordinal, outcome) in join_all(playing).await {
-            match outcome {
-                Ok(episode) => played.push((ordinal, episode)),
-                Err(fault) => failed = failed.or(Some(fault)),
-            }
-        }
-        Ok((played, failed))
-    }
-
-    fn episode(&self, context: &IterationContext, played: &Played) -> Result<Episode, Fault> {
-        Ok(Episode {
-            id: EpisodeId::new(),
-            source: Source::Rollout,
-            environment: Some(context.environment.name().to_owned()),
-            task: played.task.clone(),
-            seed: Some(played.seed),
-            checkpoint_id: context.online.as_ref().map(|checkpoint| checkpoint.id),
-            model: None,
-            history: History::of(&played.context),
-            turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
-            end_reason: played.end_reason,
-            episode_return: played.episode_return,
-            reward_status: played.reward_status,
-            success: played.success,
-            truncated_by: played.truncated_by,
-            error: played.error.clone(),
-            created_at: self.clock.now(),
-        })
-    }
-}
-
-impl IterationContext {
-    fn series(&self, purpose: Purpose, temperature: f32) -> Series {
-        let (job_id, iteration_id) = (self.job.id, self.iteration.id);
-        Series { job_id, iteration_id, purpose, temperature }
+        worker.finish(tx, lease, failed).await
     }
 }
 

@@ -6,17 +6,23 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
-use super::{Worker, context::IterationContext};
+use super::{
+    Worker,
+    context::IterationContext,
+    kind::{Planned, Work},
+};
 use crate::{
     algo::minibatch,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
         ids::{CheckpointId, ExampleId},
+        job::Phase,
         training::{Objective, StepState, TrainStep, TrainingExample},
-        work::Lease,
+        work::{Class, Lease},
     },
     experience::{context::Context, message::Message},
     store::{
@@ -29,9 +35,30 @@ use crate::{
     trainer::{AskedStep, Run, adapter},
 };
 
+/// Take the iteration's optimizer steps and save the result.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Learn {
+    /// The version to go on from; -1 before the first.
+    version: i32,
+}
+
+impl Work for Learn {
+    const NAME: &'static str = "learn";
+    const CLASS: Class = Class::Trainer;
+    const PHASE: Phase = Phase::Learn;
+
+    fn plan(iteration: &Planned<'_>) -> Vec<Self> {
+        vec![Self { version: iteration.version }]
+    }
+
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        worker.learn(lease, self.version).await
+    }
+}
+
 impl Worker {
     /// Takes the iteration's steps, saves the state and exports the adapter.
-    pub(super) async fn learn(&self, lease: &Lease, version: i32) -> Result<(), Fault> {
+    async fn learn(&self, lease: &Lease, version: i32) -> Result<(), Fault> {
         let context = self.context(lease, |_| version).await?;
         let trainer = self.peers.trainer(&self.store, &context.job.spec.model).await?;
         if context.iteration.index == 0 {

@@ -1,29 +1,64 @@
-//! A job learns from a dataset: the dataset's transitions are linked to it, not copied.
+//! Linking: a job learns from a dataset. The dataset's transitions are linked to the job, not copied.
 
-use super::Worker;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Worker,
+    kind::{Planned, Work, pieces},
+};
 use crate::{
-    domain::{fault::Fault, work::Lease},
+    domain::{
+        fault::Fault,
+        job::Phase,
+        work::{Class, Lease},
+    },
     store::{StoreError, iterations, replay, search, work_items},
 };
+
+/// Logged episodes per unit.
+const EPISODES: u32 = 500;
 
 /// Linked episodes are numbered from here on, past those that any iteration collects.
 const FIRST: i32 = 1_000_000;
 
-impl Worker {
-    /// Links `count` episodes of a dataset, from the `first`-th on. Datasets before it have `offset` episodes.
-    pub(super) async fn link(
-        &self,
-        lease: &Lease,
-        dataset: &str,
-        (offset, first, count): (u32, u32, u32),
-    ) -> Result<(), Fault> {
-        let mut tx = self.store.begin().await?;
+/// Link episodes `first .. first + count` of a dataset.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Link {
+    dataset: String,
+    /// Episodes of the datasets before it.
+    offset: u32,
+    first: u32,
+    count: u32,
+}
+
+impl Work for Link {
+    const NAME: &'static str = "link";
+    const CLASS: Class = Class::Light;
+    const PHASE: Phase = Phase::Collect;
+
+    fn plan(iteration: &Planned<'_>) -> Vec<Self> {
+        let (mut units, mut offset) = (Vec::new(), 0);
+        for (dataset, size) in iteration.datasets {
+            units.extend(pieces(*size, EPISODES).map(|(first, count)| Self {
+                dataset: dataset.clone(),
+                offset,
+                first,
+                count,
+            }));
+            offset += size;
+        }
+        units
+    }
+
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        let Self { dataset, offset, first, count } = self;
+        let mut tx = worker.store.begin().await?;
         work_items::hold(&mut tx, lease).await?;
         let gone = || Fault::Fail("the iteration is gone".into());
         let iteration = iterations::get(&mut tx, lease.iteration_id).await?.ok_or_else(gone)?;
         let job = (lease.job_id, iteration.index);
         let place = FIRST + (offset + first).cast_signed();
-        let new = replay::link_dataset(&mut tx, job, dataset, (first, count), place).await?;
+        let new = replay::link_dataset(&mut tx, job, &dataset, (first, count), place).await?;
         search::refresh(&mut tx, lease.job_id, &new).await?;
         work_items::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())

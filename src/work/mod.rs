@@ -1,11 +1,15 @@
-//! One file per kind of work: load, compute, save in one transaction.
+//! One file per kind of work: load, compute, save in one transaction. [`kind`] registers them.
 
 mod annotate;
 mod assess;
 mod collect;
 mod context;
+mod evaluate;
+mod held_out;
+mod kind;
 mod learn;
 mod link;
+mod playing;
 mod publish;
 
 use std::{path::PathBuf, sync::Arc};
@@ -14,16 +18,13 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    domain::{
-        clock::Clock,
-        fault::Fault,
-        work::{Lease, Payload},
-    },
+    domain::{clock::Clock, fault::Fault, work::Lease},
     fleet::Peers,
     queue::Handler,
     store::Store,
 };
 
+pub use self::kind::{Planned, plan};
 pub(crate) use self::{annotate::Slice, context::JobContext, publish::load_and_probe};
 
 /// Does every kind of work.
@@ -46,22 +47,6 @@ impl Worker {
 #[async_trait]
 impl Handler for Worker {
     async fn run(&self, lease: &Lease, _cancelled: &CancellationToken) -> Result<(), Fault> {
-        match lease.payload.clone() {
-            Payload::Collect { version, first, count } => {
-                self.collect(lease, version, first, count).await
-            }
-            Payload::Link { dataset, offset, first, count } => {
-                self.link(lease, &dataset, (offset, first, count)).await
-            }
-            Payload::Annotate { version, chunk, chunks } => {
-                self.annotate(lease, version, Slice { number: chunk, of: chunks }).await
-            }
-            Payload::Learn { version } => self.learn(lease, version).await,
-            Payload::Publish => self.publish(lease).await,
-            Payload::Evaluate { temperature, first, count } => {
-                self.evaluate(lease, temperature, first, count).await
-            }
-            Payload::Assess => self.assess(lease).await,
-        }
+        kind::run(self, lease).await
     }
 }

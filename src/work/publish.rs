@@ -3,8 +3,14 @@
 use std::path::Path;
 
 use futures_util::future::try_join_all;
+use serde::{Deserialize, Serialize};
 
-use super::{Worker, context::IterationContext, learn::settle};
+use super::{
+    Worker,
+    context::IterationContext,
+    kind::{Planned, Work},
+    learn::settle,
+};
 use crate::{
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
@@ -12,7 +18,8 @@ use crate::{
         fault::Fault,
         generation::Sampling,
         ids::CheckpointId,
-        work::Lease,
+        job::Phase,
+        work::{Class, Lease},
     },
     engine::{Adapter, Engine, Request},
     experience::{context::Context, message::Message},
@@ -38,9 +45,27 @@ impl IterationContext {
     }
 }
 
+/// Make the saved adapter and its target available on the engine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Publish {}
+
+impl Work for Publish {
+    const NAME: &'static str = "publish";
+    const CLASS: Class = Class::Engine;
+    const PHASE: Phase = Phase::Publish;
+
+    fn plan(_: &Planned<'_>) -> Vec<Self> {
+        vec![Self {}]
+    }
+
+    async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+        worker.publish(lease).await
+    }
+}
+
 impl Worker {
     /// Publishes the iteration's adapter.
-    pub(super) async fn publish(&self, lease: &Lease) -> Result<(), Fault> {
+    async fn publish(&self, lease: &Lease) -> Result<(), Fault> {
         let context = self.context(lease, |iteration| iteration.index).await?;
         let online = context
             .online

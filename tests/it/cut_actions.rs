@@ -2,21 +2,23 @@
 //! answered to it is a real transition, which the critics learn.
 
 use nlac::{
-    algo::{Annotations, Replayed, rehearsal, rejection, scalar},
+    algo::{Algorithm, Annotations, Replayed, Setting, rehearsal, scalar},
     domain::{
         annotation::TargetStatus,
         seed::SeedPath,
-        spec::{Ablation, NlacSpec, RehearsalSpec, RolloutSpec, ScalarSpec, ToolFormat},
+        spec::{
+            Ablation, NlacSpec, RehearsalSpec, RejectionSpec, RolloutSpec, ScalarSpec, ToolFormat,
+        },
         training::{ExampleSource, Objective},
     },
     env::{Environment, HelpDesk},
-    prompt::{Encoder, PromptSet},
+    prompt::PromptSet,
 };
 
 use crate::{
     invariants::{annotate_with, replayed, run_on, scripted, spec},
     support::{
-        Service, model_dir, small_job,
+        Service, small_job,
         stub::{Asked, Stub},
     },
 };
@@ -105,12 +107,21 @@ async fn the_scalar_critic_weighs_no_cut_action() {
 #[tokio::test]
 async fn neither_rejection_fine_tuning_nor_rehearsal_learns_a_cut_action() {
     let prompts = PromptSet::load("desk").unwrap();
-    let encoder = Encoder::load(&model_dir()).unwrap();
-    let examples = rejection::examples(&prompts, &encoder, &[cut(), replayed(false)]).unwrap();
-    assert_eq!(examples.len(), 1);
-
     let engine = Stub::new(|_: Asked<'_>| "next ok".into()).cutting(|_, _| true);
     let sampler = engine.sampler(&prompts);
+    let setting = Setting {
+        sampler: &sampler,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
+        environment: &HelpDesk,
+        rollout: &RolloutSpec::default(),
+        spec: &(),
+        iteration: 1,
+        seed: SeedPath::root(0),
+    };
+    let algorithm = RejectionSpec::default();
+    let made = algorithm.annotate(&setting, &[cut(), replayed(false)]).await.unwrap();
+    assert_eq!(made.examples.len(), 1);
+
     let spec = RehearsalSpec::default();
     let made = rehearsal::examples(&sampler, &spec, 4, &SeedPath::root(0)).await.unwrap();
     assert_eq!((made.generations.len(), made.examples.len()), (4, 0));

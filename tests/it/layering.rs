@@ -47,7 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("advice", &["domain", "experience", "store", "trainer", "algo", "fleet", "work"]),
     ("embedded", &[]),
     ("doctor", &["domain", "experience", "telemetry", "prompt", "trainer", "engine"]),
-    ("scheduler", &["domain", "experience", "store", "queue", "telemetry"]),
+    ("scheduler", &["domain", "experience", "store", "queue", "telemetry", "algo", "work"]),
     (
         "api",
         &[

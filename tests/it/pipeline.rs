@@ -6,7 +6,7 @@ use nlac::{
         clock::{Clock, SystemClock},
         ids::{CheckpointId, IterationId, JobId},
         job::{Job, JobStatus, Phase},
-        work::Payload,
+        work::{Class, Unit},
     },
     store::{checkpoints, iterations, jobs, replay, work_items},
 };
@@ -356,7 +356,12 @@ async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
         checkpoints::insert(&mut conn, &checkpoint).await.unwrap();
         checkpoints::set_published(&mut conn, checkpoint.id).await.unwrap();
     }
-    let unit = Payload::Annotate { version: 5, chunk: 0, chunks: 1 };
+    let unit = Unit {
+        kind: "annotate".into(),
+        class: Class::Engine,
+        phase: Phase::Annotate,
+        payload: json!({ "version": 5, "chunk": 0, "chunks": 1 }),
+    };
     work_items::plan(&mut conn, job.id, ids[6], &[unit]).await.unwrap();
     let kept = async |conn: &mut sqlx::PgConnection, below| {
         checkpoints::newest_kept(conn, job.id, below).await.unwrap()

@@ -14,14 +14,17 @@ use nlac::{
         fault::Fault,
         ids::{IterationId, JobId, WorkItemId},
         job::{Job, JobStatus, Phase},
-        work::{Class, Lease, Payload},
+        peer_key::PeerKeys,
+        work::{Class, Lease, Unit},
     },
+    fleet::Peers,
     queue::{Handler, Runner, Settings, Slots},
     store::{
         Store, StoreError, events, iterations, jobs,
         work_items::{self, Claim},
     },
     telemetry::Meters,
+    work::Worker,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +45,15 @@ fn queued() -> Job {
     }
 }
 
+fn unit(number: u32) -> Unit {
+    Unit {
+        kind: "annotate".into(),
+        class: Class::Engine,
+        phase: Phase::Annotate,
+        payload: serde_json::json!({ "chunk": number }),
+    }
+}
+
 async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     let job = queued();
     let mut tx = store.begin().await.unwrap();
@@ -50,11 +62,10 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
     jobs::move_status(&mut tx, job.id, &from, JobStatus::Running, None).await.unwrap();
     let iteration = IterationId::new();
     iterations::insert(&mut tx, iteration, job.id, 0, Phase::Annotate, -1).await.unwrap();
-    let payloads: Vec<_> =
-        (0..units).map(|chunk| Payload::Annotate { version: 0, chunk, chunks: units }).collect();
-    work_items::plan(&mut tx, job.id, iteration, &payloads).await.unwrap();
+    let units: Vec<_> = (0..units).map(unit).collect();
+    work_items::plan(&mut tx, job.id, iteration, &units).await.unwrap();
     // Planning twice plans once.
-    work_items::plan(&mut tx, job.id, iteration, &payloads).await.unwrap();
+    work_items::plan(&mut tx, job.id, iteration, &units).await.unwrap();
     tx.commit().await.unwrap();
     (job.id, iteration)
 }
@@ -64,7 +75,6 @@ async fn claimed(conn: &mut sqlx::PgConnection, owner: &str) -> Option<(Lease, b
     match work_items::claim(conn, Class::Engine, owner, TTL).await.unwrap() {
         Claim::Taken(lease, reclaimed) => Some((lease, reclaimed)),
         Claim::Nothing => None,
-        Claim::Unreadable => panic!("a unit cannot be read"),
     }
 }
 
@@ -119,7 +129,7 @@ struct Flaky {
 #[async_trait]
 impl Handler for Flaky {
     async fn run(&self, lease: &Lease, _: &CancellationToken) -> Result<(), Fault> {
-        let Payload::Annotate { chunk, .. } = lease.payload else { unreachable!() };
+        let chunk = lease.unit.payload["chunk"].as_u64().unwrap();
         match (chunk % 4, lease.attempt) {
             (1, 1) => return Err(Fault::Retry("scripted".into())),
             (2, 1) => panic!("scripted"),
@@ -175,15 +185,19 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     postgres.stop().await.unwrap();
 }
 
-/// Counts what it completes, by job.
+/// Counts what it completes, by job. Work of other kinds than the queue's own goes to a real worker.
 struct Counting {
     store: Store,
+    worker: Worker,
     order: Mutex<Vec<JobId>>,
 }
 
 #[async_trait]
 impl Handler for Counting {
-    async fn run(&self, lease: &Lease, _: &CancellationToken) -> Result<(), Fault> {
+    async fn run(&self, lease: &Lease, cancelled: &CancellationToken) -> Result<(), Fault> {
+        if lease.unit.kind != "annotate" {
+            return self.worker.run(lease, cancelled).await;
+        }
         tokio::time::sleep(Duration::from_millis(5)).await;
         let mut tx = self.store.begin().await.map_err(Fault::from)?;
         work_items::complete(&mut tx, lease).await?;
@@ -195,21 +209,21 @@ impl Handler for Counting {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own_job_alone() {
-    let (store, postgres, _place) = database().await;
+    let (store, postgres, place) = database().await;
     let (large, _) = planned(&store, 300).await;
     let (small, iteration) = planned(&store, 10).await;
     let (broken, unreadable) = planned(&store, 1).await;
     let mut conn = store.acquire().await.unwrap();
-    sqlx::query(
-        "update work_items set payload = '{\"kind\": \"of a later version\"}' where job_id = $1",
-    )
-    .bind(broken)
-    .execute(&mut *conn)
-    .await
-    .unwrap();
-    let handler = Arc::new(Counting { store: store.clone(), order: Mutex::default() });
+    sqlx::query("update work_items set kind = 'of a later version' where job_id = $1")
+        .bind(broken)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let peers = Arc::new(Peers::new(PeerKeys::default(), Meters::default()));
+    let worker = Worker::new(store.clone(), peers, place.path().into(), Arc::new(SystemClock));
+    let handler = Arc::new(Counting { store: store.clone(), worker, order: Mutex::default() });
     let shutdown = CancellationToken::new();
-    let slots = Slots { engine: 2, trainer: 1, light: 1 };
+    let slots = Slots { engine: 2, environment: 1, trainer: 1, light: 1 };
     let settings = Settings { slots, ..Settings::default() };
     let meters = Meters::default();
     let runner = Runner::new(store.clone(), handler.clone(), "a".into(), settings, meters);

@@ -6,8 +6,10 @@ use futures_util::future::try_join_all;
 
 use super::{Setting, critique, successor};
 use crate::{
-    algo::{Replayed, left_out::all_but_refused},
-    domain::{annotation::Verdict, fault::Fault, generation::FinishReason},
+    algo::{Checkup, Replayed, guard, left_out::all_but_refused},
+    domain::{
+        annotation::Verdict, fault::Fault, generation::FinishReason, metric::names, spec::Ablation,
+    },
     env::{Split, Task},
     rollout::{Origin, branch},
 };
@@ -85,4 +87,45 @@ pub async fn gains(setting: &Setting<'_>, pairs: &[(Replayed, String)]) -> Resul
     }))
     .await?;
     Ok(played.into_iter().flatten().collect())
+}
+
+/// All of it, as metrics.
+pub(super) async fn measured(
+    setting: &Setting<'_>,
+    checkup: &Checkup,
+) -> Result<Vec<(&'static str, f64)>, Fault> {
+    let mut measured = Vec::new();
+    let mut put = |name, value: Option<f64>| measured.extend(value.map(|value| (name, value)));
+    // Without a successor there is nothing that predicts.
+    if setting.spec.ablation != Ablation::RawRollouts {
+        let foreseen = foresee(setting, &checkup.steps, checkup.futures).await?;
+        let scored: Vec<_> = foreseen.iter().filter_map(|f| Some((f.score?, f.success))).collect();
+        put(names::OUTCOME_AUC, guard::auc(&scored));
+        put(names::OUTCOME_STATES, Some(scored.len() as f64));
+        let yes = |success: bool| {
+            let of: Vec<_> = foreseen.iter().filter(|f| f.success == success).collect();
+            let yes = of.iter().filter(|f| f.verdict == Verdict::Yes).count();
+            (!of.is_empty()).then(|| yes as f64 / of.len() as f64)
+        };
+        put(names::HELD_OUT_YES_ON_SUCCESS, yes(true));
+        put(names::HELD_OUT_YES_ON_FAILURE, yes(false));
+    }
+    let gains = gains(setting, &checkup.pairs).await?;
+    if let Some((mean, error)) = mean_and_error(&gains) {
+        put(names::REFINER_GAIN, Some(mean));
+        put(names::REFINER_GAIN_ERROR, Some(error));
+        put(names::REFINER_PAIRS, Some(gains.len() as f64));
+    }
+    Ok(measured)
+}
+
+/// A mean and its standard error; none for fewer than two values.
+fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some((mean, (squares / (n - 1.0) / n).sqrt()))
 }

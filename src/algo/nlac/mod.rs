@@ -17,13 +17,14 @@ mod refine;
 mod successor;
 mod target;
 
+use async_trait::async_trait;
 use rand::seq::SliceRandom;
 
 pub use self::advise::{Advised, advise};
 pub use self::health::{Foreseen, foresee, gains};
 pub use super::Annotations;
 use super::{
-    Replayed,
+    Algorithm, Checkup, Draw, Replayed,
     left_out::all_but_refused,
     lesson::{self, Lesson},
 };
@@ -54,6 +55,29 @@ impl Setting<'_> {
 
     fn seed_of(&self, replayed: &Replayed, part: &str) -> SeedPath {
         self.seed.index(replayed.position).label(part)
+    }
+}
+
+#[async_trait]
+impl Algorithm for NlacSpec {
+    fn draw(&self) -> Draw<'_> {
+        Draw::Replay(&self.replay)
+    }
+
+    async fn annotate(
+        &self,
+        setting: &super::Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault> {
+        annotate(&setting.with(self), batch).await
+    }
+
+    async fn health(
+        &self,
+        setting: &super::Setting<'_, ()>,
+        checkup: &Checkup,
+    ) -> Result<Vec<(&'static str, f64)>, Fault> {
+        health::measured(&setting.with(self), checkup).await
     }
 }
 

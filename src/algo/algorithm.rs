@@ -1,0 +1,82 @@
+//! What an algorithm is, and all that there are.
+
+use async_trait::async_trait;
+
+use super::{Annotations, Replayed, Setting};
+use crate::domain::{
+    fault::Fault,
+    job::Phase,
+    spec::{AlgorithmSpec, RejectionSpec, ReplaySpec},
+};
+
+/// The phases of an iteration that trains.
+const TRAINING: [Phase; 6] =
+    [Phase::Collect, Phase::Annotate, Phase::Learn, Phase::Publish, Phase::Evaluate, Phase::Assess];
+
+/// Which experience an iteration learns from.
+#[derive(Debug, Clone, Copy)]
+pub enum Draw<'a> {
+    /// A batch of the replayed transitions, by priority.
+    Replay(&'a ReplaySpec),
+    /// Steps of the newest episodes that solved their task.
+    Successes(&'a RejectionSpec),
+    /// None.
+    Nothing,
+}
+
+/// What is known when an algorithm measures its own health, after an iteration.
+#[derive(Debug)]
+pub struct Checkup {
+    /// Some steps of held-out episodes, each with how its episode ended.
+    pub steps: Vec<(Replayed, bool)>,
+    /// Some actions that the iteration refined, each with its refinement. None where nobody can go back to their states.
+    pub pairs: Vec<(Replayed, String)>,
+    /// Futures that are predicted of each step.
+    pub futures: u32,
+}
+
+/// A way to learn. Its settings are its value: each of [`AlgorithmSpec`]'s variants is one.
+#[async_trait]
+pub trait Algorithm: Send + Sync {
+    /// The phases of an iteration, in their order. The first iteration has no experience yet and begins with
+    /// [`Phase::Learn`], which saves the untrained adapter.
+    fn phases(&self) -> &'static [Phase] {
+        &TRAINING
+    }
+
+    /// Which experience an iteration learns from.
+    fn draw(&self) -> Draw<'_>;
+
+    /// Makes records and training examples of what was drawn.
+    ///
+    /// # Errors
+    /// The first fault of the engine, or of a prompt, that is not a rejection of some transitions alone.
+    async fn annotate(
+        &self,
+        setting: &Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault>;
+
+    /// Measures itself; nothing of it is trained on. Names of metrics with their values.
+    ///
+    /// # Errors
+    /// The first fault of the engine, or of a prompt.
+    async fn health(
+        &self,
+        _setting: &Setting<'_, ()>,
+        _checkup: &Checkup,
+    ) -> Result<Vec<(&'static str, f64)>, Fault> {
+        Ok(Vec::new())
+    }
+}
+
+/// The algorithm of a spec: the only place that names them all.
+#[must_use]
+pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
+    match spec {
+        AlgorithmSpec::Nlac(nlac) => nlac,
+        AlgorithmSpec::RejectionFineTuning(rejection) => rejection,
+        AlgorithmSpec::ScalarCritic(scalar) => scalar,
+        AlgorithmSpec::React(react) => react,
+    }
+}

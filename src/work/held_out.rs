@@ -1,0 +1,87 @@
+//! What held-out episodes show: how many of their actions can be read, and some of their steps.
+
+use std::{
+    collections::{BinaryHeap, HashMap},
+    pin::pin,
+};
+
+use futures_util::{Stream, TryStreamExt};
+use rand::Rng;
+
+use super::context::IterationContext;
+use crate::{
+    algo::Replayed,
+    domain::{fault::Fault, seed::SeedPath},
+    experience::{
+        episode::RewardStatus,
+        turns::{Turn, turns},
+    },
+    store::{StoreError, assessment::HeldOut},
+};
+
+/// What held-out episodes show, and some of their steps. Episodes are read one after the other, so only the chosen
+/// steps stay in memory.
+pub(super) struct HeldOutSteps {
+    pub episodes: u64,
+    steps: u64,
+    unreadable: u64,
+    pub chosen: Vec<(Replayed, bool)>,
+}
+
+impl HeldOutSteps {
+    /// Reads episodes and draws `most` of their steps, each with the same chance.
+    pub async fn look(
+        context: &IterationContext,
+        episodes: impl Stream<Item = Result<HeldOut, StoreError>>,
+        seed: &SeedPath,
+        most: usize,
+    ) -> Result<Self, Fault> {
+        let (mut rng, mut lots) = (seed.rng(), BinaryHeap::new());
+        let mut seen = Self { episodes: 0, steps: 0, unreadable: 0, chosen: Vec::new() };
+        let mut places: HashMap<u64, (Replayed, bool)> = HashMap::new();
+        let mut episodes = pin!(episodes);
+        while let Some(episode) = episodes.try_next().await? {
+            seen.episodes += 1;
+            let played = turns(&episode.whole);
+            let taken = usize::try_from(episode.turns).unwrap_or(0).min(played.len());
+            let opening = played.len() - taken;
+            for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
+                if context.codec.reread(&turn.action, &turn.state).is_err() {
+                    seen.unreadable += 1;
+                }
+                let position = seen.steps;
+                seen.steps += 1;
+                // The smallest lots win: whoever comes later has the same chance.
+                lots.push((rng.random::<u64>(), position));
+                if lots.len() > most
+                    && let Some((_, out)) = lots.pop()
+                {
+                    places.remove(&out);
+                    if out == position {
+                        continue;
+                    }
+                }
+                let step = held_out(turn, number == taken, position);
+                places.insert(position, (step, episode.success));
+            }
+        }
+        let mut chosen: Vec<_> = places.into_iter().collect();
+        chosen.sort_unstable_by_key(|(position, _)| *position);
+        seen.chosen = chosen.into_iter().map(|(_, step)| step).collect();
+        Ok(seen)
+    }
+
+    /// Share of the actions that are none.
+    pub fn unreadable(&self) -> Option<f64> {
+        (self.steps > 0).then(|| self.unreadable as f64 / self.steps as f64)
+    }
+}
+
+/// A step of a held-out episode. They are not stored as transitions.
+fn held_out(turn: Turn, done: bool, position: u64) -> Replayed {
+    let Turn { state, action, observation } = turn;
+    let mut step = Replayed::imagined(state, action).followed_by(observation);
+    step.transition.reward_status = RewardStatus::Observed;
+    step.transition.done = done;
+    Replayed { position, ..step }
+}

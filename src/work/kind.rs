@@ -1,0 +1,159 @@
+//! Kinds of work, registered once. A kind is one file: what its units are, how they are planned, and how one is done.
+
+use futures_util::{FutureExt, future::BoxFuture};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Worker, annotate::Annotate, assess::Assess, collect::Collect, evaluate::Evaluate, learn::Learn,
+    link::Link, publish::Publish,
+};
+use crate::domain::{
+    fault::Fault,
+    job::Phase,
+    spec::JobSpec,
+    work::{Class, Lease, Unit},
+};
+
+/// All kinds. Within a phase, units are planned in this order.
+static KINDS: [Kind; 7] = [
+    Kind::of::<Collect>(),
+    Kind::of::<Link>(),
+    Kind::of::<Annotate>(),
+    Kind::of::<Learn>(),
+    Kind::of::<Publish>(),
+    Kind::of::<Evaluate>(),
+    Kind::of::<Assess>(),
+];
+
+/// An iteration whose phase is planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    /// What the job asks for.
+    pub spec: &'a JobSpec,
+    /// Number of the iteration.
+    pub index: u32,
+    /// Whether no iteration follows.
+    pub last: bool,
+    /// The version that acts, or is gone on from.
+    pub version: i32,
+    /// The datasets that the job is to be linked to now, each with its size.
+    pub datasets: &'a [(String, u32)],
+}
+
+/// One kind of work: its payload, and what is done with it.
+pub(super) trait Work: Serialize + DeserializeOwned + Send {
+    /// Its name in rows.
+    const NAME: &'static str;
+    /// Whose slots its units take.
+    const CLASS: Class;
+    /// The phase that consists of its units.
+    const PHASE: Phase;
+
+    /// The units of an iteration's phase.
+    fn plan(iteration: &Planned<'_>) -> Vec<Self>;
+
+    /// Does one: loads, computes, and saves the results in the transaction that completes the lease.
+    fn run(self, worker: &Worker, lease: &Lease) -> impl Future<Output = Result<(), Fault>> + Send;
+}
+
+/// A kind, whatever its payload is.
+struct Kind {
+    name: &'static str,
+    phase: Phase,
+    plan: fn(&Planned<'_>) -> Result<Vec<Unit>, serde_json::Error>,
+    run: for<'a> fn(&'a Worker, &'a Lease) -> BoxFuture<'a, Result<(), Fault>>,
+}
+
+impl Kind {
+    const fn of<W: Work>() -> Self {
+        Self { name: W::NAME, phase: W::PHASE, plan: plan_all::<W>, run: run_one::<W> }
+    }
+}
+
+fn plan_all<W: Work>(iteration: &Planned<'_>) -> Result<Vec<Unit>, serde_json::Error> {
+    let unit = |work: W| {
+        let payload = serde_json::to_value(work)?;
+        Ok(Unit { kind: W::NAME.to_owned(), class: W::CLASS, phase: W::PHASE, payload })
+    };
+    W::plan(iteration).into_iter().map(unit).collect()
+}
+
+fn run_one<'a, W: Work>(worker: &'a Worker, lease: &'a Lease) -> BoxFuture<'a, Result<(), Fault>> {
+    async move {
+        let work: W = serde_json::from_value(lease.unit.payload.clone()).map_err(unreadable)?;
+        work.run(worker, lease).await
+    }
+    .boxed()
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Fault {
+    Fault::Fail(format!(
+        "this version of nlac cannot read the unit's payload ({error}); run the version that planned it, or resume \
+         the job after the upgrade"
+    ))
+}
+
+/// The units of a phase.
+///
+/// # Errors
+/// A payload that cannot be written as JSON.
+pub fn plan(phase: Phase, iteration: &Planned<'_>) -> Result<Vec<Unit>, serde_json::Error> {
+    let kinds = KINDS.iter().filter(|kind| kind.phase == phase);
+    let units = kinds.map(|kind| (kind.plan)(iteration)).collect::<Result<Vec<_>, _>>()?;
+    Ok(units.concat())
+}
+
+/// Does a unit of any kind.
+pub(super) async fn run(worker: &Worker, lease: &Lease) -> Result<(), Fault> {
+    let name = &lease.unit.kind;
+    match KINDS.iter().find(|kind| kind.name == name) {
+        Some(kind) => (kind.run)(worker, lease).await,
+        None => Err(unreadable(format!("there is no work of kind {name:?}"))),
+    }
+}
+
+/// Covers `total` things in pieces of `size`: the first of each, and how many.
+pub(super) fn pieces(total: u32, size: u32) -> impl Iterator<Item = (u32, u32)> {
+    (0..total.div_ceil(size)).map(move |i| (i * size, size.min(total - i * size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KINDS, Planned, pieces, plan};
+    use crate::domain::{job::Phase, spec::JobSpec};
+
+    fn spec() -> JobSpec {
+        let text = r#"{"name": "x", "environment": {"kind": "help_desk"}, "model": {"base": "b"},
+            "algorithm": {"kind": "nlac"}, "evaluation": {"every": 3, "episodes": 250,
+            "interim_episodes": 100, "temperature": 0.5, "also": [0.5, 1.0]}}"#;
+        serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn pieces_cover_everything_once() {
+        for total in [1, 31, 32, 33, 100] {
+            let covered: Vec<u32> =
+                pieces(total, 32).flat_map(|(first, count)| first..first + count).collect();
+            assert_eq!(covered, (0..total).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_edges_are_evaluated_in_full_and_no_temperature_twice() {
+        let spec = spec();
+        let count = |index, last| {
+            let iteration = Planned { spec: &spec, index, last, version: 0, datasets: &[] };
+            let units = plan(Phase::Evaluate, &iteration).unwrap_or_default();
+            units.iter().filter_map(|unit| unit.payload["count"].as_u64()).sum::<u64>()
+        };
+        assert_eq!(count(0, false), 500);
+        assert_eq!(count(3, false), 100);
+        assert_eq!(count(30, true), 500);
+    }
+
+    #[test]
+    fn no_two_kinds_have_one_name() {
+        let names: std::collections::BTreeSet<_> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+    }
+}
