@@ -1,5 +1,5 @@
 # What stands around the commands of a page: the same commands, on a port and in a directory of their own, on a small
-# job. ID and JOB stand for the newest job, TRANSITION and CHECKPOINT for one of its.
+# job. ID and JOB stand for the newest job, TRANSITION and CHECKPOINT for one of its, EPISODE for one that was imported.
 set -eEuo pipefail
 at=start service=
 trap 'echo "$at: \`$BASH_COMMAND\` failed" >&2' ERR
@@ -43,10 +43,11 @@ filled() {
   local word job=
   words=()
   for word; do
-    if [[ $word =~ (^|[^A-Za-z_])(ID|JOB|TRANSITION|CHECKPOINT)($|[^A-Za-z_]) ]]; then
+    if [[ $word =~ (^|[^A-Za-z_])(ID|JOB|TRANSITION|CHECKPOINT|EPISODE)($|[^A-Za-z_]) ]]; then
       job=${job:-$(first_id '/v1/jobs?limit=1')}
       [[ $word != *TRANSITION* ]] ||
         word=${word//TRANSITION/$(first_id "/v1/jobs/$job/transitions?changed=true&limit=1")}
+      [[ $word != *EPISODE* ]] || word=${word//EPISODE/$(first_id '/v1/datasets/desk-logs/episodes?limit=1')}
       [[ $word != *CHECKPOINT* ]] || word=${word//CHECKPOINT/$(acting "$job")}
       word=$(sed -E "s/\b(ID|JOB)\b/$job/g" <<< "$word")
     fi
