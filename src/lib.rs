@@ -14,6 +14,7 @@ pub mod domain;
 pub mod engine;
 pub mod env;
 pub mod experience;
+pub mod library;
 pub mod net;
 pub mod prompt;
 pub mod queue;

@@ -20,6 +20,9 @@ pub struct Problem {
     title: String,
     /// HTTP status.
     status: u16,
+    /// What kind of problem it is, in a word that stays the same between versions.
+    #[schema(example = "not_found")]
+    code: &'static str,
     /// What is wrong.
     detail: String,
     /// What to do.
@@ -77,6 +80,7 @@ impl Problem {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
+            code: code_of(status),
             detail: detail.into(),
             remedy: None,
             errors: Vec::new(),
@@ -105,6 +109,11 @@ impl Problem {
 
     pub(super) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(super) fn unavailable() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database did not answer")
+            .remedy("try again; see /readyz and the log")
     }
 
     pub(super) fn late() -> Self {
@@ -136,6 +145,12 @@ impl Problem {
         self
     }
 
+    /// A code of its own, where the status alone does not tell what is wrong.
+    pub(super) const fn code(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
+    }
+
     /// What is wrong and what to do, for a page.
     pub(super) fn sentence(&self) -> String {
         let remedy = self.remedy.as_ref().map(|remedy| format!("; {remedy}"));
@@ -149,6 +164,26 @@ impl Problem {
     pub(super) fn errors(mut self, errors: Vec<FieldError>) -> Self {
         self.errors = errors;
         self
+    }
+}
+
+/// The code of a problem that its status tells.
+const fn code_of(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "bad_request",
+        StatusCode::UNAUTHORIZED => "sign_in_needed",
+        StatusCode::FORBIDDEN => "not_allowed",
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
+        StatusCode::CONFLICT => "conflict",
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "media_type",
+        StatusCode::UNPROCESSABLE_ENTITY => "invalid",
+        StatusCode::TOO_MANY_REQUESTS => "too_many_requests",
+        StatusCode::BAD_GATEWAY => "engine_failed",
+        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        StatusCode::GATEWAY_TIMEOUT => "timeout",
+        _ => "internal",
     }
 }
 
@@ -191,9 +226,7 @@ impl From<StoreError> for Problem {
             return Self::new(status, detail).remedy("leave it out");
         }
         tracing::error!(%error, "a request failed at the database");
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        Self::new(status, "the database did not answer")
-            .remedy("try again; see /readyz and the log")
+        Self::unavailable()
     }
 }
 

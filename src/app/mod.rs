@@ -21,6 +21,7 @@ use crate::{
         spec::EnvironmentSpec,
     },
     env,
+    library::{self, Library},
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
@@ -128,6 +129,7 @@ impl App {
         };
         let webhook_key = webhook_key::webhook_key(settings)?;
         let store = Store::connect(options).await?;
+        library::ship(&store, &PromptSet::shipped()).await?;
         let mut conn = store.acquire().await?;
         // With a database of the user's, another service may be at work on it and on the directory.
         let mut abandoned = ABANDONED;
@@ -201,10 +203,7 @@ impl App {
             clock,
             metrics: Arc::new(move || meters.render()),
             shutdown: drain.clone(),
-            prompt_hashes: Arc::new(|name| {
-                let set = PromptSet::load(name).map_err(|e| e.to_string())?;
-                serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
-            }),
+            prompts: Arc::new(Library::new(asked.clone())),
             events,
             environments: Arc::new(BuiltIn),
             webhook_key,

@@ -19,6 +19,7 @@ pub mod job;
 pub mod metric;
 pub mod peer;
 pub mod peer_key;
+pub mod prompt;
 pub mod quantity;
 pub mod retention;
 pub mod seed;

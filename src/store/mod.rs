@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod keys;
 pub mod metrics;
 pub mod peers;
+pub mod prompts;
 pub mod read;
 pub mod replay;
 pub mod replay_draws;
