@@ -14,7 +14,7 @@ use super::{
     AppState,
     extract::{Id, Params, at_most, limit},
     idempotency::{self, Once},
-    problem::Problem,
+    problem::{Problem, ProblemCode},
     submission::{self, Admitted, SpecText},
 };
 use crate::{
@@ -119,7 +119,7 @@ pub(super) async fn submit(
     if !prompts::hold(&mut tx, &hashes).await? {
         let set = &job.spec.model.prompts;
         return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
-            .code("prompt_set_changed")
+            .code(ProblemCode::PromptSetChanged)
             .remedy("submit the job again"));
     }
     jobs::insert(&mut tx, &job, &json!(hashes)).await?;

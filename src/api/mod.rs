@@ -26,6 +26,7 @@ mod keys;
 mod page;
 mod peers;
 mod problem;
+mod problem_code;
 mod promotion;
 mod prompts;
 mod service;

@@ -8,6 +8,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use super::problem_code::ProblemCode;
 use crate::store::StoreError;
 
 /// What is wrong, and what to do.
@@ -21,8 +22,8 @@ pub struct Problem {
     /// HTTP status.
     status: u16,
     /// What kind of problem it is, in a word that stays the same between versions.
-    #[schema(example = "not_found")]
-    code: &'static str,
+    #[schema(value_type = String, example = "not_found")]
+    code: ProblemCode,
     /// What is wrong.
     detail: String,
     /// What to do.
@@ -80,7 +81,7 @@ impl Problem {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
-            code: code_of(status),
+            code: status.into(),
             detail: detail.into(),
             remedy: None,
             errors: Vec::new(),
@@ -146,7 +147,7 @@ impl Problem {
     }
 
     /// A code of its own, where the status alone does not tell what is wrong.
-    pub(super) const fn code(mut self, code: &'static str) -> Self {
+    pub(super) fn code(mut self, code: ProblemCode) -> Self {
         self.code = code;
         self
     }
@@ -164,26 +165,6 @@ impl Problem {
     pub(super) fn errors(mut self, errors: Vec<FieldError>) -> Self {
         self.errors = errors;
         self
-    }
-}
-
-/// The code of a problem that its status tells.
-const fn code_of(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::BAD_REQUEST => "bad_request",
-        StatusCode::UNAUTHORIZED => "sign_in_needed",
-        StatusCode::FORBIDDEN => "not_allowed",
-        StatusCode::NOT_FOUND => "not_found",
-        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
-        StatusCode::CONFLICT => "conflict",
-        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "media_type",
-        StatusCode::UNPROCESSABLE_ENTITY => "invalid",
-        StatusCode::TOO_MANY_REQUESTS => "too_many_requests",
-        StatusCode::BAD_GATEWAY => "engine_failed",
-        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
-        StatusCode::GATEWAY_TIMEOUT => "timeout",
-        _ => "internal",
     }
 }
 

@@ -165,8 +165,7 @@ fn show(set: &Value) {
 }
 
 fn show_pushed(pushed: &Value) {
-    let set = &pushed["set"];
-    report::line(&format!("set {}, version {}", cell(&set["name"]), cell(&set["version"])));
+    report::line(&format!("set {}, version {}", cell(&pushed["name"]), cell(&pushed["version"])));
     for change in rows(&pushed["changes"]) {
         report::line(&format!("  {:<9}  {}", cell(&change["change"]), cell(&change["part"])));
     }

@@ -109,13 +109,12 @@ impl Trial<'_> {
 
     /// The part's variables, and where those come from that another part writes.
     fn variables(&self, part: PromptPart) -> (Value, BTreeMap<&'static str, TextSource>) {
-        let reply_or = |part, stored: Option<&str>, made_up: &str| {
-            match (self.given.get(&part), stored) {
+        let reply_or =
+            |part, stored: Option<&str>, made_up: &str| match (self.given.get(&part), stored) {
                 (Some(given), _) => (given.clone(), TextSource::Given),
                 (None, Some(stored)) => (stored.to_owned(), TextSource::Stored),
                 (None, None) => (made_up.to_owned(), TextSource::MadeUp),
-            }
-        };
+            };
         let text_of = |part, made_up: &str| {
             let stored = self.stored.reply(part, "");
             reply_or(part, stored.as_deref(), made_up)

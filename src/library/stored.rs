@@ -3,9 +3,7 @@
 use sqlx::PgConnection;
 
 use crate::{
-    domain::{
-        annotation::PredictionUse, generation::Role, ids::TransitionId, prompt::PromptPart,
-    },
+    domain::{annotation::PredictionUse, generation::Role, ids::TransitionId, prompt::PromptPart},
     store::{StoreError, read::annotations},
 };
 

@@ -3,10 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    PredictionParts, PromptError, Template,
-    front::yaml,
-    leak, shipped,
-    template::content_hash,
+    PredictionParts, PromptError, Template, front::yaml, leak, shipped, template::content_hash,
 };
 use crate::{
     domain::{

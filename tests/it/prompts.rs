@@ -55,15 +55,15 @@ async fn a_set_is_pushed_listed_shown_and_deleted() {
 
     let mut files = desk();
     let (status, pushed) = put(&service, "mine", &files).await;
-    assert_eq!((status, &pushed["set"]["version"]), (200, &json!(1)), "{pushed}");
+    assert_eq!((status, &pushed["version"]), (200, &json!(1)), "{pushed}");
     assert_eq!(change(&pushed, "policy"), "added");
     let (_, again) = put(&service, "mine", &files).await;
-    assert_eq!((&again["set"]["version"], change(&again, "policy")), (&json!(1), "unchanged"));
+    assert_eq!((&again["version"], change(&again, "policy")), (&json!(1), "unchanged"));
 
     files.get_mut(&PromptPart::Refiner).unwrap().push_str("\nplease\n");
     files.remove(&PromptPart::Value);
     let (_, pushed) = put(&service, "mine", &files).await;
-    assert_eq!(pushed["set"]["version"], 2);
+    assert_eq!(pushed["version"], 2);
     assert_eq!(change(&pushed, "refiner"), "changed");
     assert_eq!(change(&pushed, "value"), "removed");
     assert_eq!(change(&pushed, "evaluator"), "unchanged");
@@ -119,8 +119,7 @@ async fn files_that_cannot_be_used_are_refused_by_file_and_line() {
     let (status, problem) = put(&service, "Mine", &desk()).await;
     assert_eq!((status, &problem["code"]), (422, &json!("prompt_set_name")));
     let odd = json!({ "critic": "…" });
-    let (status, problem) =
-        send(&service, reqwest::Method::PUT, "/v1/prompts/mine", &odd).await;
+    let (status, problem) = send(&service, reqwest::Method::PUT, "/v1/prompts/mine", &odd).await;
     assert_eq!(status, 422);
     assert!(problem["detail"].as_str().unwrap().contains("critic"), "{problem}");
     assert_eq!(service.get("/v1/prompts/mine").await.0, 404);
@@ -175,7 +174,7 @@ async fn a_job_runs_by_a_set_of_the_users_own_and_a_dry_run_reads_it() {
     let (_, said) = service.get(&format!("/v1/transitions/{transition}/critiques")).await;
     let hashes = PromptSet::parse("mine", &desk()).unwrap().hashes();
     let evaluator = hashes[&PromptPart::Evaluator].as_str();
-    assert_eq!(said["critiques"][0]["prompt_hash"], evaluator);
+    assert_eq!(said["critiques"][0]["provenance"]["prompt_hash"], evaluator);
 
     let body = json!({ "transition_id": transition });
     let (status, tried) = service.post("/v1/prompts/mine/dry-run", &body).await;
@@ -185,7 +184,10 @@ async fn a_job_runs_by_a_set_of_the_users_own_and_a_dry_run_reads_it() {
     assert_eq!(policy["reply"]["source"], "stored");
     assert_eq!(policy["reply"]["action_key"], step["env_action"]);
     let judged = part(&tried, "evaluator");
-    assert_eq!((&judged["reply"]["verdict"], &judged["reply"]["text"]), (&step["verdict"], &step["critique"]));
+    assert_eq!(
+        (&judged["reply"]["verdict"], &judged["reply"]["text"]),
+        (&step["verdict"], &step["critique"])
+    );
     assert_eq!(judged["variables"][0], json!({ "name": "futures", "source": "stored" }));
     let asked = judged["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     assert!(asked.ends_with("hurry"), "{asked}");
@@ -196,7 +198,7 @@ async fn a_job_runs_by_a_set_of_the_users_own_and_a_dry_run_reads_it() {
     assert!(part(&tried, other).is_null());
 
     // Files that are not pushed, and replies of the caller's own.
-    let files = json!({ "refiner": desk()[&PromptPart::Refiner].replace("---\n", "---\n").trim_end().to_owned() + "\nslowly\n" });
+    let files = json!({ "refiner": format!("{}\nslowly\n", desk()[&PromptPart::Refiner]) });
     let replies = json!({ "evaluator": "perhaps", "refiner": "", "successor": "it ends" });
     let body = json!({ "transition_id": transition, "files": files, "replies": replies });
     let (_, tried) = service.post("/v1/prompts/mine/dry-run", &body).await;
@@ -222,7 +224,7 @@ async fn an_upgrade_with_other_prompts_does_not_fail_a_running_job() {
     // As an earlier version of the program had them.
     let mut sets = PromptSet::shipped();
     let earlier = sets.get_mut("desk").unwrap();
-    earlier.get_mut(&PromptPart::Evaluator).unwrap().push_str("\n");
+    earlier.get_mut(&PromptPart::Evaluator).unwrap().push('\n');
     let earlier = PromptSet::parse("desk", earlier).unwrap().hashes();
     library::ship(&service.app.store, &sets).await.unwrap();
     let (_, job) = service.post("/v1/jobs", &small_job()).await;
@@ -238,7 +240,13 @@ async fn an_upgrade_with_other_prompts_does_not_fail_a_running_job() {
     let transition = page["data"][0]["id"].as_str().unwrap();
     let (_, said) = service.get(&format!("/v1/transitions/{transition}/critiques")).await;
     let pinned = earlier[&PromptPart::Evaluator].as_str();
-    assert!(said["critiques"].as_array().unwrap().iter().all(|c| c["prompt_hash"] == pinned));
+    assert!(
+        said["critiques"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|c| c["provenance"]["prompt_hash"] == pinned)
+    );
     service.stop().await;
 }
 
@@ -265,7 +273,10 @@ async fn the_command_line_copies_pushes_and_deletes_a_set() {
     let (ok, said) = nlac(&service, &["show", "desk", "--to", text(&dir)]).await;
     assert!(!ok && said.contains("choose another directory"), "{said}");
     let (ok, said) = nlac(&service, &["push", text(&dir)]).await;
-    assert!(ok && said.contains("set mine, version 1") && said.contains("added      policy"), "{said}");
+    assert!(
+        ok && said.contains("set mine, version 1") && said.contains("added      policy"),
+        "{said}"
+    );
 
     let file = dir.join("evaluator.md");
     let whole = std::fs::read_to_string(&file).unwrap();

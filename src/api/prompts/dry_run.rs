@@ -14,7 +14,11 @@ use super::{
     unusable,
 };
 use crate::{
-    api::{AppState, extract::Valid, problem::Problem},
+    api::{
+        AppState,
+        extract::Valid,
+        problem::{Problem, ProblemCode},
+    },
     domain::{
         annotation::{TargetStatus, Verdict},
         ids::TransitionId,
@@ -98,8 +102,7 @@ pub struct DryRunReply {
 
 impl From<TriedPart> for DryRunPart {
     fn from(tried: TriedPart) -> Self {
-        let variable =
-            |(name, source): (&str, _)| DryRunVariable { name: name.to_owned(), source };
+        let variable = |(name, source): (&str, _)| DryRunVariable { name: name.to_owned(), source };
         Self {
             part: tried.part,
             messages: tried.messages.into_iter().map(ChatMessage::from).collect(),
@@ -168,7 +171,7 @@ impl From<NotTried> for Problem {
             NotTried::NoTransition(id) => Self::not_found("transition", id),
             NotTried::Mistaken(mistakes) => unusable(mistakes),
             NotTried::NotRendered(_) => Self::unprocessable(detail)
-                .code("prompt_not_rendered")
+                .code(ProblemCode::PromptNotRendered)
                 .remedy("mend the file, or try another transition"),
             NotTried::Unavailable(_) => {
                 tracing::error!(error = detail, "a dry run failed at the database");

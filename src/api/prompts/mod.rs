@@ -18,7 +18,7 @@ use self::{
 use super::{
     AppState,
     extract::Valid,
-    problem::{FieldError, Problem},
+    problem::{FieldError, Problem, ProblemCode},
 };
 use crate::{
     domain::{access::Actor, prompt::PromptMistake},
@@ -89,7 +89,7 @@ pub(super) async fn put(
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
         return Err(Problem::unprocessable(format!("{name:?} is not a name of a prompt set"))
-            .code("prompt_set_name")
+            .code(ProblemCode::PromptSetName)
             .remedy("use lower-case letters, digits, dashes and underscores, 63 at most"));
     }
     let files = files.by_part();
@@ -102,8 +102,7 @@ pub(super) async fn put(
     }
     let before = newest.map(|set| set.parts.0).unwrap_or_default();
     let created_by = &actor.name;
-    let set =
-        NewSet { name: &name, files: &files, hashes: &hashes, shipped: false, created_by };
+    let set = NewSet { name: &name, files: &files, hashes: &hashes, shipped: false, created_by };
     prompts::put(&mut tx, &set).await?;
     let set = view(&mut tx, &name).await?;
     tx.commit().await.map_err(StoreError::from)?;
@@ -137,7 +136,7 @@ pub(super) async fn delete(
             count => format!(" and {} more", count - 1),
         };
         return Err(Problem::conflict(format!("job {job}{others} under way names set {name}"))
-            .code("prompt_set_in_use")
+            .code(ProblemCode::PromptSetInUse)
             .remedy("wait until it is over, or cancel it"));
     }
     if !prompts::delete(&mut tx, &name).await? {
@@ -149,7 +148,7 @@ pub(super) async fn delete(
 
 fn ships(name: &str) -> Problem {
     Problem::conflict(format!("prompt set {name} ships with nlac and cannot be changed"))
-        .code("prompt_set_ships")
+        .code(ProblemCode::PromptSetShips)
         .remedy("push your files under another name")
 }
 
@@ -173,5 +172,5 @@ fn unusable(mistakes: Vec<PromptMistake>) -> Problem {
         line: mistake.line,
         column: None,
     });
-    problem.code("prompts_unusable").errors(errors.collect())
+    problem.code(ProblemCode::PromptsUnusable).errors(errors.collect())
 }

@@ -117,6 +117,7 @@ pub struct PromptChange {
 #[derive(Serialize, ToSchema)]
 pub struct PushedPromptSet {
     /// The set as it is now.
+    #[serde(flatten)]
     pub(super) set: PromptSetView,
     /// What became of each part.
     pub(super) changes: Vec<PromptChange>,
