@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 
 from .errors import NlacError
-from .rest.models import PromptFiles
+from .rest.models import PromptFiles, PromptPart
 
-Prompts = Mapping[str, str] | str | os.PathLike[str]
+Prompts = Mapping[str, str] | Mapping[PromptPart, str] | str | os.PathLike[str]
 """Text by part, or the path of a directory with the files of a set."""
 
 PARTS = tuple(field.name for field in attrs.fields(PromptFiles))
@@ -19,7 +19,10 @@ PARTS = tuple(field.name for field in attrs.fields(PromptFiles))
 
 def prompts_body(prompts: Prompts) -> PromptFiles:
     """Raises where a part has a name that no set has."""
-    texts = prompts if isinstance(prompts, Mapping) else _read(Path(prompts))
+    if isinstance(prompts, Mapping):
+        texts = {str(part): text for part, text in prompts.items()}
+    else:
+        texts = _read(Path(prompts))
     unknown = sorted(set(texts) - set(PARTS))
     if unknown:
         raise NlacError(
