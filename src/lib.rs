@@ -29,6 +29,7 @@ pub mod env;
 pub mod estimate;
 pub mod experience;
 pub mod fleet;
+pub mod library;
 pub mod net;
 pub mod prompt;
 pub mod quantity;

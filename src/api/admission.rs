@@ -1,7 +1,6 @@
 //! What would fail at a job's start is told before it; what cannot be known yet, or is silently left out, is
 //! a warning.
 
-use serde_json::Value;
 use sqlx::PgConnection;
 
 use super::{AppState, capabilities, problem::Problem, submission::Mistake};
@@ -10,11 +9,13 @@ use crate::{
     domain::{
         environment::Capabilities,
         peer::TrainerKind,
+        prompt::{PromptHashes, PromptPart},
         spec::{Ablation, AlgorithmSpec, JobSpec},
     },
     store::{
         datasets,
         peers::{self, EngineView},
+        prompts,
     },
 };
 
@@ -32,7 +33,7 @@ pub(super) struct Admission {
     /// What the user should know.
     pub warnings: Vec<String>,
     /// Content hashes of its prompts.
-    pub prompt_hashes: Value,
+    pub prompt_hashes: PromptHashes,
 }
 
 impl Admission {
@@ -49,15 +50,9 @@ impl Admission {
 /// to do.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
     let mut out = Admission::default();
-    match (state.prompt_hashes)(&spec.model.prompts) {
-        Ok(hashes) => {
-            check_prompts(spec, &hashes, &mut out);
-            out.prompt_hashes = hashes;
-        }
-        Err(reason) => out.refuse("/model/prompts", reason, "choose a set that there is"),
-    }
     check_environment(spec, state.environments.capabilities(&spec.environment), &mut out);
     let mut conn = state.store.acquire().await?;
+    find_prompts(&mut conn, spec, &mut out).await?;
     let engines = peers::engines(&mut conn).await?;
     let trainers = peers::trainers(&mut conn).await?;
     check_datasets(&mut conn, spec, &mut out).await?;
@@ -169,20 +164,43 @@ fn check_environment(spec: &JobSpec, capabilities: Capabilities, out: &mut Admis
     }
 }
 
+/// The prompt set must be stored, and whole enough for the algorithm.
+async fn find_prompts(
+    conn: &mut PgConnection,
+    spec: &JobSpec,
+    out: &mut Admission,
+) -> Result<(), Problem> {
+    let name = &spec.model.prompts;
+    match prompts::versions(conn, name).await?.into_iter().next() {
+        Some(set) => {
+            check_prompts(spec, &set.parts, out);
+            out.prompt_hashes = set.parts.0;
+        }
+        None => {
+            let known = prompts::list(conn).await?.into_iter().map(|set| set.name);
+            let known = known.collect::<Vec<_>>().join(", ");
+            let what = format!("there is no prompt set {name:?}; there are {known}");
+            let remedy = "choose one of them, or push your own with `nlac prompts push DIR`";
+            out.refuse("/model/prompts", what, remedy);
+        }
+    }
+    Ok(())
+}
+
 /// Parts that the algorithm plays must have a prompt.
-fn check_prompts(spec: &JobSpec, hashes: &Value, out: &mut Admission) {
+fn check_prompts(spec: &JobSpec, hashes: &PromptHashes, out: &mut Admission) {
     let set = &spec.model.prompts;
-    if spec.rehearsal.share > 0.0 && hashes.get("general").is_none() {
+    if spec.rehearsal.share > 0.0 && !hashes.contains_key(&PromptPart::General) {
         let what = format!("prompt set {set} has no general.yaml");
         out.refuse("/rehearsal/share", what, "choose a set that has it, or share: 0");
     }
     let needed = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => "corrector",
-        AlgorithmSpec::ScalarCritic(_) => "value",
+        AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => PromptPart::Corrector,
+        AlgorithmSpec::ScalarCritic(_) => PromptPart::Value,
         _ => return,
     };
-    if hashes.get(needed).is_none() {
-        let what = format!("set {set} has no {needed}.md");
+    if !hashes.contains_key(&needed) {
+        let what = format!("set {set} has no {}", needed.file());
         out.refuse("/model/prompts", what, "choose a set that has it, or another algorithm");
     }
 }

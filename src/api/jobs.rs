@@ -14,7 +14,7 @@ use super::{
     AppState,
     extract::{Id, Params, at_most, limit},
     idempotency::{self, Once},
-    problem::Problem,
+    problem::{Problem, ProblemCode},
     submission::{self, Admitted, SpecText},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         spec::JobSpec,
     },
     store::{
-        deletion, events, iterations, jobs,
+        deletion, events, iterations, jobs, prompts,
         read::{
             jobs::{self as read_jobs, IterationView, JobFilter, JobView},
             metrics::series,
@@ -116,7 +116,13 @@ pub(super) async fn submit(
         drop(tx);
         return again(earlier).await;
     }
-    jobs::insert(&mut tx, &job, &hashes).await?;
+    if !prompts::hold(&mut tx, &hashes).await? {
+        let set = &job.spec.model.prompts;
+        return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
+            .code(ProblemCode::PromptSetChanged)
+            .remedy("submit the job again"));
+    }
+    jobs::insert(&mut tx, &job, &json!(hashes)).await?;
     let message = format!("job {} was submitted", job.spec.name);
     events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
     for warning in warnings {

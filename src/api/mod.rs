@@ -26,7 +26,9 @@ mod keys;
 mod page;
 mod peers;
 mod problem;
+mod problem_code;
 mod promotion;
+mod prompts;
 mod rewards;
 mod service;
 mod submission;
@@ -63,7 +65,7 @@ use crate::{
         spec::EnvironmentSpec,
         webhook::WebhookKey,
     },
-    experience::consult::Consult,
+    experience::{consult::Consult, dry_run::Prompts},
     store::{Announcements, Store},
 };
 
@@ -71,9 +73,6 @@ use access::Access;
 pub use access::{Hosts, SignIn};
 pub use document::openapi_yaml;
 pub use problem::Problem;
-
-/// Content hashes of a prompt set by its name, or why there is none.
-pub type PromptHashes = Arc<dyn Fn(&str) -> Result<serde_json::Value, String> + Send + Sync>;
 
 /// The environments that jobs can name.
 pub trait Environments: Send + Sync {
@@ -98,8 +97,8 @@ pub struct AppState {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Ends open streams.
     pub shutdown: CancellationToken,
-    /// Content hashes of a prompt set, or why there is none.
-    pub prompt_hashes: PromptHashes,
+    /// Reads and tries prompt sets.
+    pub prompts: Arc<dyn Prompts>,
     /// The environments that jobs can name.
     pub environments: Arc<dyn Environments>,
     /// What webhooks' secrets are made of.
@@ -133,6 +132,7 @@ pub struct AppState {
         (name = "experience", description = "Episodes, transitions and what was said about them"),
         (name = "critic", description = "The critic as a service"),
         (name = "datasets", description = "Logged episodes of others"),
+        (name = "prompts", description = "Prompt sets: those that ship, and your own"),
         (name = "peers", description = "Engines and trainers"),
         (name = "access", description = "API keys and the audit log"),
         (name = "service", description = "Health and metrics")
@@ -172,6 +172,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(datasets::delete))
         .routes(routes!(datasets::episodes))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
+        .routes(routes!(prompts::list))
+        .routes(routes!(prompts::read, prompts::put, prompts::delete))
+        .routes(routes!(prompts::dry_run))
         .routes(routes!(peers::engines))
         .routes(routes!(peers::put_engine))
         .routes(routes!(peers::drain))

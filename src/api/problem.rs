@@ -8,6 +8,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use super::problem_code::ProblemCode;
 use crate::store::StoreError;
 
 /// What is wrong, and what to do.
@@ -20,6 +21,9 @@ pub struct Problem {
     title: String,
     /// HTTP status.
     status: u16,
+    /// What kind of problem it is, in a word that stays the same between versions.
+    #[schema(value_type = String, example = "not_found")]
+    code: ProblemCode,
     /// What is wrong.
     detail: String,
     /// What to do.
@@ -77,6 +81,7 @@ impl Problem {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
+            code: status.into(),
             detail: detail.into(),
             remedy: None,
             errors: Vec::new(),
@@ -107,6 +112,11 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
+    pub(super) fn unavailable() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the database did not answer")
+            .remedy("try again; see /readyz and the log")
+    }
+
     pub(super) fn late() -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "the request took longer than 30 s")
             .remedy("ask for a smaller page, and check the database's load")
@@ -133,6 +143,12 @@ impl Problem {
 
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// A code of its own, where the status alone does not tell what is wrong.
+    pub(super) fn code(mut self, code: ProblemCode) -> Self {
+        self.code = code;
         self
     }
 
@@ -191,9 +207,7 @@ impl From<StoreError> for Problem {
             return Self::new(status, detail).remedy("leave it out");
         }
         tracing::error!(%error, "a request failed at the database");
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        Self::new(status, "the database did not answer")
-            .remedy("try again; see /readyz and the log")
+        Self::unavailable()
     }
 }
 

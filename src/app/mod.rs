@@ -23,12 +23,13 @@ use crate::{
     embedded::{base_model, local::LocalPeers, postgres::Postgres},
     env,
     fleet::{self, Peers},
+    library::{self, Library},
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
     retention::{Expiry, prune_rows, remove_deleted},
     scheduler,
-    store::{Announcements, Store, peers, work_items},
+    store::{Announcements, Store, leases, peers},
     telemetry::Meters,
     webhooks,
     work::Worker,
@@ -132,12 +133,13 @@ impl App {
         };
         let webhook_key = webhook_key::webhook_key(settings)?;
         let store = Store::connect(options).await?;
+        library::ship(&store, &PromptSet::shipped()).await?;
         let mut conn = store.acquire().await?;
         // With a database of the user's, another service may be at work on it and on the directory.
         let mut abandoned = ABANDONED;
         if postgres.is_some() {
             // The directory is locked: whoever held these leases is gone.
-            work_items::expire_all(&mut conn).await?;
+            leases::expire_all(&mut conn).await?;
             abandoned = Duration::ZERO;
         }
         let own_key = if settings.sign_in_required() {
@@ -206,10 +208,7 @@ impl App {
             clock,
             metrics: Arc::new(move || meters.render()),
             shutdown: drain.clone(),
-            prompt_hashes: Arc::new(|name| {
-                let set = PromptSet::load(name).map_err(|e| e.to_string())?;
-                serde_json::to_value(set.hashes()).map_err(|e| e.to_string())
-            }),
+            prompts: Arc::new(Library::new(asked.clone())),
             events,
             environments: Arc::new(BuiltIn),
             webhook_key,

@@ -4,8 +4,11 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::service_args::{
-    CheckpointsArgs, JobsArgs, KeysArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
+use super::{
+    prompts_args::PromptsArgs,
+    service_args::{
+        CheckpointsArgs, JobsArgs, KeysArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
+    },
 };
 use crate::{
     app::{ServiceSettings, default_data_dir},
@@ -58,6 +61,8 @@ pub enum Command {
     Engines(PeersArgs),
     /// List the registered trainers.
     Trainers(PeersArgs),
+    /// List, show, try, push and delete prompt sets.
+    Prompts(PromptsArgs),
     /// Print the completions of a shell, to be read by its start-up file.
     Completion {
         /// The shell.

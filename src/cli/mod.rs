@@ -15,6 +15,8 @@ mod listing;
 mod local;
 mod peers;
 mod progress;
+mod prompts;
+mod prompts_args;
 mod report;
 mod serve;
 mod service_args;
@@ -67,6 +69,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Checkpoints(args) => checkpoints::run(args).await,
         Command::Engines(args) => peers::engines(args).await,
         Command::Trainers(args) => peers::trainers(args).await,
+        Command::Prompts(args) => prompts::run(args).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "nlac", &mut script);

@@ -17,6 +17,7 @@ pub mod job;
 pub mod metric;
 pub mod peer;
 pub mod peer_key;
+pub mod prompt;
 pub mod retention;
 pub mod seed;
 pub mod spec;

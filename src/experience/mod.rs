@@ -6,6 +6,7 @@ pub mod chat;
 pub mod codec;
 pub mod consult;
 pub mod context;
+pub mod dry_run;
 pub mod episode;
 pub mod history;
 mod imported;

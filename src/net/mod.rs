@@ -197,6 +197,19 @@ impl Client {
         self.decode(&self.post_bytes(path, body, deadline).await?)
     }
 
+    /// PUT of JSON, read as JSON.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        deadline: Duration,
+    ) -> Result<T, NetError> {
+        self.decode(&self.send(self.http.put(self.url(path)).json(body), deadline).await?)
+    }
+
     /// POST of a text with headers that say what it is, read as JSON.
     ///
     /// # Errors

@@ -2,8 +2,11 @@
 
 use regex::Regex;
 
-use super::template::ReplyForm;
-use crate::domain::annotation::{TargetStatus, Verdict};
+use super::front::{File, ReplyForm};
+use crate::domain::{
+    annotation::{TargetStatus, Verdict},
+    prompt::{PromptMistake, PromptPart},
+};
 
 /// A target may round a reward by so much.
 const REWARD_TOLERANCE: f64 = 0.01;
@@ -30,17 +33,54 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    pub(super) fn compile(form: &ReplyForm) -> Result<Self, regex::Error> {
-        let compile = |text: &Option<String>| text.as_deref().map(Regex::new).transpose();
-        Ok(Self {
-            prediction: compile(&form.prediction)?,
-            conclusion: compile(&form.conclusion)?,
-            reasoning: compile(&form.reasoning)?,
-            success: compile(&form.success)?,
-            failure: compile(&form.failure)?,
-            yes: compile(&form.yes)?,
-            no: compile(&form.no)?,
-        })
+    /// Compiles the forms of a part, each with the groups that are read from it.
+    pub(super) fn compile(
+        file: &File<'_>,
+        form: &ReplyForm,
+        mistakes: &mut Vec<PromptMistake>,
+    ) -> Self {
+        let mut compile = |name: &str, text: &Option<String>, groups: &[&str]| {
+            let text = text.as_deref()?;
+            let regex = match Regex::new(text) {
+                Ok(regex) => regex,
+                Err(error) => {
+                    let what = format!("reply.{name} is no regular expression: {error}");
+                    let remedy = "see https://docs.rs/regex/#syntax";
+                    mistakes.push(file.in_field(name, what, remedy.into()));
+                    return None;
+                }
+            };
+            let named = |group: &&&str| regex.capture_names().flatten().any(|name| name == **group);
+            if let Some(group) = groups.iter().find(|group| !named(group)) {
+                let what = format!("reply.{name} has no group {group:?}");
+                let remedy = format!("write (?P<{group}>…) around what is to be read");
+                mistakes.push(file.in_field(name, what, remedy));
+            }
+            Some(regex)
+        };
+        let replies = Self {
+            prediction: compile("prediction", &form.prediction, &["next", "end"]),
+            conclusion: compile("conclusion", &form.conclusion, &["reward"]),
+            reasoning: compile("reasoning", &form.reasoning, &["reasoning"]),
+            success: compile("success", &form.success, &[]),
+            failure: compile("failure", &form.failure, &[]),
+            yes: compile("yes", &form.yes, &[]),
+            no: compile("no", &form.no, &[]),
+        };
+        if file.part == PromptPart::Successor
+            && form.prediction.is_none()
+            && form.conclusion.is_none()
+        {
+            let what = "its reply needs `prediction` or `conclusion`: a target must name an end";
+            let remedy = "add one of them under `reply`";
+            mistakes.push(file.in_field("reply", what.into(), remedy.into()));
+        }
+        if file.part == PromptPart::Evaluator && (form.yes.is_none() || form.no.is_none()) {
+            let what = "its reply needs `yes` and `no`: a critique must have a verdict";
+            let remedy = "add both under `reply`";
+            mistakes.push(file.in_field("reply", what.into(), remedy.into()));
+        }
+        replies
     }
 
     pub(super) fn verdict(&self, reply: &str) -> Verdict {
@@ -54,7 +94,9 @@ impl Replies {
 
     pub(super) fn prediction(&self, reply: &str) -> Option<PredictionParts> {
         let parts = self.prediction.as_ref()?.captures(reply.trim())?;
-        Some(PredictionParts { next: parts["next"].to_owned(), end: parts["end"].to_owned() })
+        // A group in a branch that was not taken is empty.
+        let group = |name| parts.name(name).map_or_else(String::new, |part| part.as_str().into());
+        Some(PredictionParts { next: group("next"), end: group("end") })
     }
 
     /// The part of a text that reasons; empty where it has none.
@@ -126,7 +168,15 @@ fn starts_with_words(text: &str, words: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Replies, ReplyForm, TargetStatus, Verdict};
+    use super::{File, PromptPart, Replies, ReplyForm, TargetStatus, Verdict};
+
+    fn compiled(form: &ReplyForm) -> Replies {
+        let file = File::split(PromptPart::Policy, "---\nrole: policy\n---\n");
+        let mut mistakes = Vec::new();
+        let replies = file.map(|file| Replies::compile(&file, form, &mut mistakes));
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        replies.unwrap_or_else(|e| panic!("{e}"))
+    }
 
     fn replies() -> Replies {
         let form = ReplyForm {
@@ -138,7 +188,7 @@ mod tests {
             yes: Some(r"^yes\b".into()),
             no: Some(r"^no\b|not optimal".into()),
         };
-        Replies::compile(&form).unwrap_or_else(|e| panic!("{e}"))
+        compiled(&form)
     }
 
     #[test]
@@ -176,7 +226,7 @@ mod tests {
             conclusion: Some(r"outcome: (?:success|failure); reward: (?P<reward>-?[\d.]+)$".into()),
             ..ReplyForm::default()
         };
-        let replies = Replies::compile(&form).unwrap_or_else(|e| panic!("{e}"));
+        let replies = compiled(&form);
         let status = |target: &str, reward| replies.target_status(target, "Yes.", reward);
         let target = "They say yes. outcome: success; reward: 1.0";
         assert_eq!(status(target, None), TargetStatus::Accepted);
@@ -184,7 +234,7 @@ mod tests {
         assert_eq!(status(target, Some(0.0)), TargetStatus::Misquoted);
         assert_eq!(status("They say yes, and all ends well.", None), TargetStatus::Unparseable);
         assert_eq!(status("outcome: success; reward: ..", None), TargetStatus::Unparseable);
-        let formless = Replies::compile(&ReplyForm::default()).unwrap_or_else(|e| panic!("{e}"));
+        let formless = compiled(&ReplyForm::default());
         assert_eq!(formless.target_status(target, "Yes.", None), TargetStatus::Unparseable);
     }
 }

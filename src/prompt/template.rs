@@ -2,10 +2,21 @@
 
 use minijinja::{Environment, UndefinedBehavior, value::Serde};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::reply::Replies;
-use crate::experience::{context::Context, message::Message};
+use super::{
+    PromptError,
+    front::{File, FrontMatter},
+    reply::Replies,
+};
+use crate::{
+    domain::prompt::{PromptMistake, PromptPart},
+    experience::{context::Context, message::Message},
+};
+
+/// Most instructions of one rendering: no template of a prompt needs as many, and one that never ends is stopped.
+const FUEL: u64 = 1_000_000;
 
 /// How much of the conversation a part sees before its own message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -19,84 +30,6 @@ pub enum Scope {
     StateAction,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrontMatter {
-    role: String,
-    context: Scope,
-    #[serde(default)]
-    system: Option<String>,
-    #[serde(default)]
-    variables: Vec<String>,
-    #[serde(default)]
-    reply: ReplyForm,
-}
-
-/// What a reply must look like; regular expressions over the whole text.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ReplyForm {
-    /// Of a prediction, with the groups `next` and `end`.
-    #[serde(default)]
-    pub prediction: Option<String>,
-    /// Of how a prediction names its end and its reward, with the group `reward`.
-    #[serde(default)]
-    pub conclusion: Option<String>,
-    /// Of a text that reasons before it concludes, with the group `reasoning`.
-    #[serde(default)]
-    pub reasoning: Option<String>,
-    /// Of a future that ends well.
-    #[serde(default)]
-    pub success: Option<String>,
-    /// Of a future that ends badly.
-    #[serde(default)]
-    pub failure: Option<String>,
-    /// Of an evaluator's approval.
-    #[serde(default)]
-    pub yes: Option<String>,
-    /// Of an evaluator's rejection.
-    #[serde(default)]
-    pub no: Option<String>,
-}
-
-/// Why a prompt cannot be loaded or rendered.
-#[derive(Debug, thiserror::Error)]
-pub enum PromptError {
-    /// There is no such set.
-    #[error("there is no prompt set {name:?}; there are {}", known.join(", "))]
-    UnknownSet {
-        /// The name asked for.
-        name: String,
-        /// Those that exist.
-        known: Vec<String>,
-    },
-    /// A set lacks a file.
-    #[error("prompts/{0} is missing")]
-    Missing(String),
-    /// A file is not what it should be.
-    #[error("prompts/{file}: {reason}")]
-    Invalid {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
-    /// A template was given too much, too little, or what it cannot use.
-    #[error("prompts/{file} cannot be rendered: {reason}")]
-    Render {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
-    /// The chat template writes a conversation with a reply differently than the prompt and the reply.
-    #[error("the chat template does not continue a prompt by its reply")]
-    Discontinuous,
-    /// The tokenizer or the chat template refused.
-    #[error(transparent)]
-    Encode(#[from] nlac_chat::ChatError),
-}
-
 /// A parsed prompt file.
 #[derive(Debug, Clone)]
 pub struct Template {
@@ -104,53 +37,60 @@ pub struct Template {
     hash: String,
     scope: Scope,
     system: Option<String>,
-    variables: Vec<String>,
+    variables: &'static [&'static str],
     body: Option<Environment<'static>>,
     replies: Replies,
 }
 
 impl Template {
-    pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Self, PromptError> {
-        let invalid = |reason: String| PromptError::Invalid { file: file.into(), reason };
-        let text = std::str::from_utf8(bytes).map_err(|e| invalid(e.to_string()))?;
-        let (front, body) = text
-            .strip_prefix("---\n")
-            .and_then(|rest| rest.split_once("\n---\n"))
-            .ok_or_else(|| invalid("it must begin with front matter between --- lines".into()))?;
-        let front: FrontMatter =
-            serde_yaml_ng::from_str(front).map_err(|e| invalid(e.to_string()))?;
-        if !file.ends_with(&format!("/{}.md", front.role)) {
-            return Err(invalid(format!("role {:?} does not match the file's name", front.role)));
-        }
-        let body = body.trim();
-        let body = if body.is_empty() {
-            None
-        } else {
-            let mut environment = Environment::new();
-            environment.set_undefined_behavior(UndefinedBehavior::Strict);
-            environment
-                .add_template_owned("body", body.to_owned())
-                .map_err(|e| invalid(e.to_string()))?;
-            let template = environment.get_template("body").map_err(|e| invalid(e.to_string()))?;
-            let mut used: Vec<_> = template.undeclared_variables(false).into_iter().collect();
-            used.sort();
-            let mut declared = front.variables.clone();
-            declared.sort();
-            if used != declared {
-                let reason = format!("it declares the variables {declared:?} but uses {used:?}");
-                return Err(invalid(reason));
+    /// Parses the file of a part, and renders it once on made-up variables.
+    ///
+    /// # Errors
+    /// All that is wrong with it, as far as it can be read.
+    pub(super) fn parse(
+        set: &str,
+        part: PromptPart,
+        text: &str,
+    ) -> Result<Self, Vec<PromptMistake>> {
+        let file = File::split(part, text).map_err(|mistake| vec![mistake])?;
+        let front = file.front().map_err(|mistake| vec![mistake])?;
+        let mut mistakes = Vec::new();
+        check_head(&file, &front, &mut mistakes);
+        let body = match compile(&file) {
+            Ok(body) => {
+                check_variables(&file, &front, body.as_ref(), &mut mistakes);
+                body
             }
-            Some(environment)
+            Err(mistake) => {
+                mistakes.push(mistake);
+                None
+            }
         };
-        Ok(Self {
-            file: file.into(),
-            hash: content_hash(bytes),
+        let replies = Replies::compile(&file, &front.reply, &mut mistakes);
+        let template = Self {
+            file: format!("{set}/{}", part.file()),
+            hash: content_hash(text.as_bytes()),
             scope: front.context,
             system: front.system,
-            variables: front.variables,
+            variables: part.variables(),
             body,
-            replies: Replies::compile(&front.reply).map_err(|e| invalid(e.to_string()))?,
-        })
+            replies,
+        };
+        if mistakes.is_empty() {
+            mistakes.extend(template.rehearse(&file).err());
+        }
+        if mistakes.is_empty() { Ok(template) } else { Err(mistakes) }
+    }
+
+    /// Renders the body on variables of the right kinds, to find what only shows then.
+    fn rehearse(&self, file: &File<'_>) -> Result<(), PromptMistake> {
+        let value = |name: &str| match name {
+            "futures" => json!(["a future", "another future"]),
+            name => json!(name),
+        };
+        let variables: serde_json::Map<_, _> =
+            self.variables.iter().map(|name| ((*name).to_owned(), value(name))).collect();
+        self.text(&Value::Object(variables)).map(drop).map_err(|error| broken(file, &error))
     }
 
     /// Content hash of the file, hex.
@@ -171,11 +111,11 @@ impl Template {
         &self,
         state: &Context,
         action: Option<&Message>,
-        variables: &serde_json::Value,
+        variables: &Value,
     ) -> Result<Context, PromptError> {
         let refused = |reason: String| PromptError::Render { file: self.file.clone(), reason };
         let given = variables.as_object().into_iter().flat_map(|o| o.keys());
-        if let Some(odd) = given.clone().find(|name| !self.variables.contains(name)) {
+        if let Some(odd) = given.clone().find(|name| !self.variables.contains(&name.as_str())) {
             return Err(refused(format!("{odd} is not among its variables")));
         }
         if let Some(lacking) = self.variables.iter().find(|v| !given.clone().any(|g| g == *v)) {
@@ -191,17 +131,91 @@ impl Template {
             }
             (Scope::StateAction, None) => return Err(refused("it needs an action".into())),
         }
-        if let Some(body) = &self.body {
-            let text = body
-                .get_template("body")
-                .and_then(|template| template.render(Serde(variables)))
-                .map_err(|e| refused(e.to_string()))?;
-            messages.push(Message::user(text.trim()));
-        }
+        let text = self.text(variables).map_err(|e| refused(e.to_string()))?;
+        messages.extend(text.map(Message::user));
         Ok(match self.scope {
             Scope::None => Context::of(messages),
             Scope::State | Scope::StateAction => Context::new(messages, state.frame().clone()),
         })
+    }
+
+    /// The part's own message; none where it has no body.
+    fn text(&self, variables: &Value) -> Result<Option<String>, minijinja::Error> {
+        let Some(body) = &self.body else { return Ok(None) };
+        let text = body.get_template("body")?.render(Serde(variables))?;
+        Ok(Some(text.trim().to_owned()))
+    }
+}
+
+/// The role is the file's name, and the policy speaks before there is an action.
+fn check_head(file: &File<'_>, front: &FrontMatter, mistakes: &mut Vec<PromptMistake>) {
+    let part = file.part;
+    if front.role != part.as_str() {
+        let what = format!("the role is {:?}, but the file is {}", front.role, part.file());
+        mistakes.push(file.in_field("role", what, format!("write `role: {part}`")));
+    }
+    if part == PromptPart::Policy && front.context == Scope::StateAction {
+        let what = "the policy cannot see the action: it writes it".into();
+        mistakes.push(file.in_field("context", what, "write `context: state`".into()));
+    }
+}
+
+fn compile(file: &File<'_>) -> Result<Option<Environment<'static>>, PromptMistake> {
+    if file.body.is_empty() {
+        return Ok(None);
+    }
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
+    let added = environment.add_template_owned("body", file.body.to_owned());
+    added.map_err(|error| broken(file, &error))?;
+    Ok(Some(environment))
+}
+
+fn broken(file: &File<'_>, error: &minijinja::Error) -> PromptMistake {
+    let kind = error.kind().to_string();
+    let what = error.detail().map_or_else(|| kind.clone(), |detail| format!("{kind}: {detail}"));
+    file.in_body(error.line(), what, "write the body in Jinja as minijinja reads it")
+}
+
+/// The body uses, and the front matter lists, exactly the variables that the part is given.
+fn check_variables(
+    file: &File<'_>,
+    front: &FrontMatter,
+    body: Option<&Environment<'_>>,
+    mistakes: &mut Vec<PromptMistake>,
+) {
+    let (part, known) = (file.part, file.part.variables());
+    let template = body.and_then(|body| body.get_template("body").ok());
+    let used = template.map(|template| template.undeclared_variables(false)).unwrap_or_default();
+    let there_are = match known {
+        [] => format!("{} has no variables", part.file()),
+        known => format!("the variables of {} are {}", part.file(), known.join(", ")),
+    };
+    let mut unknown: Vec<_> =
+        used.iter().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+    unknown.sort();
+    for name in &unknown {
+        let what = format!("there is no variable {name:?}");
+        mistakes.push(file.in_body(file.line_of(name), what, &there_are));
+    }
+    for name in &front.variables {
+        if !known.contains(&name.as_str()) && !unknown.contains(name) {
+            let what = format!("there is no variable {name:?}");
+            mistakes.push(file.in_field("variables", what, there_are.clone()));
+        }
+    }
+    for name in known {
+        if !used.contains(*name) {
+            let what = format!("the body does not use {name:?}");
+            let remedy = format!("write {{{{ {name} }}}} where it belongs");
+            mistakes.push(file.in_body(Some(1), what, &remedy));
+        }
+        if !front.variables.iter().any(|declared| declared == name) {
+            let what = format!("the variable {name:?} is not declared");
+            let remedy = format!("write `variables: [{}]`", known.join(", "));
+            mistakes.push(file.in_field("variables", what, remedy));
+        }
     }
 }
 

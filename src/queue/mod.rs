@@ -22,7 +22,7 @@ use crate::{
     },
     store::{
         Store, StoreError, WORK_CHANNEL, events, jobs,
-        work_items::{self, Claim},
+        leases::{self, Claim},
     },
     telemetry::{Meters, spans},
 };
@@ -180,7 +180,7 @@ impl Runner {
 
     async fn claim(&self, class: Class) -> Result<Claim, StoreError> {
         let mut tx = self.store.begin().await?;
-        let claim = work_items::claim(&mut tx, class, &self.owner, self.settings.ttl).await?;
+        let claim = leases::claim(&mut tx, class, &self.owner, self.settings.ttl).await?;
         if let Claim::Taken(lease, true) = &claim {
             let message = format!(
                 "recovered a unit of {} after a worker stopped responding (attempt {})",
@@ -250,11 +250,11 @@ impl Runner {
             let under_way = begun.elapsed() > REACHED;
             let beat = async {
                 let mut conn = self.store.acquire().await?;
-                work_items::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
+                leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
             };
             match beat.await {
-                Ok(work_items::Beat::Held) => last = tokio::time::Instant::now(),
-                Ok(work_items::Beat::Lost) => break,
+                Ok(leases::Beat::Held) => last = tokio::time::Instant::now(),
+                Ok(leases::Beat::Lost) => break,
                 Err(error) if last.elapsed() < self.settings.ttl => {
                     tracing::warn!(%error, "a heartbeat failed");
                 }
@@ -272,7 +272,7 @@ impl Runner {
             Fault::Away { peer, reason } => {
                 // The job before its unit, as everybody locks them.
                 let news = jobs::set_waiting(&mut tx, lease.job_id, peer, reason).await?;
-                work_items::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
+                leases::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
                 if news {
                     let message = format!("the job waits for {peer}: {reason}");
                     let data = serde_json::json!({ "peer": peer, "phase": phase });
@@ -284,7 +284,7 @@ impl Runner {
                 let exponent = u32::try_from(lease.attempt - 1).unwrap_or(0).min(6);
                 let seconds = f64::from(1_u32 << exponent) * rand::rng().random_range(0.5..1.5);
                 let delay = Duration::from_secs_f64(seconds);
-                work_items::retry(&mut tx, lease, reason, delay).await?;
+                leases::retry(&mut tx, lease, reason, delay).await?;
                 let message = format!("a {phase} unit failed and is tried again: {reason}");
                 let data =
                     serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
@@ -294,7 +294,7 @@ impl Runner {
             | Fault::Fail(reason)
             | Fault::Refused(reason)
             | Fault::TooLong(reason) => {
-                work_items::fail(&mut tx, lease, reason).await?;
+                leases::fail(&mut tx, lease, reason).await?;
             }
         }
         tx.commit().await?;
@@ -303,7 +303,7 @@ impl Runner {
 
     async fn give_back(&self, lease: &Lease) -> Result<(), StoreError> {
         let mut tx = self.store.begin().await?;
-        work_items::release(&mut tx, lease).await?;
+        leases::release(&mut tx, lease).await?;
         tx.commit().await?;
         Ok(())
     }

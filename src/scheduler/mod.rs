@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     domain::{event::EventKind, ids::JobId},
-    store::{PLAN_CHANNEL, Store, StoreError, events, jobs, work_items},
+    store::{PLAN_CHANNEL, Store, StoreError, events, jobs, leases},
 };
 
 /// Longest pause between two looks.
@@ -56,7 +56,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreE
 /// See [`StoreError`].
 pub async fn reconcile(store: &Store) -> Result<(), StoreError> {
     let mut conn = store.acquire().await?;
-    work_items::fail_exhausted(&mut conn).await?;
+    leases::fail_exhausted(&mut conn).await?;
     let active = jobs::active(&mut conn).await?;
     drop(conn);
     for job in active {

@@ -20,11 +20,10 @@ use crate::{
         work::{Class, Lease},
     },
     store::{
-        StoreError, annotations, events, generations, replay, replay_draws, search,
+        StoreError, annotations, events, generations, leases, replay, replay_draws, search,
         spending::{self, Spending},
         training,
         transitions::{self, Loaded},
-        work_items,
     },
 };
 
@@ -105,7 +104,7 @@ impl Worker {
         }
         let (job, iteration) = (context.job.id, context.iteration.id);
         let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         generations::insert_many(&mut tx, job, iteration, &made.generations).await?;
         annotations::insert_predictions(&mut tx, job, iteration, &made.predictions).await?;
         annotations::insert_targets(&mut tx, job, iteration, &made.targets).await?;
@@ -129,7 +128,7 @@ impl Worker {
             let data = json!({ "iteration": index, "transitions": out });
             events::append(&mut tx, job, EventKind::Warned, &message, data).await?;
         }
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 

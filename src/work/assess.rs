@@ -25,7 +25,7 @@ use crate::{
     store::{
         StoreError,
         assessment::{self, Paired},
-        events, iterations, jobs, metrics, transitions, work_items,
+        events, iterations, jobs, leases, metrics, transitions, work_items,
     },
 };
 
@@ -227,7 +227,7 @@ impl Worker {
         let mut tx = self.store.begin().await?;
         // The job before its unit, as everybody locks them: who cancels the job would wait in a circle otherwise.
         jobs::lock(&mut tx, job.id).await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         let mut past = Vec::new();
         for (guard, _) in &assessed.readings {
             past.push((*guard, assessment::past(&mut tx, job.id, &guard.metric(), index).await?));
@@ -280,7 +280,7 @@ impl Worker {
                 events::append(&mut tx, job.id, EventKind::Paused, &message, data).await?;
             }
         }
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 

@@ -21,9 +21,9 @@ use crate::{
     },
     rollout::PlayedStep,
     store::{
-        episodes, generations, replay, rollouts, search,
+        episodes, generations, leases, replay, rollouts, search,
         spending::{self, Spending},
-        transitions, work_items,
+        transitions,
     },
 };
 
@@ -78,7 +78,7 @@ impl Work for Collect {
         }
         let job = context.job.id;
         let mut tx = worker.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         rollouts::insert_many(&mut tx, series, &ordinals).await?;

@@ -16,6 +16,7 @@ use crate::{
     env::{Environment, build},
     experience::action::Codec,
     fleet::Peers,
+    library,
     prompt::{Encoder, PromptSet},
     rollout::{Published, Sampler},
     store::{Store, checkpoints, iterations, jobs},
@@ -119,18 +120,8 @@ impl Peers {
         let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
         let online = checkpoints::version(&mut conn, job.id, online, version).await?;
         let target = checkpoints::version(&mut conn, job.id, target, version).await?;
-        let pinned = jobs::prompt_hashes(&mut conn, job.id).await?;
+        let prompts = library::pinned(&mut conn, &job).await?;
         drop(conn);
-
-        let prompts = PromptSet::load(&job.spec.model.prompts).map_err(Fault::fail)?;
-        let present = serde_json::to_value(prompts.hashes()).map_err(Fault::fail)?;
-        if present != pinned {
-            return Err(Fault::Fail(format!(
-                "the prompts of set {} have changed since the job was submitted; submit it again, or \
-                 run it with the version of nlac that it was submitted to",
-                prompts.name()
-            )));
-        }
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;
         let environment = build(&job.spec.environment);

@@ -13,7 +13,7 @@ use crate::{
         work::{Class, Lease},
     },
     experience::episode::Purpose,
-    store::{episodes, rollouts, work_items},
+    store::{episodes, leases, rollouts},
 };
 
 /// Held-out episodes per unit.
@@ -63,7 +63,7 @@ impl Work for Evaluate {
         let ordinals = played.iter().map(|(ordinal, _)| ordinal.cast_signed());
         let ordinals: Vec<_> = ordinals.zip(rows.iter().map(|episode| episode.id)).collect();
         let mut tx = worker.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         rollouts::insert_many(&mut tx, series, &ordinals).await?;
         worker.finish(tx, lease, failed).await

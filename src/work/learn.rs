@@ -26,10 +26,9 @@ use crate::{
     },
     experience::{context::Context, message::Message},
     store::{
-        StoreError, checkpoints, replay,
+        StoreError, checkpoints, leases, replay,
         spending::{self, Spending},
         training::{self, Outline},
-        work_items,
     },
     telemetry::spans,
     trainer::{AskedStep, Run, adapter},
@@ -138,7 +137,7 @@ impl Worker {
 
     async fn record(&self, lease: &Lease, steps: &[TrainStep]) -> Result<(), Fault> {
         let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         training::record_steps(&mut tx, steps).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
@@ -193,7 +192,7 @@ impl Worker {
         let all: Vec<_> = losses.iter().map(|(e, loss)| (e.id, *loss)).collect();
 
         let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         training::record_steps(&mut tx, &learnt.steps).await?;
         let taken = Spending {
             optimizer_steps: learnt.steps.len() as i64,
@@ -204,7 +203,7 @@ impl Worker {
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, context.job.id, &critic).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 

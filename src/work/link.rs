@@ -12,7 +12,7 @@ use crate::{
         job::Phase,
         work::{Class, Lease},
     },
-    store::{StoreError, iterations, replay, search, work_items},
+    store::{StoreError, iterations, leases, replay, search},
 };
 
 /// Logged episodes per unit.
@@ -53,14 +53,14 @@ impl Work for Link {
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let Self { dataset, offset, first, count } = self;
         let mut tx = worker.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         let gone = || Fault::Fail("the iteration is gone".into());
         let iteration = iterations::get(&mut tx, lease.iteration_id).await?.ok_or_else(gone)?;
         let job = (lease.job_id, iteration.index);
         let place = FIRST + (offset + first).cast_signed();
         let new = replay::link_dataset(&mut tx, job, &dataset, (first, count), place).await?;
         search::refresh(&mut tx, lease.job_id, &new).await?;
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 }

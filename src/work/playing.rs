@@ -17,9 +17,8 @@ use crate::{
     },
     rollout::{Played, Rollout, play},
     store::{
-        StoreError,
+        StoreError, leases,
         rollouts::{self, Series},
-        work_items,
     },
 };
 
@@ -33,7 +32,7 @@ impl Worker {
         failed: Option<Fault>,
     ) -> Result<(), Fault> {
         if failed.is_none() {
-            work_items::complete(&mut tx, lease).await?;
+            leases::complete(&mut tx, lease).await?;
         }
         tx.commit().await.map_err(StoreError::from)?;
         failed.map_or(Ok(()), Err)

@@ -24,7 +24,7 @@ use crate::{
     engine::{Adapter, Engine, Request},
     experience::{context::Context, message::Message},
     prompt::Encoder,
-    store::{StoreError, checkpoints, events, work_items},
+    store::{StoreError, checkpoints, events, leases},
     trainer::adapter,
 };
 
@@ -79,7 +79,7 @@ impl Worker {
         self.retire(&context).await;
         load_and_probe(&*context.engine, &context.encoder, &[&online, &target]).await?;
         let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         checkpoints::set_published(&mut tx, online.id).await?;
         checkpoints::set_published(&mut tx, target.id).await?;
         let message = format!("adapter {} is live", online.name);
@@ -88,7 +88,7 @@ impl Worker {
             "optimizer_steps": online.optimizer_steps,
         });
         events::append(&mut tx, context.job.id, EventKind::Published, &message, data).await?;
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
@@ -130,7 +130,7 @@ impl Worker {
         };
         // Before it is loaded: who brings the files to the engine learns of them by the row.
         let mut tx = self.store.begin().await?;
-        work_items::hold(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
         checkpoints::insert(&mut tx, &target).await?;
         tx.commit().await.map_err(StoreError::from)?;
         Ok(target)

@@ -30,6 +30,7 @@ mod peers;
 mod pipeline;
 mod postgres;
 mod promotion;
+mod prompts;
 mod queue;
 mod replicas;
 mod retention;

@@ -21,7 +21,8 @@ use nlac::{
     queue::{Handler, Runner, Settings, Slots},
     store::{
         Store, StoreError, events, iterations, jobs,
-        work_items::{self, Claim},
+        leases::{self, Claim},
+        work_items,
     },
     telemetry::Meters,
     work::Worker,
@@ -72,7 +73,7 @@ async fn planned(store: &Store, units: u32) -> (JobId, IterationId) {
 
 /// Claims a unit for an owner, if there is one.
 async fn claimed(conn: &mut sqlx::PgConnection, owner: &str) -> Option<(Lease, bool)> {
-    match work_items::claim(conn, Class::Engine, owner, TTL).await.unwrap() {
+    match leases::claim(conn, Class::Engine, owner, TTL).await.unwrap() {
         Claim::Taken(lease, reclaimed) => Some((lease, reclaimed)),
         Claim::Nothing => None,
     }
@@ -88,25 +89,25 @@ async fn a_lost_lease_cannot_write_any_more() {
     assert!(claimed(&mut conn, "b").await.is_none(), "it is leased");
     for _ in 0..3 {
         tokio::time::sleep(TTL / 2).await;
-        let beat = work_items::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
-        assert_eq!(beat, work_items::Beat::Held);
+        let beat = leases::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
+        assert_eq!(beat, leases::Beat::Held);
     }
     assert!(claimed(&mut conn, "b").await.is_none(), "it was renewed");
     tokio::time::sleep(TTL + Duration::from_millis(200)).await;
     let (second, reclaimed) = claimed(&mut conn, "b").await.unwrap();
     assert!(reclaimed);
     assert_eq!(second.attempt, 2);
-    let beat = work_items::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
-    assert_eq!(beat, work_items::Beat::Lost);
+    let beat = leases::heartbeat(&mut conn, &first, TTL, false).await.unwrap();
+    assert_eq!(beat, leases::Beat::Lost);
     for refused in [
-        work_items::hold(&mut conn, &first).await,
-        work_items::complete(&mut conn, &first).await,
-        work_items::retry(&mut conn, &first, "late", Duration::ZERO).await,
+        leases::hold(&mut conn, &first).await,
+        leases::complete(&mut conn, &first).await,
+        leases::retry(&mut conn, &first, "late", Duration::ZERO).await,
     ] {
         assert!(matches!(refused, Err(StoreError::LeaseLost)));
     }
-    work_items::hold(&mut conn, &second).await.unwrap();
-    work_items::complete(&mut conn, &second).await.unwrap();
+    leases::hold(&mut conn, &second).await.unwrap();
+    leases::complete(&mut conn, &second).await.unwrap();
     let outcomes: Vec<String> =
         sqlx::query_scalar("select outcome from work_attempts order by attempt")
             .fetch_all(&mut *conn)
@@ -136,8 +137,8 @@ impl Handler for Flaky {
             _ => {}
         }
         let mut tx = self.store.begin().await.map_err(Fault::from)?;
-        work_items::hold(&mut tx, lease).await?;
-        work_items::complete(&mut tx, lease).await?;
+        leases::hold(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(Fault::retry)?;
         if chunk % 4 == 3 {
             // A heartbeat finds no lease any more before this has returned.
@@ -200,7 +201,7 @@ impl Handler for Counting {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
         let mut tx = self.store.begin().await.map_err(Fault::from)?;
-        work_items::complete(&mut tx, lease).await?;
+        leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(Fault::retry)?;
         self.order.lock().unwrap().push(lease.job_id);
         Ok(())

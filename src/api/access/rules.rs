@@ -18,6 +18,7 @@ const TAGS: &[(&str, Scope, Scope)] = &[
     ("experience", Scope::Read, Scope::Submit),
     ("critic", Scope::Read, Scope::Submit),
     ("datasets", Scope::Read, Scope::Submit),
+    ("prompts", Scope::Read, Scope::Submit),
     ("peers", Scope::Read, Scope::Operate),
     ("access", Scope::Admin, Scope::Admin),
     ("service", Scope::Read, Scope::Admin),
@@ -122,8 +123,8 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     for (_, name, description) in REFUSALS {
         components.responses.insert(name.into(), refusal(description).into());
     }
-    let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs, imports datasets and \
-                  asks the critic; `operate` registers engines and trainers, drains and resumes replicas; `admin` \
+    let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs, imports datasets, \
+                  pushes prompt sets and asks the critic; `operate` registers engines and trainers, drains and resumes replicas; `admin` \
                   makes keys and reads the audit log. All include `read`, `admin` includes all. Nothing of this is \
                   asked for while sign-in is off, as it is by default on loopback.";
     let bearer = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(scopes)).build();

@@ -25,7 +25,7 @@ use super::{
     AppState, admission,
     problem::{FieldError, Problem},
 };
-use crate::domain::spec::JobSpec;
+use crate::domain::{prompt::PromptHashes, spec::JobSpec};
 
 /// Mistakes that are reported at once.
 const MOST: usize = 50;
@@ -69,7 +69,7 @@ impl Mistake {
 pub(super) struct Admitted {
     pub spec: JobSpec,
     /// Content hashes of its prompts.
-    pub prompt_hashes: Value,
+    pub prompt_hashes: PromptHashes,
     /// What the user should know.
     pub warnings: Vec<String>,
 }

@@ -158,10 +158,10 @@ pub struct ModelSpec {
     #[garde(inner(length(min = 1, max = 100)))]
     #[schema(min_length = 1, max_length = 100)]
     pub frozen: Option<String>,
-    /// The prompt set (a folder under `prompts/`).
+    /// The prompt set: one that ships, or your own. The job keeps the prompts that the set has when it is submitted.
     #[serde(default = "default_prompts")]
-    #[garde(length(min = 1, max = 100), pattern("^[a-z0-9_]+$"))]
-    #[schema(min_length = 1, max_length = 100, pattern = "^[a-z0-9_]+$", default = "standard")]
+    #[garde(length(min = 1, max = 63), pattern("^[a-z0-9_-]+$"))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9_-]+$", default = "standard")]
     pub prompts: String,
     /// How the model writes tool calls, where its environment offers tools.
     #[serde(default)]

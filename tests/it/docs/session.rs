@@ -93,7 +93,7 @@ fn script(page: &Page, ports: &[u16; 3], data: &Path) -> String {
     let mut script = format!("{PRELUDE}\nserve\n{}\n", databases(data));
     let commands = || page.blocks.iter().filter(|b| matches!(b.made_for, Use::Run | Use::Python));
     let says = |words: &[&str]| commands().any(|b| words.iter().any(|word| b.text.contains(word)));
-    if says(&["ID", "JOB"]) && !says(&["jobs submit", "/v1/jobs -H"]) {
+    if says(&["ID", "JOB", "TRANSITION"]) && !says(&["jobs submit", "/v1/jobs -H"]) {
         // The page speaks of a job that somebody has.
         script.push_str("nlac jobs submit examples/help-desk.yaml\nnlac jobs watch ID\n");
     }

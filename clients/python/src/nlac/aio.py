@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
 from .aio_job import AsyncJob
+from .prompt_sets import Prompts, prompts_body
 from .questions import Question, critique_body, decision_body, refinement_body
 from .rest.api.critic import create_critique, create_refinement
 from .rest.api.datasets import import_episodes
@@ -26,6 +27,7 @@ from .rest.api.jobs import (
     roll_back_to_checkpoint,
     submit_job,
 )
+from .rest.api.prompts import put_prompts
 from .rest.models import (
     Advice,
     Annotations,
@@ -36,6 +38,7 @@ from .rest.models import (
     ImportReport,
     JobStatus,
     Problem,
+    PushedPromptSet,
     TransitionView,
 )
 from .rest.types import UNSET, Response
@@ -177,6 +180,12 @@ class AsyncNlac:
         body = episodes_body(episodes)
         return await self.ask(
             import_episodes.asyncio_detailed, dataset, client=self.rest, body=body
+        )
+
+    async def push_prompts(self, name: str, prompts: Prompts) -> PushedPromptSet:
+        """Stores a prompt set; a job names it as `model.prompts`. The answer tells what changed by part."""
+        return await self.ask(
+            put_prompts.asyncio_detailed, name, client=self.rest, body=prompts_body(prompts)
         )
 
     async def _decide(

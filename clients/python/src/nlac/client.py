@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
 from .job import Job
+from .prompt_sets import Prompts, prompts_body
 from .questions import Question, critique_body, decision_body, refinement_body
 from .rest.api.critic import create_critique, create_refinement
 from .rest.api.datasets import import_episodes
@@ -25,6 +26,7 @@ from .rest.api.jobs import (
     roll_back_to_checkpoint,
     submit_job,
 )
+from .rest.api.prompts import put_prompts
 from .rest.models import (
     Advice,
     Annotations,
@@ -35,6 +37,7 @@ from .rest.models import (
     ImportReport,
     JobStatus,
     Problem,
+    PushedPromptSet,
     TransitionView,
 )
 from .rest.types import UNSET, Response
@@ -171,6 +174,11 @@ class Nlac:
         """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
         body = episodes_body(episodes)
         return self.ask(import_episodes.sync_detailed, dataset, client=self.rest, body=body)
+
+    def push_prompts(self, name: str, prompts: Prompts) -> PushedPromptSet:
+        """Stores a prompt set; a job names it as `model.prompts`. The answer tells what changed by part."""
+        body = prompts_body(prompts)
+        return self.ask(put_prompts.sync_detailed, name, client=self.rest, body=body)
 
     def _decide(
         self,

@@ -21,6 +21,7 @@ class NlacError(Exception):
         *,
         status: int | None = None,
         title: str | None = None,
+        code: str | None = None,
         remedy: str | None = None,
         errors: list[FieldError] | None = None,
     ) -> None:
@@ -28,6 +29,8 @@ class NlacError(Exception):
         self.status = status
         """HTTP status; None where there was no answer."""
         self.title = title
+        self.code = code
+        """What kind of error it is, in a word for programs; None where nlac did not answer."""
         self.remedy = remedy
         self.errors = errors or []
         """The fields that are wrong, each with its `path` and `message`."""
@@ -75,6 +78,7 @@ def of_response(response: httpx.Response) -> NlacError:
         problem.detail,
         status=status,
         title=problem.title,
+        code=problem.code,
         remedy=problem.remedy or None,
         errors=problem.errors or None,
     )

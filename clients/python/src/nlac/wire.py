@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -82,8 +83,10 @@ def explained(url: str) -> Iterator[None]:
 
 
 def read(response: Response[Problem | T]) -> T:
-    """What was asked for."""
+    """What was asked for; None where the answer has no body."""
     parsed = response.parsed
+    if response.status_code == HTTPStatus.NO_CONTENT:
+        return cast(T, None)
     if parsed is None or isinstance(parsed, Problem):
         raise ValueError(f"status {response.status_code.value} has no meaning here")
     return parsed

@@ -24,6 +24,11 @@ from .decision import Decision
 from .delivery_list import DeliveryList
 from .delivery_state import DeliveryState
 from .delivery_view import DeliveryView
+from .dry_run_answer import DryRunAnswer
+from .dry_run_part import DryRunPart
+from .dry_run_reply import DryRunReply
+from .dry_run_request import DryRunRequest
+from .dry_run_variable import DryRunVariable
 from .end_reason import EndReason
 from .engine_capabilities import EngineCapabilities
 from .engine_kind import EngineKind
@@ -59,12 +64,24 @@ from .metric_list import MetricList
 from .new_key import NewKey
 from .new_webhook import NewWebhook
 from .outlook import Outlook
+from .part_change import PartChange
 from .phase import Phase
+from .predicted_end import PredictedEnd
 from .prediction_use import PredictionUse
 from .prediction_view import PredictionView
 from .problem import Problem
+from .prompt_change import PromptChange
+from .prompt_file import PromptFile
+from .prompt_files import PromptFiles
+from .prompt_hash import PromptHash
+from .prompt_part import PromptPart
+from .prompt_set_list import PromptSetList
+from .prompt_set_summary import PromptSetSummary
+from .prompt_set_version import PromptSetVersion
+from .prompt_set_view import PromptSetView
 from .provenance import Provenance
 from .purpose import Purpose
+from .pushed_prompt_set import PushedPromptSet
 from .put_engine import PutEngine
 from .put_trainer import PutTrainer
 from .refined_action import RefinedAction
@@ -74,10 +91,12 @@ from .refused_line import RefusedLine
 from .replica_choice import ReplicaChoice
 from .reward_status import RewardStatus
 from .role import Role
+from .sample_replies import SampleReplies
 from .sampling import Sampling
 from .scope import Scope
 from .target_status import TargetStatus
 from .target_view import TargetView
+from .text_source import TextSource
 from .tool import Tool
 from .tool_function import ToolFunction
 from .tool_function_parameters import ToolFunctionParameters
@@ -123,6 +142,11 @@ __all__ = (
     "DeliveryList",
     "DeliveryState",
     "DeliveryView",
+    "DryRunAnswer",
+    "DryRunPart",
+    "DryRunReply",
+    "DryRunRequest",
+    "DryRunVariable",
     "EndReason",
     "EngineCapabilities",
     "EngineKind",
@@ -158,12 +182,24 @@ __all__ = (
     "NewKey",
     "NewWebhook",
     "Outlook",
+    "PartChange",
     "Phase",
+    "PredictedEnd",
     "PredictionUse",
     "PredictionView",
     "Problem",
+    "PromptChange",
+    "PromptFile",
+    "PromptFiles",
+    "PromptHash",
+    "PromptPart",
+    "PromptSetList",
+    "PromptSetSummary",
+    "PromptSetVersion",
+    "PromptSetView",
     "Provenance",
     "Purpose",
+    "PushedPromptSet",
     "PutEngine",
     "PutTrainer",
     "RefinedAction",
@@ -173,10 +209,12 @@ __all__ = (
     "ReplicaChoice",
     "RewardStatus",
     "Role",
+    "SampleReplies",
     "Sampling",
     "Scope",
     "TargetStatus",
     "TargetView",
+    "TextSource",
     "Tool",
     "ToolFunction",
     "ToolFunctionParameters",

@@ -19,6 +19,8 @@ T = TypeVar("T", bound="Problem")
 class Problem:
     """What is wrong, and what to do."""
 
+    code: str
+    """ What kind of problem it is, in a word that stays the same between versions. """
     detail: str
     """ What is wrong. """
     status: int
@@ -34,6 +36,8 @@ class Problem:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        code = self.code
+
         detail = self.detail
 
         status = self.status
@@ -59,6 +63,7 @@ class Problem:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "code": code,
                 "detail": detail,
                 "status": status,
                 "title": title,
@@ -77,6 +82,8 @@ class Problem:
         from ..models.field_error import FieldError
 
         d = dict(src_dict)
+        code = d.pop("code")
+
         detail = d.pop("detail")
 
         status = d.pop("status")
@@ -104,6 +111,7 @@ class Problem:
         remedy = _parse_remedy(d.pop("remedy", UNSET))
 
         problem = cls(
+            code=code,
             detail=detail,
             status=status,
             title=title,

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="PromptFiles")
+
+
+@_attrs_define
+class PromptFiles:
+    """The files of a prompt set. A set has at least `policy`, `successor`, `bellman`, `bellman_terminal`, `evaluator`
+    and `refiner`.
+
+    """
+
+    bellman: None | str | Unset = UNSET
+    """ Text of `bellman.md`. """
+    bellman_terminal: None | str | Unset = UNSET
+    """ Text of `bellman_terminal.md`. """
+    corrector: None | str | Unset = UNSET
+    """ Text of `corrector.md`. """
+    evaluator: None | str | Unset = UNSET
+    """ Text of `evaluator.md`. """
+    general: None | str | Unset = UNSET
+    """ Text of `general.yaml`. """
+    policy: None | str | Unset = UNSET
+    """ Text of `policy.md`. """
+    refiner: None | str | Unset = UNSET
+    """ Text of `refiner.md`. """
+    successor: None | str | Unset = UNSET
+    """ Text of `successor.md`. """
+    value: None | str | Unset = UNSET
+    """ Text of `value.md`. """
+
+    def to_dict(self) -> dict[str, Any]:
+        bellman: None | str | Unset
+        if isinstance(self.bellman, Unset):
+            bellman = UNSET
+        else:
+            bellman = self.bellman
+
+        bellman_terminal: None | str | Unset
+        if isinstance(self.bellman_terminal, Unset):
+            bellman_terminal = UNSET
+        else:
+            bellman_terminal = self.bellman_terminal
+
+        corrector: None | str | Unset
+        if isinstance(self.corrector, Unset):
+            corrector = UNSET
+        else:
+            corrector = self.corrector
+
+        evaluator: None | str | Unset
+        if isinstance(self.evaluator, Unset):
+            evaluator = UNSET
+        else:
+            evaluator = self.evaluator
+
+        general: None | str | Unset
+        if isinstance(self.general, Unset):
+            general = UNSET
+        else:
+            general = self.general
+
+        policy: None | str | Unset
+        if isinstance(self.policy, Unset):
+            policy = UNSET
+        else:
+            policy = self.policy
+
+        refiner: None | str | Unset
+        if isinstance(self.refiner, Unset):
+            refiner = UNSET
+        else:
+            refiner = self.refiner
+
+        successor: None | str | Unset
+        if isinstance(self.successor, Unset):
+            successor = UNSET
+        else:
+            successor = self.successor
+
+        value: None | str | Unset
+        if isinstance(self.value, Unset):
+            value = UNSET
+        else:
+            value = self.value
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if bellman is not UNSET:
+            field_dict["bellman"] = bellman
+        if bellman_terminal is not UNSET:
+            field_dict["bellman_terminal"] = bellman_terminal
+        if corrector is not UNSET:
+            field_dict["corrector"] = corrector
+        if evaluator is not UNSET:
+            field_dict["evaluator"] = evaluator
+        if general is not UNSET:
+            field_dict["general"] = general
+        if policy is not UNSET:
+            field_dict["policy"] = policy
+        if refiner is not UNSET:
+            field_dict["refiner"] = refiner
+        if successor is not UNSET:
+            field_dict["successor"] = successor
+        if value is not UNSET:
+            field_dict["value"] = value
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+
+        def _parse_bellman(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        bellman = _parse_bellman(d.pop("bellman", UNSET))
+
+        def _parse_bellman_terminal(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        bellman_terminal = _parse_bellman_terminal(d.pop("bellman_terminal", UNSET))
+
+        def _parse_corrector(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        corrector = _parse_corrector(d.pop("corrector", UNSET))
+
+        def _parse_evaluator(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        evaluator = _parse_evaluator(d.pop("evaluator", UNSET))
+
+        def _parse_general(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        general = _parse_general(d.pop("general", UNSET))
+
+        def _parse_policy(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        policy = _parse_policy(d.pop("policy", UNSET))
+
+        def _parse_refiner(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        refiner = _parse_refiner(d.pop("refiner", UNSET))
+
+        def _parse_successor(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        successor = _parse_successor(d.pop("successor", UNSET))
+
+        def _parse_value(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        value = _parse_value(d.pop("value", UNSET))
+
+        prompt_files = cls(
+            bellman=bellman,
+            bellman_terminal=bellman_terminal,
+            corrector=corrector,
+            evaluator=evaluator,
+            general=general,
+            policy=policy,
+            refiner=refiner,
+            successor=successor,
+            value=value,
+        )
+
+        return prompt_files

@@ -1,0 +1,18 @@
+from typing import Literal, cast
+
+PromptPart = Literal[
+    "bellman",
+    "bellman_terminal",
+    "corrector",
+    "evaluator",
+    "general",
+    "policy",
+    "refiner",
+    "successor",
+    "value",
+]
+
+
+def check_prompt_part(value: str) -> PromptPart:
+    # Values that a newer server knows are passed on: an old client goes on reading.
+    return cast(PromptPart, value)

@@ -1,0 +1,176 @@
+//! Prompt sets: those that ship, and the users' own.
+
+mod dry_run;
+mod texts;
+mod views;
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+
+pub(super) use self::dry_run::{__path_dry_run, dry_run};
+use self::{
+    texts::PromptFiles,
+    views::{PromptSetList, PromptSetSummary, PromptSetView, PushedPromptSet, changes},
+};
+use super::{
+    AppState,
+    extract::Valid,
+    problem::{FieldError, Problem, ProblemCode},
+};
+use crate::{
+    domain::{access::Actor, prompt::PromptMistake},
+    store::{
+        StoreError,
+        prompts::{self, NewSet},
+    },
+};
+
+/// What the document says of a set's name.
+const NAME: &str = "Lower-case letters, digits, dashes and underscores, 63 at most";
+
+/// Lists prompt sets.
+#[utoipa::path(
+    get, path = "/v1/prompts", tag = "prompts", operation_id = "list_prompts",
+    responses((status = 200, description = "All prompt sets", body = PromptSetList))
+)]
+pub(super) async fn list(State(state): State<AppState>) -> Result<Json<PromptSetList>, Problem> {
+    let sets = prompts::list(&mut *state.store.acquire().await?).await?;
+    Ok(Json(PromptSetList { data: sets.into_iter().map(PromptSetSummary::from).collect() }))
+}
+
+/// Reads a prompt set with the texts of its newest version.
+#[utoipa::path(
+    get, path = "/v1/prompts/{name}", tag = "prompts", operation_id = "get_prompts",
+    params(("name" = String, Path, description = NAME)),
+    responses(
+        (status = 200, description = "The set", body = PromptSetView),
+        (status = 404, body = Problem, description = "No such set", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<PromptSetView>, Problem> {
+    view(&mut *state.store.acquire().await?, &name).await.map(Json)
+}
+
+async fn view(conn: &mut sqlx::PgConnection, name: &str) -> Result<PromptSetView, Problem> {
+    let versions = prompts::versions(conn, name).await?;
+    let texts = match versions.first() {
+        Some(newest) => prompts::texts(conn, &newest.parts).await?,
+        None => Default::default(),
+    };
+    PromptSetView::new(versions, texts).ok_or_else(|| Problem::not_found("prompt set", name))
+}
+
+/// Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts that they were
+/// submitted with. Sent again, the same files change nothing.
+#[utoipa::path(
+    put, path = "/v1/prompts/{name}", tag = "prompts", operation_id = "put_prompts",
+    params(("name" = String, Path, description = NAME)), request_body = PromptFiles,
+    responses(
+        (status = 200, description = "The set, and what became of each part", body = PushedPromptSet),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "A set that ships has this name", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Files that cannot be used; `errors` names each mistake", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Extension(actor): Extension<Actor>,
+    Valid(files): Valid<PromptFiles>,
+) -> Result<Json<PushedPromptSet>, Problem> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
+        return Err(Problem::unprocessable(format!("{name:?} is not a name of a prompt set"))
+            .code(ProblemCode::PromptSetName)
+            .remedy("use lower-case letters, digits, dashes and underscores, 63 at most"));
+    }
+    let files = files.by_part();
+    let hashes = state.prompts.check(&name, &files).map_err(unusable)?;
+    let mut tx = state.store.begin().await?;
+    prompts::lock(&mut tx).await?;
+    let newest = prompts::versions(&mut tx, &name).await?.into_iter().next();
+    if newest.as_ref().is_some_and(|set| set.shipped) {
+        return Err(ships(&name));
+    }
+    let before = newest.map(|set| set.parts.0).unwrap_or_default();
+    let created_by = &actor.name;
+    let set = NewSet { name: &name, files: &files, hashes: &hashes, shipped: false, created_by };
+    prompts::put(&mut tx, &set).await?;
+    let set = view(&mut tx, &name).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Json(PushedPromptSet { set, changes: changes(&before, &hashes) }))
+}
+
+/// Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+#[utoipa::path(
+    delete, path = "/v1/prompts/{name}", tag = "prompts", operation_id = "delete_prompts",
+    params(("name" = String, Path, description = NAME)),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, body = Problem, description = "No such set", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It ships, or a job under way names it", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let mut tx = state.store.begin().await?;
+    prompts::lock(&mut tx).await?;
+    let newest = prompts::versions(&mut tx, &name).await?.into_iter().next();
+    if newest.is_some_and(|set| set.shipped) {
+        return Err(ships(&name));
+    }
+    let jobs = prompts::active_jobs(&mut tx, &name).await?;
+    if let Some(job) = jobs.first() {
+        let others = match jobs.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        return Err(Problem::conflict(format!("job {job}{others} under way names set {name}"))
+            .code(ProblemCode::PromptSetInUse)
+            .remedy("wait until it is over, or cancel it"));
+    }
+    if !prompts::delete(&mut tx, &name).await? {
+        return Err(Problem::not_found("prompt set", name));
+    }
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn ships(name: &str) -> Problem {
+    Problem::conflict(format!("prompt set {name} ships with nlac and cannot be changed"))
+        .code(ProblemCode::PromptSetShips)
+        .remedy("push your files under another name")
+}
+
+/// Files that cannot be used, with each mistake.
+fn unusable(mistakes: Vec<PromptMistake>) -> Problem {
+    let first = mistakes.first().map(|first| {
+        let place = first.line.map_or_else(String::new, |line| format!(", line {line}"));
+        (format!("{}{place}: {}", first.part.file(), first.what), first.remedy.clone())
+    });
+    let (first, remedy) = first.unwrap_or_default();
+    let problem = match mistakes.len() {
+        1 => Problem::unprocessable(first).remedy(remedy),
+        count => Problem::unprocessable(format!("{count} mistakes, first {first}"))
+            .remedy("mend each of `errors`"),
+    };
+    let errors = mistakes.into_iter().map(|mistake| FieldError {
+        path: mistake.part.file().into(),
+        pointer: format!("/{}", mistake.part),
+        message: mistake.what,
+        remedy: Some(mistake.remedy),
+        line: mistake.line,
+        column: None,
+    });
+    problem.code(ProblemCode::PromptsUnusable).errors(errors.collect())
+}

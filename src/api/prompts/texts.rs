@@ -1,0 +1,84 @@
+//! A text for each part, as requests hold them.
+
+use std::collections::BTreeMap;
+
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::domain::prompt::PromptPart;
+
+/// Most bytes of one text.
+const MOST_BYTES: usize = 65_536;
+
+/// Declares a request with one optional text for each of some parts.
+macro_rules! texts {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $part:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default, Deserialize, ToSchema, Validate)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $(
+                $(#[$field_doc])*
+                #[garde(inner(length(max = MOST_BYTES)))]
+                #[schema(max_length = 65_536)]
+                $field: Option<String>,
+            )+
+        }
+
+        impl $name {
+            /// The texts that are there, by part.
+            pub fn by_part(self) -> BTreeMap<PromptPart, String> {
+                let all = [$((PromptPart::$part, self.$field)),+];
+                all.into_iter().filter_map(|(part, text)| Some((part, text?))).collect()
+            }
+        }
+    };
+}
+
+texts!(
+    /// The files of a prompt set. A set has at least `policy`, `successor`, `bellman`, `bellman_terminal`, `evaluator`
+    /// and `refiner`.
+    PromptFiles {
+        /// Text of `policy.md`.
+        policy: Policy,
+        /// Text of `successor.md`.
+        successor: Successor,
+        /// Text of `bellman.md`.
+        bellman: Bellman,
+        /// Text of `bellman_terminal.md`.
+        bellman_terminal: BellmanTerminal,
+        /// Text of `evaluator.md`.
+        evaluator: Evaluator,
+        /// Text of `refiner.md`.
+        refiner: Refiner,
+        /// Text of `corrector.md`.
+        corrector: Corrector,
+        /// Text of `value.md`.
+        value: Value,
+        /// Text of `general.yaml`.
+        general: General,
+    }
+);
+
+texts!(
+    /// What parts are supposed to reply. Without one, the newest stored reply for the transition is read.
+    SampleReplies {
+        /// An action.
+        policy: Policy,
+        /// A predicted future.
+        successor: Successor,
+        /// A Bellman target.
+        bellman: Bellman,
+        /// A Bellman target of an ending.
+        bellman_terminal: BellmanTerminal,
+        /// A critique.
+        evaluator: Evaluator,
+        /// A refined action.
+        refiner: Refiner,
+        /// A corrected target.
+        corrector: Corrector,
+        /// A number.
+        value: Value,
+    }
+);

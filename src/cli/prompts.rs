@@ -1,0 +1,217 @@
+//! `nlac prompts …`.
+
+use std::{fs, path::Path, process::ExitCode};
+
+use console::style;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Failure,
+    client::Api,
+    listing::{self, cell, minute, text},
+    prompts_args::{PromptsArgs, PromptsCommand, PushArgs},
+    report,
+};
+use crate::domain::{ids::TransitionId, prompt::PromptPart};
+
+/// Runs one of them.
+pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        PromptsCommand::List => {
+            let page = api.get("/v1/prompts").await?;
+            print(&page, json, list)?;
+        }
+        PromptsCommand::Show { name, to } => {
+            let set = api.get(&path(&name)?).await?;
+            match to {
+                Some(to) => write(&set, &to)?,
+                None => print(&set, json, show)?,
+            }
+        }
+        PromptsCommand::Push(push) => {
+            let name = name_of(&push)?;
+            let files = read(&push.dir)?;
+            match push.transition {
+                Some(transition) => {
+                    let tried = dry_run(&api, &name, files, transition).await?;
+                    print(&tried, json, show_tried)?;
+                }
+                None => {
+                    let pushed = api.put(&path(&name)?, &Value::Object(files)).await?;
+                    print(&pushed, json, show_pushed)?;
+                }
+            }
+        }
+        PromptsCommand::Delete { name } => {
+            api.remove(&path(&name)?).await?;
+            if json {
+                report::json(&json!({ "deleted": name }))?;
+            } else {
+                report::line(&format!("deleted prompt set {name}"));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints an answer as JSON or for people.
+fn print(answer: &Value, json: bool, people: impl Fn(&Value)) -> Result<(), Failure> {
+    if json {
+        report::json(answer)?;
+    } else {
+        people(answer);
+    }
+    Ok(())
+}
+
+/// The set's route. The service says which names there can be; a name that would be another route is no name.
+fn path(name: &str) -> Result<String, Failure> {
+    if name.is_empty() || name.contains(['/', '?', '#', '%']) || name.starts_with('.') {
+        let remedy = "use lower-case letters, digits, dashes and underscores, 63 at most";
+        return Err(format!("{name:?} is not a name of a prompt set; {remedy}").into());
+    }
+    Ok(format!("/v1/prompts/{name}"))
+}
+
+fn name_of(push: &PushArgs) -> Result<String, Failure> {
+    if let Some(name) = &push.name {
+        return Ok(name.clone());
+    }
+    let dir = std::path::absolute(&push.dir)?;
+    let name = dir.file_name().and_then(|name| name.to_str());
+    Ok(name.ok_or("the directory's name is no name of a set; give one with --name")?.to_owned())
+}
+
+/// The files of a directory by part. Another Markdown or YAML file is a mistake: a part under a wrong name.
+fn read(dir: &Path) -> Result<Map<String, Value>, Failure> {
+    let shown = dir.display();
+    let entries = fs::read_dir(dir).map_err(|error| format!("{shown}: {error}"))?;
+    let mut files = Map::new();
+    for entry in entries {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        match PromptPart::of_file(name) {
+            Some(part) => {
+                let text = fs::read_to_string(&path);
+                let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+                files.insert(part.to_string(), text.into());
+            }
+            None if name.ends_with(".md") || name.ends_with(".yaml") => {
+                let known: Vec<_> = PromptPart::ALL.iter().map(|part| part.file()).collect();
+                let known = known.join(", ");
+                return Err(format!("{shown}/{name} is no part of a set; parts are {known}").into());
+            }
+            None => {}
+        }
+    }
+    if files.is_empty() {
+        let remedy = "`nlac prompts show standard --to DIR` writes some to begin with";
+        return Err(format!("{shown} holds no files of a prompt set; {remedy}").into());
+    }
+    Ok(files)
+}
+
+fn write(set: &Value, to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    for file in rows(&set["parts"]) {
+        let path = to.join(cell(&file["file"]));
+        let text = file["text"].as_str().unwrap_or_default();
+        let mut made = fs::File::create_new(&path)
+            .map_err(|error| format!("{}: {error}; choose another directory", path.display()))?;
+        std::io::Write::write_all(&mut made, text.as_bytes())?;
+        report::line(&path.display().to_string());
+    }
+    Ok(())
+}
+
+async fn dry_run(
+    api: &Api,
+    name: &str,
+    files: Map<String, Value>,
+    transition: TransitionId,
+) -> Result<Value, Failure> {
+    let body = json!({ "transition_id": transition, "files": files });
+    api.post(&format!("{}/dry-run", path(name)?), &body).await
+}
+
+fn rows(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn list(page: &Value) {
+    let row = |set: &Value| {
+        let parts = rows(&set["parts"]).iter().map(|part| cell(&part["part"]));
+        let by = if set["shipped"] == true { "ships".into() } else { cell(&set["created_by"]) };
+        let (name, version) = (cell(&set["name"]), cell(&set["version"]));
+        vec![name, version, by, minute(&set["created_at"]), parts.collect::<Vec<_>>().join(", ")]
+    };
+    let header = ["name", "version", "by", "stored", "parts"];
+    listing::print(&header, rows(&page["data"]).iter().map(row).collect());
+}
+
+fn show(set: &Value) {
+    let shipped = (set["shipped"] == true).then(|| "with nlac, cannot be changed".to_owned());
+    listing::facts(&[
+        ("name", text(&set["name"])),
+        ("version", text(&set["version"])),
+        ("ships", shipped),
+    ]);
+    for file in rows(&set["parts"]) {
+        let head = format!("{}  {}", cell(&file["file"]), cell(&file["hash"]));
+        report::line(&format!("\n{}", style(head).bold()));
+        report::line(file["text"].as_str().unwrap_or_default().trim_end());
+    }
+}
+
+fn show_pushed(pushed: &Value) {
+    report::line(&format!("set {}, version {}", cell(&pushed["name"]), cell(&pushed["version"])));
+    for change in rows(&pushed["changes"]) {
+        report::line(&format!("  {:<9}  {}", cell(&change["change"]), cell(&change["part"])));
+    }
+}
+
+fn show_tried(tried: &Value) {
+    for part in rows(&tried["parts"]) {
+        report::line(&style(cell(&part["part"])).bold().to_string());
+        for message in rows(&part["messages"]) {
+            let content = indented(&cell(&message["content"]));
+            report::line(&format!("  {}: {content}", cell(&message["role"])));
+        }
+        for variable in rows(&part["variables"]) {
+            if variable["source"] == "made_up" {
+                let name = cell(&variable["name"]);
+                report::line(&format!("  ({name} is made up: nothing is stored for it)"));
+            }
+        }
+        show_reply(&part["reply"]);
+        report::line("");
+    }
+}
+
+/// A reply, and what is read in it.
+fn show_reply(reply: &Value) {
+    let Some(said) = reply["text"].as_str() else {
+        report::line("  no reply is stored");
+        return;
+    };
+    report::line(&format!("  {} reply: {}", cell(&reply["source"]), indented(said)));
+    let read = [
+        ("verdict", "verdict"),
+        ("action", "action_key"),
+        ("no action", "unreadable"),
+        ("has the form of a target", "target_form"),
+        ("target", "target_status"),
+        ("outcome", "outcome"),
+        ("value", "value"),
+    ];
+    for (label, field) in read {
+        if let Some(value) = text(&reply[field]) {
+            report::line(&format!("    {label}: {value}"));
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}

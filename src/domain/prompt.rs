@@ -1,0 +1,92 @@
+//! Prompt sets: the parts that a set has a file for, and what can be wrong with a file.
+
+use std::collections::BTreeMap;
+
+use super::text_enum::text_enum;
+
+text_enum!(
+    /// A part of a prompt set, one file each.
+    PromptPart {
+        /// Acts in the environment.
+        Policy = "policy",
+        /// Predicts what will happen after an action.
+        Successor = "successor",
+        /// Writes a Bellman target where the episode goes on.
+        Bellman = "bellman",
+        /// Writes a Bellman target where the episode ended.
+        BellmanTerminal = "bellman_terminal",
+        /// Judges an action by predicted futures.
+        Evaluator = "evaluator",
+        /// Rewrites an action by a critique.
+        Refiner = "refiner",
+        /// Takes hindsight out of a target's reasoning.
+        Corrector = "corrector",
+        /// Says the value of an action as a number.
+        Value = "value",
+        /// Questions that have nothing to do with the task.
+        General = "general",
+    }
+);
+
+/// The files of a set: text by part.
+pub type PromptFiles = BTreeMap<PromptPart, String>;
+
+/// Content hashes of a set's files: SHA-256, hex, by part.
+pub type PromptHashes = BTreeMap<PromptPart, String>;
+
+impl PromptPart {
+    /// Whether every set must have it.
+    #[must_use]
+    pub const fn is_required(self) -> bool {
+        !matches!(self, Self::Corrector | Self::Value | Self::General)
+    }
+
+    /// Name of its file.
+    #[must_use]
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Policy => "policy.md",
+            Self::Successor => "successor.md",
+            Self::Bellman => "bellman.md",
+            Self::BellmanTerminal => "bellman_terminal.md",
+            Self::Evaluator => "evaluator.md",
+            Self::Refiner => "refiner.md",
+            Self::Corrector => "corrector.md",
+            Self::Value => "value.md",
+            Self::General => "general.yaml",
+        }
+    }
+
+    /// The part that a file of this name is.
+    #[must_use]
+    pub fn of_file(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|part| part.file() == name)
+    }
+
+    /// The variables that its template is given.
+    #[must_use]
+    pub const fn variables(self) -> &'static [&'static str] {
+        match self {
+            Self::Policy | Self::Successor | Self::Value | Self::General => &[],
+            Self::Bellman => &["observation", "reward", "prediction"],
+            Self::BellmanTerminal => &["observation", "reward"],
+            Self::Evaluator => &["futures"],
+            Self::Refiner => &["critique"],
+            Self::Corrector => &["target"],
+        }
+    }
+}
+
+/// Something wrong with a file of a prompt set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {what}; {remedy}", part.file(), line.map_or_else(String::new, |line| format!(":{line}")))]
+pub struct PromptMistake {
+    /// Whose file it is.
+    pub part: PromptPart,
+    /// The line, from 1; none where the whole file is meant.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}

@@ -1,0 +1,215 @@
+//! Tries a prompt set on a stored transition. No engine is asked.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::{Library, stored::Stored};
+use crate::{
+    domain::{
+        annotation::TargetStatus,
+        fault::Fault,
+        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+    },
+    env,
+    experience::{
+        action::{Codec, Reply},
+        dry_run::{
+            DryRun, NotTried, PredictedEnd, Prompts, Reading, TextSource, TriedPart, TriedReply,
+        },
+        message,
+    },
+    prompt::{PromptError, PromptSet},
+    store::{
+        StoreError, jobs, read,
+        transitions::{self, Loaded},
+    },
+};
+
+/// A set and everything that it is tried on.
+struct Trial<'a> {
+    set: PromptSet,
+    codec: Arc<dyn Codec>,
+    step: Loaded,
+    stored: Stored,
+    given: &'a BTreeMap<PromptPart, String>,
+}
+
+#[async_trait]
+impl Prompts for Library {
+    fn check(&self, set: &str, files: &PromptFiles) -> Result<PromptHashes, Vec<PromptMistake>> {
+        parsed(set, files).map(|set| set.hashes())
+    }
+
+    async fn dry_run(&self, asked: &DryRun) -> Result<Vec<TriedPart>, NotTried> {
+        let set = parsed(&asked.set, &asked.files).map_err(NotTried::Mistaken)?;
+        let mut conn = self.store.acquire().await?;
+        let id = asked.transition;
+        let step = transitions::load(&mut conn, &[id]).await?.pop();
+        let step = step.ok_or(NotTried::NoTransition(id))?;
+        let view = read::transitions::one(&mut conn, id, None).await?;
+        let job = view.and_then(|view| view.job_id).ok_or(NotTried::NoTransition(id))?;
+        let stored = Stored::load(&mut conn, id, job).await?;
+        let job = jobs::get(&mut conn, job).await?.ok_or(NotTried::NoTransition(id))?;
+        let codec = env::build(&job.spec.environment).codec(job.spec.model.tool_format);
+        let trial = Trial { set, codec, step, stored, given: &asked.replies };
+        let tried = trial.parts().map(|part| trial.part(part));
+        tried.collect::<Result<_, _>>().map_err(|e| NotTried::NotRendered(e.to_string()))
+    }
+}
+
+fn parsed(set: &str, files: &PromptFiles) -> Result<PromptSet, Vec<PromptMistake>> {
+    PromptSet::parse(set, files).map_err(|error| match error {
+        PromptError::Unusable { mistakes, .. } => mistakes,
+        other => vec![PromptMistake {
+            part: PromptPart::Policy,
+            line: None,
+            what: other.to_string(),
+            remedy: "compare it with a set that ships".into(),
+        }],
+    })
+}
+
+impl Trial<'_> {
+    /// The parts that are played at this transition, of those that the set has.
+    fn parts(&self) -> impl Iterator<Item = PromptPart> {
+        let not_played = if self.step.transition.done {
+            PromptPart::Bellman
+        } else {
+            PromptPart::BellmanTerminal
+        };
+        let all = PromptPart::ALL.iter().copied();
+        all.filter(move |part| *part != not_played && self.set.template(*part).is_some())
+    }
+
+    fn part(&self, part: PromptPart) -> Result<TriedPart, PromptError> {
+        let (values, variables) = self.variables(part);
+        let action = (part != PromptPart::Policy).then_some(&self.step.action);
+        let template = self.set.template(part).ok_or_else(|| PromptError::Render {
+            file: part.file().into(),
+            reason: "the set does not have it".into(),
+        })?;
+        let rendered = template.render(&self.step.state, action, &values)?;
+        let reply = self.reply(part).map(|(text, source)| TriedReply {
+            reading: self.read(part, &text),
+            text,
+            source,
+        });
+        Ok(TriedPart { part, messages: rendered.messages().to_vec(), variables, reply })
+    }
+
+    /// What a part replies: what the caller gave, or what is stored.
+    fn reply(&self, part: PromptPart) -> Option<(String, TextSource)> {
+        if let Some(given) = self.given.get(&part) {
+            return Some((given.clone(), TextSource::Given));
+        }
+        let action = self.step.action.written();
+        Some((self.stored.reply(part, &action)?, TextSource::Stored))
+    }
+
+    /// The part's variables, and where those come from that another part writes.
+    fn variables(&self, part: PromptPart) -> (Value, BTreeMap<&'static str, TextSource>) {
+        let reply_or =
+            |part, stored: Option<&str>, made_up: &str| match (self.given.get(&part), stored) {
+                (Some(given), _) => (given.clone(), TextSource::Given),
+                (None, Some(stored)) => (stored.to_owned(), TextSource::Stored),
+                (None, None) => (made_up.to_owned(), TextSource::MadeUp),
+            };
+        let text_of = |part, made_up: &str| {
+            let stored = self.stored.reply(part, "");
+            reply_or(part, stored.as_deref(), made_up)
+        };
+        let reward = self.step.transition.reward;
+        let happened = json!({
+            "observation": message::written(&self.step.observation),
+            "reward": reward.map_or_else(|| "unknown".to_owned(), |reward| reward.to_string()),
+        });
+        match part {
+            PromptPart::Bellman => {
+                let stored = self.stored.bootstrap();
+                let made_up = "(what is predicted after the next step)";
+                let (text, source) = reply_or(PromptPart::Successor, stored, made_up);
+                let mut values = happened;
+                values["prediction"] = text.into();
+                (values, BTreeMap::from([("prediction", source)]))
+            }
+            PromptPart::BellmanTerminal => (happened, BTreeMap::new()),
+            PromptPart::Evaluator => {
+                let (future, source) =
+                    text_of(PromptPart::Successor, "(what is predicted after the action)");
+                let futures = match source {
+                    TextSource::Stored => self.stored.futures().to_vec(),
+                    _ => vec![future],
+                };
+                (json!({ "futures": futures }), BTreeMap::from([("futures", source)]))
+            }
+            PromptPart::Refiner => {
+                let (text, source) = text_of(PromptPart::Evaluator, "(what the evaluator wrote)");
+                (json!({ "critique": text }), BTreeMap::from([("critique", source)]))
+            }
+            PromptPart::Corrector => {
+                let writer = if self.step.transition.done {
+                    PromptPart::BellmanTerminal
+                } else {
+                    PromptPart::Bellman
+                };
+                let (text, source) = text_of(writer, "(the target as it was first written)");
+                (json!({ "target": text }), BTreeMap::from([("target", source)]))
+            }
+            PromptPart::Policy
+            | PromptPart::Successor
+            | PromptPart::Value
+            | PromptPart::General => (json!({}), BTreeMap::new()),
+        }
+    }
+
+    /// What training would read in a part's reply.
+    fn read(&self, part: PromptPart, text: &str) -> Reading {
+        let reading = Reading::default();
+        match part {
+            PromptPart::Policy | PromptPart::Refiner => {
+                match self.codec.read(Reply::whole(text), &self.step.state) {
+                    Ok(action) => Reading { action_key: Some(action.key), ..reading },
+                    Err(unreadable) => Reading { unreadable: Some(unreadable.why), ..reading },
+                }
+            }
+            PromptPart::Evaluator => Reading { verdict: Some(self.set.verdict(text)), ..reading },
+            PromptPart::Successor => Reading { outcome: self.outcome(text), ..self.form(text) },
+            PromptPart::Bellman | PromptPart::BellmanTerminal | PromptPart::Corrector => Reading {
+                target_status: Some(self.target_status(text)),
+                outcome: self.outcome(text),
+                ..self.form(text)
+            },
+            PromptPart::Value => Reading { value: text.trim().parse().ok(), ..reading },
+            PromptPart::General => reading,
+        }
+    }
+
+    fn form(&self, text: &str) -> Reading {
+        let form = self.set.target_status(text, "", None) != TargetStatus::Unparseable;
+        Reading { target_form: Some(form), ..Reading::default() }
+    }
+
+    fn outcome(&self, text: &str) -> Option<PredictedEnd> {
+        let well = self.set.outcome(text)?;
+        Some(if well { PredictedEnd::Success } else { PredictedEnd::Failure })
+    }
+
+    fn target_status(&self, text: &str) -> TargetStatus {
+        let (step, observed) = (&self.step, message::written(&self.step.observation));
+        let last_reward = step.transition.reward.filter(|_| step.transition.done);
+        let status = self.set.target_status(text, &observed, last_reward);
+        let known = message::written(step.state.with([step.action.clone()]).messages());
+        match self.set.leak(text, &known, &observed) {
+            Some(_) if status == TargetStatus::Accepted => TargetStatus::Leaked,
+            _ => status,
+        }
+    }
+}
+
+impl From<StoreError> for NotTried {
+    fn from(error: StoreError) -> Self {
+        Self::Unavailable(Fault::from(error))
+    }
+}

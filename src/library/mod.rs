@@ -1,0 +1,85 @@
+//! The stored prompt sets: those that ship are loaded at start-up, a job reads what it pinned, and a set is tried on a
+//! stored transition.
+
+mod dry_run;
+mod stored;
+
+use std::collections::BTreeMap;
+
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{
+        fault::Fault,
+        job::Job,
+        prompt::{PromptFiles, PromptHashes, PromptPart},
+    },
+    prompt::PromptSet,
+    store::{Store, StoreError, jobs, prompts},
+};
+
+/// Who stores the sets that ship, as lists show it.
+const PROGRAM: &str = "nlac";
+
+/// Reads and tries prompt sets.
+pub struct Library {
+    store: Store,
+}
+
+impl Library {
+    /// A library over a store.
+    #[must_use]
+    pub const fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+/// Stores the sets that ship: those that have changed get a new version. Several services may do it at once.
+///
+/// # Errors
+/// See [`StoreError`]; a shipped set that cannot be parsed is left out with a message in the log.
+pub async fn ship(store: &Store, sets: &BTreeMap<String, PromptFiles>) -> Result<(), StoreError> {
+    let mut tx = store.begin().await?;
+    prompts::lock(&mut tx).await?;
+    let names: Vec<_> = sets.keys().map(String::as_str).collect();
+    prompts::release(&mut tx, &names).await?;
+    for (name, files) in sets {
+        let newest = prompts::versions(&mut tx, name).await?.into_iter().next();
+        if newest.is_some_and(|set| !set.shipped) {
+            tracing::warn!(
+                "a prompt set of yours has the name of one that ships, {name}, and stays: push it \
+                 under another name, then delete it and restart to get the one that ships"
+            );
+            continue;
+        }
+        match PromptSet::parse(name, files) {
+            Ok(set) => {
+                let (hashes, created_by) = (&set.hashes(), PROGRAM);
+                let set = prompts::NewSet { name, files, hashes, shipped: true, created_by };
+                prompts::put(&mut tx, &set).await?;
+            }
+            Err(error) => tracing::error!(%error, "a prompt set that ships is not stored"),
+        }
+    }
+    Ok(tx.commit().await?)
+}
+
+/// The prompts that a job pinned when it was submitted, whatever its set has become since.
+///
+/// # Errors
+/// Texts that are not stored, or that this version of the program cannot read.
+pub async fn pinned(conn: &mut PgConnection, job: &Job) -> Result<PromptSet, Fault> {
+    let hashes = jobs::prompt_hashes(conn, job.id).await?;
+    let hashes: PromptHashes = serde_json::from_value(hashes).map_err(Fault::fail)?;
+    let texts = prompts::texts(conn, &hashes).await?;
+    let name = &job.spec.model.prompts;
+    let lost: Vec<_> = hashes.keys().filter(|part| !texts.contains_key(part)).copied().collect();
+    if !lost.is_empty() {
+        let lost: Vec<_> = lost.into_iter().map(PromptPart::file).collect();
+        return Err(Fault::Fail(format!(
+            "prompts of set {name} that the job was submitted with are not stored: {}; submit the job again",
+            lost.join(", ")
+        )));
+    }
+    PromptSet::parse(name, &texts).map_err(Fault::fail)
+}

@@ -1,0 +1,42 @@
+//! Why a prompt cannot be loaded or rendered.
+
+use crate::domain::prompt::PromptMistake;
+
+/// Why a prompt cannot be loaded or rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// There is no such set.
+    #[error("there is no prompt set {name:?}; there are {}", known.join(", "))]
+    UnknownSet {
+        /// The name asked for.
+        name: String,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+    /// Files of a set are not what they should be.
+    #[error("prompt set {set} cannot be used: {}", listed(mistakes))]
+    Unusable {
+        /// The set.
+        set: String,
+        /// All that is wrong with its files.
+        mistakes: Vec<PromptMistake>,
+    },
+    /// A template was given too much, too little, or what it cannot use.
+    #[error("{file} cannot be rendered: {reason}")]
+    Render {
+        /// The set and the file.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// The chat template writes a conversation with a reply differently than the prompt and the reply.
+    #[error("the chat template does not continue a prompt by its reply")]
+    Discontinuous,
+    /// The tokenizer or the chat template refused.
+    #[error(transparent)]
+    Encode(#[from] nlac_chat::ChatError),
+}
+
+fn listed(mistakes: &[PromptMistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,125 @@
+//! Front matter of a prompt file, and the lines of the file that errors name.
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::template::Scope;
+use crate::domain::prompt::{PromptMistake, PromptPart};
+
+/// What stands between the `---` lines.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FrontMatter {
+    pub role: String,
+    pub context: Scope,
+    #[serde(default)]
+    pub system: Option<String>,
+    #[serde(default)]
+    pub variables: Vec<String>,
+    #[serde(default)]
+    pub reply: ReplyForm,
+}
+
+/// What a reply must look like; regular expressions over the whole text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReplyForm {
+    /// Of a prediction, with the groups `next` and `end`.
+    #[serde(default)]
+    pub prediction: Option<String>,
+    /// Of how a prediction names its end and its reward, with the group `reward`.
+    #[serde(default)]
+    pub conclusion: Option<String>,
+    /// Of a text that reasons before it concludes, with the group `reasoning`.
+    #[serde(default)]
+    pub reasoning: Option<String>,
+    /// Of a future that ends well.
+    #[serde(default)]
+    pub success: Option<String>,
+    /// Of a future that ends badly.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// Of an evaluator's approval.
+    #[serde(default)]
+    pub yes: Option<String>,
+    /// Of an evaluator's rejection.
+    #[serde(default)]
+    pub no: Option<String>,
+}
+
+/// The text of a file, in its two halves.
+pub(super) struct File<'a> {
+    pub part: PromptPart,
+    front: &'a str,
+    /// The template, without the space around it.
+    pub body: &'a str,
+    /// Line of the body's first line.
+    body_line: usize,
+}
+
+impl<'a> File<'a> {
+    /// Splits a file.
+    ///
+    /// # Errors
+    /// A file without front matter.
+    pub fn split(part: PromptPart, text: &'a str) -> Result<Self, PromptMistake> {
+        let halves = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+        let (front, body) = halves.ok_or_else(|| PromptMistake {
+            part,
+            line: Some(1),
+            what: "it does not begin with front matter".into(),
+            remedy: format!(
+                "put `role: {part}` and `context: …` between two lines of `---` at the top"
+            ),
+        })?;
+        let above = &body[..body.len() - body.trim_start().len()];
+        let body_line = front.lines().count() + 3 + above.matches('\n').count();
+        Ok(Self { part, front, body: body.trim(), body_line })
+    }
+
+    /// Reads the front matter.
+    ///
+    /// # Errors
+    /// What is not YAML, or not one of its fields.
+    pub fn front(&self) -> Result<FrontMatter, PromptMistake> {
+        yaml(self.part, self.front, 1)
+    }
+
+    /// A mistake at a line of the body.
+    pub fn in_body(&self, line: Option<usize>, what: String, remedy: &str) -> PromptMistake {
+        let line = line.map(|line| self.body_line + line.max(1) - 1);
+        PromptMistake { part: self.part, line, what, remedy: remedy.into() }
+    }
+
+    /// A mistake at a field of the front matter.
+    pub fn in_field(&self, field: &str, what: String, remedy: String) -> PromptMistake {
+        let is_field = |line: &str| {
+            line.trim_start().strip_prefix(field).is_some_and(|rest| rest.starts_with(':'))
+        };
+        // A field that is left out is missed at the top.
+        let line = self.front.lines().position(is_field).map_or(1, |place| place + 2);
+        PromptMistake { part: self.part, line: Some(line), what, remedy }
+    }
+
+    /// The line of the body, from 1, on which a variable is first used.
+    pub fn line_of(&self, variable: &str) -> Option<usize> {
+        let names = |line: &str| {
+            line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == variable)
+        };
+        self.body.lines().position(names).map(|place| place + 1)
+    }
+}
+
+/// Reads YAML that stands `above` lines below the top of its file.
+pub(super) fn yaml<T: DeserializeOwned>(
+    part: PromptPart,
+    text: &str,
+    above: usize,
+) -> Result<T, PromptMistake> {
+    serde_yaml_ng::from_str(text).map_err(|error| {
+        let line = error.location().map(|place| place.line() + above);
+        let text = error.to_string();
+        // The library counts from the top of what it was given.
+        let what = text.split(" at line ").next().unwrap_or_default().to_owned();
+        PromptMistake { part, line, what, remedy: "see \"Writing prompts\" in the manual".into() }
+    })
+}

@@ -1,0 +1,226 @@
+//! The templates of one set.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    PredictionParts, PromptError, Template, front::yaml, leak, shipped, template::content_hash,
+};
+use crate::{
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+    },
+    experience::{context::Context, message::Message},
+};
+
+/// The templates of one set.
+#[derive(Debug, Clone)]
+pub struct PromptSet {
+    name: String,
+    templates: Arc<BTreeMap<PromptPart, Template>>,
+    general: Arc<General>,
+}
+
+/// Prompts that have nothing to do with the task.
+#[derive(Debug, Default)]
+struct General {
+    prompts: Vec<Context>,
+    hash: Option<String>,
+}
+
+impl PromptSet {
+    /// Loads a set that ships with the program.
+    ///
+    /// # Errors
+    /// An unknown set, or a file that is not what it should be.
+    pub fn load(name: &str) -> Result<Self, PromptError> {
+        let mut sets = shipped::sets();
+        match sets.remove(name) {
+            Some(files) => Self::parse(name, &files),
+            None => {
+                let known = sets.into_keys().collect();
+                Err(PromptError::UnknownSet { name: name.into(), known })
+            }
+        }
+    }
+
+    /// The sets that ship with the program, by name.
+    #[must_use]
+    pub fn shipped() -> BTreeMap<String, PromptFiles> {
+        shipped::sets()
+    }
+
+    /// Parses the files of a set.
+    ///
+    /// # Errors
+    /// [`PromptError::Unusable`] with all that is wrong with them.
+    pub fn parse(name: &str, files: &PromptFiles) -> Result<Self, PromptError> {
+        let (mut templates, mut mistakes) = (BTreeMap::new(), Vec::new());
+        for &part in PromptPart::ALL.iter().filter(|part| **part != PromptPart::General) {
+            match files.get(&part).map(|text| Template::parse(name, part, text)) {
+                Some(Ok(template)) => drop(templates.insert(part, template)),
+                Some(Err(found)) => mistakes.extend(found),
+                None if part.is_required() => mistakes.push(missing(part)),
+                None => {}
+            }
+        }
+        let general = files.get(&PromptPart::General).map(|text| General::parse(text));
+        let general = general.transpose().map_err(|mistake| mistakes.push(mistake));
+        if !mistakes.is_empty() {
+            return Err(PromptError::Unusable { set: name.into(), mistakes });
+        }
+        let general = Arc::new(general.ok().flatten().unwrap_or_default());
+        Ok(Self { name: name.into(), templates: Arc::new(templates), general })
+    }
+
+    /// The template of a part; none for the general questions, and for what the set lacks.
+    #[must_use]
+    pub fn template(&self, part: PromptPart) -> Option<&Template> {
+        self.templates.get(&part)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Content hash per part, to be pinned by a job.
+    #[must_use]
+    pub fn hashes(&self) -> PromptHashes {
+        let general = self.general.hash.iter().map(|hash| (PromptPart::General, hash.clone()));
+        let parts = self.templates.iter();
+        parts.map(|(part, t)| (*part, t.hash().to_owned())).chain(general).collect()
+    }
+
+    /// General prompts, for rehearsal and to see what is forgotten; none where the set has no
+    /// `general.yaml`.
+    #[must_use]
+    pub fn general(&self) -> &[Context] {
+        &self.general.prompts
+    }
+
+    /// Content hash of the general prompts.
+    #[must_use]
+    pub fn general_hash(&self) -> &str {
+        self.general.hash.as_deref().unwrap_or_default()
+    }
+
+    /// The policy's prompt of a state.
+    #[must_use]
+    pub fn policy(&self) -> &Template {
+        &self.templates[&PromptPart::Policy]
+    }
+
+    /// The successor's prompt of a state and an action.
+    #[must_use]
+    pub fn successor(&self) -> &Template {
+        &self.templates[&PromptPart::Successor]
+    }
+
+    /// The Bellman backup of a transition that goes on.
+    #[must_use]
+    pub fn bellman(&self) -> &Template {
+        &self.templates[&PromptPart::Bellman]
+    }
+
+    /// The Bellman backup of an ending.
+    #[must_use]
+    pub fn bellman_terminal(&self) -> &Template {
+        &self.templates[&PromptPart::BellmanTerminal]
+    }
+
+    /// The evaluator's prompt.
+    #[must_use]
+    pub fn evaluator(&self) -> &Template {
+        &self.templates[&PromptPart::Evaluator]
+    }
+
+    /// The refinement policy's prompt.
+    #[must_use]
+    pub fn refiner(&self) -> &Template {
+        &self.templates[&PromptPart::Refiner]
+    }
+
+    /// The prompt that takes hindsight out of a target's reasoning.
+    #[must_use]
+    pub fn corrector(&self) -> Option<&Template> {
+        self.template(PromptPart::Corrector)
+    }
+
+    /// The prompt of the scalar critic.
+    #[must_use]
+    pub fn value(&self) -> Option<&Template> {
+        self.template(PromptPart::Value)
+    }
+
+    /// What `target` gives away: anywhere, that its writer was shown what came; in its reasoning, something of
+    /// `revealed` (what came next) that is told as a fact and is not in `known` (state and action). The conclusion
+    /// may tell the outcome: the successor is to learn it.
+    #[must_use]
+    pub fn leak(&self, target: &str, known: &str, revealed: &str) -> Option<String> {
+        let reasoning = self.successor().replies().reasoning(target);
+        leak::confession(target, revealed).or_else(|| leak::fact(reasoning, known, revealed))
+    }
+
+    /// Reads an evaluator's reply.
+    #[must_use]
+    pub fn verdict(&self, reply: &str) -> Verdict {
+        self.evaluator().replies().verdict(reply)
+    }
+
+    /// Reads a predicted future, where the set prescribes a form for it.
+    #[must_use]
+    pub fn prediction(&self, reply: &str) -> Option<PredictionParts> {
+        self.successor().replies().prediction(reply)
+    }
+
+    /// Whether a predicted future ends well; none if it names no end.
+    #[must_use]
+    pub fn outcome(&self, prediction: &str) -> Option<bool> {
+        self.successor().replies().outcome(prediction)
+    }
+
+    /// Whether the set says how a future names its end.
+    #[must_use]
+    pub fn names_ends(&self) -> bool {
+        self.successor().replies().names_ends()
+    }
+
+    /// Whether a Bellman target has the prescribed form, names an end, and tells what really came: `observation` next
+    /// and, where the step ended the task, `last_reward`.
+    #[must_use]
+    pub fn target_status(
+        &self,
+        target: &str,
+        observation: &str,
+        last_reward: Option<f64>,
+    ) -> TargetStatus {
+        self.successor().replies().target_status(target, observation, last_reward)
+    }
+}
+
+impl General {
+    fn parse(text: &str) -> Result<Self, PromptMistake> {
+        let part = PromptPart::General;
+        let texts: Vec<String> = yaml(part, text, 0)?;
+        if texts.is_empty() {
+            let what = "it has no questions".into();
+            let remedy = "list some, or leave the file out".into();
+            return Err(PromptMistake { part, line: Some(1), what, remedy });
+        }
+        Ok(Self {
+            prompts: texts.into_iter().map(|text| Context::of(vec![Message::user(text)])).collect(),
+            hash: Some(content_hash(text.as_bytes())),
+        })
+    }
+}
+
+fn missing(part: PromptPart) -> PromptMistake {
+    PromptMistake {
+        part,
+        line: None,
+        what: "the file is missing".into(),
+        remedy: "every set has it; begin with a copy of a set that ships".into(),
+    }
+}

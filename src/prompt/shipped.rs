@@ -1,0 +1,23 @@
+//! The sets that are compiled into the program: the folders of `prompts/`.
+
+use std::collections::BTreeMap;
+
+use crate::domain::prompt::{PromptFiles, PromptPart};
+
+#[derive(rust_embed::Embed)]
+#[folder = "prompts/"]
+struct Folder;
+
+/// All of them, by name.
+pub(super) fn sets() -> BTreeMap<String, PromptFiles> {
+    let mut sets = BTreeMap::<String, PromptFiles>::new();
+    for path in Folder::iter() {
+        let Some((set, file)) = path.split_once('/') else { continue };
+        let Some(part) = PromptPart::of_file(file) else { continue };
+        if let Some(bytes) = Folder::get(&path) {
+            let text = String::from_utf8_lossy(&bytes.data).into_owned();
+            sets.entry(set.to_owned()).or_default().insert(part, text);
+        }
+    }
+    sets
+}

@@ -1,0 +1,345 @@
+//! Leases on units of work: claimed, renewed, ended. Lease times are the database's own.
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, postgres::types::PgInterval};
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::{
+    ids::{IterationId, JobId, LeaseToken, WorkItemId},
+    job::Phase,
+    work::{Class, Lease, Unit},
+};
+
+/// What a heartbeat finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// The lease is held and was renewed.
+    Held,
+    /// It is somebody else's, or the job was cancelled.
+    Lost,
+}
+
+fn interval(duration: Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Claimed {
+    id: WorkItemId,
+    job_id: JobId,
+    iteration_id: IterationId,
+    phase: Phase,
+    kind: String,
+    payload: serde_json::Value,
+    attempt: i32,
+    max_attempts: i32,
+    lease_expires_at: OffsetDateTime,
+    reclaimed: bool,
+}
+
+/// What a look at the queue came to.
+pub enum Claim {
+    /// A unit, and whether it was taken over from somebody who let the lease lapse.
+    Taken(Lease, bool),
+    /// There is nothing to do.
+    Nothing,
+}
+
+/// Claims one unit of a class, of a running job: ready, or leased to somebody who let the lease lapse. The job with the
+/// fewest units of the class under way is next, then the one whose turn is longest ago. A unit whose attempts are spent
+/// stays where it is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn claim(
+    conn: &mut PgConnection,
+    class: Class,
+    owner: &str,
+    ttl: Duration,
+) -> Result<Claim, StoreError> {
+    let token = LeaseToken::new();
+    let claimed: Option<Claimed> = sqlx::query_as(
+        "-- leases::claim
+         with busy as (
+             select job_id, count(*) as units from work_items
+             where state = 'leased' and lease_expires_at >= now() and class = $4 group by job_id
+         ), next as (
+             select first.id, first.state = 'leased' as reclaimed
+             from jobs j
+             cross join lateral (
+                 select w.id, w.state, w.run_at from work_items w
+                 where w.job_id = j.id and w.class = $4 and w.attempt < w.max_attempts
+                   and ((w.state = 'ready' and w.run_at <= now())
+                        or (w.state = 'leased' and w.lease_expires_at < now()))
+                 order by w.run_at, w.id
+                 limit 1
+                 for update skip locked
+             ) first
+             left join busy on busy.job_id = j.id
+             left join work_turns turn on turn.job_id = j.id and turn.class = $4
+             where j.status = 'running'
+             order by coalesce(busy.units, 0), turn.at nulls first, first.run_at, first.id
+             limit 1
+         ), lost as (
+             update work_attempts a set ended_at = now(), outcome = 'lost'
+             from next where a.item_id = next.id and a.ended_at is null
+         )
+         update work_items w
+         set state = 'leased', attempt = w.attempt + 1, lease_token = $1, lease_owner = $2,
+             lease_expires_at = now() + $3
+         from next where w.id = next.id
+         returning w.id, w.job_id, w.iteration_id, w.phase, w.kind, w.payload, w.attempt, w.max_attempts,
+             w.lease_expires_at, next.reclaimed",
+    )
+    .bind(token)
+    .bind(owner)
+    .bind(interval(ttl))
+    .bind(class)
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(row) = claimed else { return Ok(Claim::Nothing) };
+    sqlx::query(
+        "-- leases::claim
+         with turn as (
+             insert into work_turns (job_id, class, at) values ($4, $5, clock_timestamp())
+             on conflict (job_id, class) do update set at = excluded.at
+         )
+         insert into work_attempts (item_id, attempt, owner) values ($1, $2, $3)",
+    )
+    .bind(row.id)
+    .bind(row.attempt)
+    .bind(owner)
+    .bind(row.job_id)
+    .bind(class)
+    .execute(&mut *conn)
+    .await?;
+    let unit = Unit { kind: row.kind, class, phase: row.phase, payload: row.payload };
+    let lease = Lease {
+        item_id: row.id,
+        job_id: row.job_id,
+        iteration_id: row.iteration_id,
+        unit,
+        token,
+        attempt: row.attempt,
+        max_attempts: row.max_attempts,
+        expires_at: row.lease_expires_at,
+    };
+    Ok(Claim::Taken(lease, row.reclaimed))
+}
+
+/// Renews a lease. A unit that has been `under_way` for a while has reached its peer: it waits no more.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn heartbeat(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    ttl: Duration,
+    under_way: bool,
+) -> Result<Beat, StoreError> {
+    let renewed = sqlx::query(
+        "-- leases::heartbeat
+         update work_items set lease_expires_at = now() + $3,
+             waiting_for = case when not $4 then waiting_for end, waits = case when $4 then 0 else waits end
+         where id = $1 and lease_token = $2 and state = 'leased'",
+    )
+    .bind(lease.item_id)
+    .bind(lease.token)
+    .bind(interval(ttl))
+    .bind(under_way)
+    .execute(conn)
+    .await?;
+    Ok(if renewed.rows_affected() == 1 { Beat::Held } else { Beat::Lost })
+}
+
+/// Proves that the lease is held, until the transaction ends. The first statement of every transaction
+/// with effects.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if it is not.
+pub async fn hold(conn: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
+    let held = sqlx::query(
+        "-- leases::hold
+         select 1 from work_items where id = $1 and lease_token = $2 and state = 'leased' for update",
+    )
+    .bind(lease.item_id)
+    .bind(lease.token)
+    .fetch_optional(conn)
+    .await?;
+    held.map(|_| ()).ok_or(StoreError::LeaseLost)
+}
+
+/// Ends a lease in another state, closing its attempt.
+async fn end(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    state: &str,
+    outcome: &str,
+    error: Option<&str>,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    let ended = sqlx::query(
+        "-- leases::end
+         update work_items
+         set state = $3, lease_token = null, lease_owner = null, lease_expires_at = null,
+             last_error = coalesce($4, last_error), run_at = now() + $5,
+             finished_at = case when $3 in ('done', 'failed') then now() end, waiting_for = null, waits = 0,
+             attempt = attempt - case when $6 = 'released' then 1 else 0 end
+         where id = $1 and lease_token = $2 and state = 'leased'",
+    )
+    .bind(lease.item_id)
+    .bind(lease.token)
+    .bind(state)
+    .bind(error)
+    .bind(interval(delay))
+    .bind(outcome)
+    .execute(&mut *conn)
+    .await?;
+    if ended.rows_affected() != 1 {
+        return Err(StoreError::LeaseLost);
+    }
+    if outcome == "released" {
+        sqlx::query("delete from work_attempts where item_id = $1 and attempt = $2")
+            .bind(lease.item_id)
+            .bind(lease.attempt)
+            .execute(&mut *conn)
+            .await?;
+    } else {
+        sqlx::query(
+            "-- leases::end
+             update work_attempts set ended_at = now(), outcome = $3, error = $4
+             where item_id = $1 and attempt = $2",
+        )
+        .bind(lease.item_id)
+        .bind(lease.attempt)
+        .bind(outcome)
+        .bind(error)
+        .execute(&mut *conn)
+        .await?;
+    }
+    sqlx::query("select pg_notify('nlac_plan', $1::text), pg_notify('nlac_work', '')")
+        .bind(lease.job_id)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The work is done; its results are written in the same transaction.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn complete(conn: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
+    end(conn, lease, "done", "done", None, Duration::ZERO).await
+}
+
+/// The work is to be tried again after a pause.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn retry(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    error: &str,
+    delay: Duration,
+) -> Result<(), StoreError> {
+    end(conn, lease, "ready", "retry", Some(error), delay).await
+}
+
+/// The work cannot be done.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn fail(conn: &mut PgConnection, lease: &Lease, error: &str) -> Result<(), StoreError> {
+    end(conn, lease, "failed", "failed", Some(error), Duration::ZERO).await
+}
+
+/// Gives the work back untried, at an orderly shutdown.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn release(conn: &mut PgConnection, lease: &Lease) -> Result<(), StoreError> {
+    end(conn, lease, "ready", "released", None, Duration::ZERO).await
+}
+
+/// The work waits for a peer that cannot be reached. The attempt does not count, and the pause doubles with each wait in a
+/// row, from `pause` to `most`.
+///
+/// # Errors
+/// [`StoreError::LeaseLost`] if somebody else has it now.
+pub async fn wait(
+    conn: &mut PgConnection,
+    lease: &Lease,
+    peer: &str,
+    reason: &str,
+    (pause, most): (Duration, Duration),
+) -> Result<(), StoreError> {
+    let waits = sqlx::query(
+        "-- leases::wait
+         with attempted as (delete from work_attempts where item_id = $1 and attempt = $7)
+         update work_items
+         set state = 'ready', lease_token = null, lease_owner = null, lease_expires_at = null,
+             attempt = attempt - 1, last_error = $4, waiting_for = $3, waits = waits + 1,
+             run_at = now() + least($5 * power(2, least(waits, 10)), $6) * (0.75 + random() / 2)
+         where id = $1 and lease_token = $2 and state = 'leased'",
+    )
+    .bind(lease.item_id)
+    .bind(lease.token)
+    .bind(peer)
+    .bind(reason)
+    .bind(interval(pause))
+    .bind(interval(most))
+    .bind(lease.attempt)
+    .execute(&mut *conn)
+    .await?;
+    if waits.rows_affected() != 1 {
+        return Err(StoreError::LeaseLost);
+    }
+    Ok(())
+}
+
+/// Fails units whose last attempt was lost; returns how many.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> {
+    let failed = sqlx::query(
+        "-- leases::fail_exhausted
+         with spent as (
+             update work_items
+             set state = 'failed', lease_token = null, lease_owner = null, lease_expires_at = null,
+                 finished_at = now(),
+                 last_error = coalesce(last_error, 'every attempt was lost: the process died each time')
+             where state = 'leased' and lease_expires_at < now() and attempt >= max_attempts
+             returning id
+         )
+         update work_attempts a set ended_at = now(), outcome = 'lost'
+         from spent where a.item_id = spent.id and a.ended_at is null",
+    )
+    .execute(conn)
+    .await?;
+    Ok(failed.rows_affected())
+}
+
+/// Makes leases of a process that is known to be gone claimable at once. That it was killed is not the
+/// work's fault, so the attempt is given back; not for ever, lest work that kills its process does so
+/// endlessly.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn expire_all(conn: &mut PgConnection) -> Result<u64, StoreError> {
+    let expired = sqlx::query(
+        "-- leases::expire_all
+         update work_items
+         set lease_expires_at = now() - interval '1 second', max_attempts = least(max_attempts + 1, 50)
+         where state = 'leased'",
+    )
+    .execute(conn)
+    .await?;
+    Ok(expired.rows_affected())
+}

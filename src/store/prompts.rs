@@ -1,0 +1,213 @@
+//! Prompt sets and the texts of their parts.
+
+use std::collections::BTreeMap;
+
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::{
+    ids::JobId,
+    prompt::{PromptFiles, PromptHashes},
+};
+
+/// A version of a prompt set.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct SetVersion {
+    /// The set.
+    pub name: String,
+    /// Its number, from 1.
+    pub version: i32,
+    /// Content hashes of its parts.
+    pub parts: Json<PromptHashes>,
+    /// It comes with the program.
+    pub shipped: bool,
+    /// Whose key pushed it; `nlac` for one that ships.
+    pub created_by: String,
+    /// When it was stored.
+    pub created_at: OffsetDateTime,
+}
+
+/// A set that is to be stored.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSet<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Texts of its parts.
+    pub files: &'a PromptFiles,
+    /// Their content hashes.
+    pub hashes: &'a PromptHashes,
+    /// It comes with the program.
+    pub shipped: bool,
+    /// Who stores it.
+    pub created_by: &'a str,
+}
+
+/// Makes other transactions that change sets wait until this one ends, and those that pin texts for a job.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn lock(conn: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query("-- prompts::lock\n lock table prompt_sets in exclusive mode")
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Keeps texts until the transaction ends, so that a job can pin them. Tells whether all of them are there.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn hold(conn: &mut PgConnection, hashes: &PromptHashes) -> Result<bool, StoreError> {
+    sqlx::query("-- prompts::hold\n lock table prompt_sets in row share mode")
+        .execute(&mut *conn)
+        .await?;
+    Ok(texts(conn, hashes).await?.len() == hashes.len())
+}
+
+/// Stores a set as a new version, unless its newest version is the same. [`lock`] comes before it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn put(conn: &mut PgConnection, set: &NewSet<'_>) -> Result<(), StoreError> {
+    let (hashes, texts): (Vec<_>, Vec<_>) = set
+        .hashes
+        .iter()
+        .filter_map(|(part, hash)| Some((hash.as_str(), set.files.get(part)?.as_str())))
+        .unzip();
+    sqlx::query(
+        "-- prompts::put
+         insert into prompts (hash, text) select * from unnest($1::text[], $2::text[])
+         on conflict (hash) do nothing",
+    )
+    .bind(hashes)
+    .bind(texts)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query(
+        "-- prompts::put
+         with newest as (
+             select version, parts, shipped from prompt_sets where name = $1 order by version desc limit 1
+         )
+         insert into prompt_sets (name, version, parts, shipped, created_by)
+         select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4
+         where not exists (select from newest where parts = $2 and shipped = $3)",
+    )
+    .bind(set.name)
+    .bind(Json(set.hashes))
+    .bind(set.shipped)
+    .bind(set.created_by)
+    .execute(&mut *conn)
+    .await?;
+    prune(conn).await
+}
+
+/// Removes superseded versions that no job pins, and texts that neither a set nor a job needs.
+async fn prune(conn: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- prompts::prune
+         delete from prompt_sets s
+         where exists (select from prompt_sets n where n.name = s.name and n.version > s.version)
+             and not exists (select from jobs j where j.prompt_hashes = s.parts)",
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query(
+        "-- prompts::prune
+         delete from prompts where hash not in (
+             select value from prompt_sets, jsonb_each_text(parts)
+             union select value from jobs, jsonb_each_text(prompt_hashes))",
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes a set. Texts that a job pins stay. Tells whether it was there. [`lock`] comes before it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delete(conn: &mut PgConnection, name: &str) -> Result<bool, StoreError> {
+    let gone = sqlx::query("-- prompts::delete\n delete from prompt_sets where name = $1")
+        .bind(name)
+        .execute(&mut *conn)
+        .await?;
+    prune(conn).await?;
+    Ok(gone.rows_affected() > 0)
+}
+
+/// Gives the sets that no longer ship to the users. [`lock`] comes before it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn release(conn: &mut PgConnection, shipping: &[&str]) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- prompts::release
+         update prompt_sets set shipped = false where shipped and name <> all($1)",
+    )
+    .bind(shipping)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The newest version of each set, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn list(conn: &mut PgConnection) -> Result<Vec<SetVersion>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- prompts::list
+         select distinct on (name) * from prompt_sets order by name, version desc",
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The versions of a set, newest first; none if there is no such set.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn versions(conn: &mut PgConnection, name: &str) -> Result<Vec<SetVersion>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- prompts::versions
+         select * from prompt_sets where name = $1 order by version desc",
+    )
+    .bind(name)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// The texts of parts; a part whose text is not stored is left out.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn texts(
+    conn: &mut PgConnection,
+    hashes: &PromptHashes,
+) -> Result<PromptFiles, StoreError> {
+    let wanted: Vec<_> = hashes.values().map(String::as_str).collect();
+    let rows: Vec<(String, String)> =
+        sqlx::query_as("-- prompts::texts\n select hash, text from prompts where hash = any($1)")
+            .bind(wanted)
+            .fetch_all(conn)
+            .await?;
+    let by_hash: BTreeMap<String, String> = rows.into_iter().collect();
+    let found = hashes.iter().map(|(part, hash)| Some((*part, by_hash.get(hash)?.clone())));
+    Ok(found.flatten().collect())
+}
+
+/// Jobs under way whose spec names a set, oldest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn active_jobs(conn: &mut PgConnection, name: &str) -> Result<Vec<JobId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- prompts::active_jobs
+         select id from jobs where status in ('queued', 'running', 'paused')
+             and spec #>> '{model,prompts}' = $1 order by id",
+    )
+    .bind(name)
+    .fetch_all(conn)
+    .await?)
+}
