@@ -14,7 +14,7 @@ use crate::{
     },
     store::{
         datasets,
-        peers::{self, EngineView},
+        peers::{self, EngineRow},
         prompts,
     },
 };
@@ -99,11 +99,11 @@ fn unknown(what: &str, name: &str, reason: &str) -> String {
 }
 
 fn engine_named<'a>(
-    engines: &'a [EngineView],
+    engines: &'a [EngineRow],
     pointer: &str,
     name: &str,
     out: &mut Admission,
-) -> Option<&'a EngineView> {
+) -> Option<&'a EngineRow> {
     let found = engines.iter().find(|engine| engine.record.name == name);
     if found.is_none() {
         unregistered(pointer, name, engines.iter().map(|e| &e.record.name), out);

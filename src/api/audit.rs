@@ -8,10 +8,11 @@ use super::{
     AppState,
     extract::{Params, at_most, limit},
     problem::Problem,
+    view::{audit::AuditView, views},
 };
 use crate::{
     domain::ids::AuditId,
-    store::audit::{self, AuditFilter, AuditView},
+    store::audit::{self, AuditFilter},
 };
 
 /// A page of the audit log.
@@ -60,7 +61,7 @@ pub(super) async fn list(
     at_most(200, "resource", resource.as_deref())?;
     let filter =
         AuditFilter { actor: actor.as_deref(), resource: resource.as_deref(), after: *after };
-    let data = audit::page(&mut *state.store.acquire().await?, &filter, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|entry| entry.id);
-    Ok(Json(AuditList { data, next }))
+    let rows = audit::page(&mut *state.store.acquire().await?, &filter, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|entry| entry.id);
+    Ok(Json(AuditList { data: views(rows), next }))
 }

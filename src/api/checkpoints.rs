@@ -14,14 +14,14 @@ use super::{
     extract::{Id, Params, limit},
     problem::{Allow, Problem},
     promotion::VERBS,
+    view::{
+        checkpoints::{CheckpointView, WantedAdapter},
+        views,
+    },
 };
 use crate::{
     domain::ids::{CheckpointId, JobId},
-    store::{
-        checkpoints::{self, WantedAdapter},
-        jobs, peers,
-        read::jobs::{self as read_jobs, CheckpointView},
-    },
+    store::{checkpoints, jobs, peers, read::jobs as read_jobs},
 };
 
 /// A page of checkpoints.
@@ -65,9 +65,9 @@ pub(super) async fn list(
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    let data = read_jobs::checkpoints(&mut conn, Some(id), None, query.after, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|c| c.id);
-    Ok(Json(CheckpointList { data, next }))
+    let rows = read_jobs::checkpoints(&mut conn, Some(id), None, query.after, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|c| c.id);
+    Ok(Json(CheckpointList { data: views(rows), next }))
 }
 
 /// Reads a checkpoint.
@@ -94,7 +94,8 @@ pub(super) async fn read(
     let Id(id) = id?;
     let mut conn = state.store.acquire().await?;
     let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
-    found.pop().map(Json).ok_or_else(|| Problem::not_found("checkpoint", id))
+    let row = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
+    Ok(Json(row.into()))
 }
 
 /// The bytes of a `tar.gz`.
@@ -174,5 +175,6 @@ pub(super) async fn wanted(
     if peers::engines(&mut conn).await?.iter().all(|engine| engine.record.name != name) {
         return Err(Problem::not_found("engine", name));
     }
-    Ok(Json(WantedList { data: checkpoints::wanted_by_engine(&mut conn, &name, true).await? }))
+    let rows = checkpoints::wanted_by_engine(&mut conn, &name, true).await?;
+    Ok(Json(WantedList { data: views(rows) }))
 }

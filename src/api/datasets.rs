@@ -14,13 +14,13 @@ use super::{
     extract::{Params, Whole, limit},
     idempotency::{self, Once},
     problem::Problem,
+    view::{datasets::Dataset, views},
 };
 use crate::{
     domain::{access::Actor, ids::EpisodeId},
     experience::logged::LoggedEpisode,
     store::{
-        StoreError,
-        datasets::{self, Dataset},
+        StoreError, datasets,
         deletion::{self, Marked},
         read::episodes::Episodes,
     },
@@ -63,7 +63,7 @@ pub struct RefusedLine {
 )]
 pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(DatasetList { data: datasets::list(&mut conn).await? }))
+    Ok(Json(DatasetList { data: views(datasets::list(&mut conn).await?) }))
 }
 
 /// Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its episodes is removed in the

@@ -9,13 +9,14 @@ use super::{
     AppState,
     extract::{Id, Params, limit},
     problem::Problem,
+    view::{episodes::EpisodeView, views},
 };
 use crate::{
     domain::ids::{EpisodeId, JobId},
     experience::episode::Purpose,
     store::{
         jobs,
-        read::episodes::{self, EpisodeView, Episodes},
+        read::episodes::{self, EpisodeRow, Episodes},
     },
 };
 
@@ -73,9 +74,9 @@ pub(super) async fn page(
     after: Option<EpisodeId>,
     limit: i64,
 ) -> Result<Json<EpisodeList>, Problem> {
-    let data = episodes::episodes(conn, which, after, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|e| e.id);
-    Ok(Json(EpisodeList { data, next }))
+    let rows = episodes::episodes(conn, which, after, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|e| e.id);
+    Ok(Json(EpisodeList { data: views(rows), next }))
 }
 
 /// Reads an episode.
@@ -93,11 +94,11 @@ pub(super) async fn read(
     Id(id): Id<EpisodeId>,
 ) -> Result<Json<EpisodeView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(view(&mut conn, id).await?))
+    Ok(Json(one(&mut conn, id).await?.into()))
 }
 
 /// One episode.
-pub(super) async fn view(conn: &mut PgConnection, id: EpisodeId) -> Result<EpisodeView, Problem> {
+pub(super) async fn one(conn: &mut PgConnection, id: EpisodeId) -> Result<EpisodeRow, Problem> {
     let mut found = episodes::episodes(conn, Episodes::One(id), None, 1).await?;
     found.pop().ok_or_else(|| Problem::not_found("episode", id))
 }

@@ -23,13 +23,11 @@ use super::{
     AppState,
     extract::{Id, Params, limit},
     problem::Problem,
+    view::{events::EventView, views},
 };
 use crate::{
     domain::{access::Actor, ids::JobId},
-    store::{
-        StoreError, jobs, keys,
-        read::jobs::{self as read_jobs, EventView},
-    },
+    store::{StoreError, jobs, keys, read::jobs as read_jobs},
 };
 
 /// Events that a stream reads at a time.
@@ -104,9 +102,9 @@ pub(super) async fn events(
             .keep_alive(keep_alive)
             .into_response());
     }
-    let data = read_jobs::events(&mut conn, id, after, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|event| event.id);
-    Ok(Json(EventList { data, next }).into_response())
+    let rows = read_jobs::events(&mut conn, id, after, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|event| event.id);
+    Ok(Json(EventList { data: views(rows), next }).into_response())
 }
 
 async fn stream(
@@ -137,7 +135,7 @@ async fn stream(
             after = last.id;
             for event in page {
                 let sse = Sse::default().id(event.id.to_string()).event(event.kind.as_str());
-                let Ok(sse) = sse.json_data(&event) else { continue };
+                let Ok(sse) = sse.json_data(EventView::from(event)) else { continue };
                 // A client that has stopped reading goes on later, with Last-Event-ID.
                 if sender.send_timeout(Ok(sse), UNREAD).await.is_err() {
                     return Ok(());

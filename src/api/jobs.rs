@@ -16,6 +16,10 @@ use super::{
     idempotency::{self, Once},
     problem::{Problem, ProblemCode},
     submission::{self, Admitted, SpecText},
+    view::{
+        jobs::{IterationView, JobView},
+        views,
+    },
 };
 use crate::{
     domain::{
@@ -29,7 +33,7 @@ use crate::{
     store::{
         deletion, events, iterations, jobs, prompts,
         read::{
-            jobs::{self as read_jobs, IterationView, JobFilter, JobView},
+            jobs::{self as read_jobs, JobFilter},
             metrics::series,
         },
         work_items,
@@ -137,7 +141,7 @@ pub(super) async fn submit(
 async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
     let filter = JobFilter { one: Some(id), ..JobFilter::default() };
     let mut found = read_jobs::page(conn, &filter, 1).await?;
-    found.pop().ok_or_else(|| Problem::not_found("job", id))
+    found.pop().map(Into::into).ok_or_else(|| Problem::not_found("job", id))
 }
 
 /// Lists jobs, newest first.
@@ -159,9 +163,9 @@ pub(super) async fn list(
     at_most(64, "owner", owner)?;
     let mut conn = state.store.acquire().await?;
     let filter = JobFilter { one: None, status: *status, owner, words, after: *after };
-    let data = read_jobs::page(&mut conn, &filter, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|job| job.id);
-    Ok(Json(JobList { data, next }))
+    let rows = read_jobs::page(&mut conn, &filter, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|job| job.id);
+    Ok(Json(JobList { data: views(rows), next }))
 }
 
 /// Reads a job.
@@ -336,9 +340,9 @@ pub(super) async fn iterations(
     let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     view(&mut conn, id).await?;
-    let data = read_jobs::iterations(&mut conn, id, query.before, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|i| i.index);
-    Ok(Json(IterationList { data, next }))
+    let rows = read_jobs::iterations(&mut conn, id, query.before, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|i| i.index);
+    Ok(Json(IterationList { data: views(rows), next }))
 }
 
 /// Time series.

@@ -16,6 +16,7 @@ use super::{
     extract::{Id, Params, Valid, limit},
     idempotency::{self, Once},
     problem::Problem,
+    view::{keys::KeyView, views},
 };
 use crate::{
     domain::{
@@ -24,7 +25,7 @@ use crate::{
     },
     store::{
         StoreError,
-        keys::{self, KeyView},
+        keys::{self, KeyRow},
     },
 };
 
@@ -115,7 +116,7 @@ pub(super) async fn create(
     let again = async |id: String| {
         let id = id.parse().map_err(|_| Problem::not_found("key", id))?;
         let key = one(&mut *state.store.acquire().await?, id).await?;
-        Ok(Json(MadeKey { key, secret: None }).into_response())
+        Ok(Json(MadeKey { key: key.into(), secret: None }).into_response())
     };
     if let Some(earlier) = earlier {
         return again(earlier).await;
@@ -180,7 +181,7 @@ async fn insert(
         Problem::conflict(format!("there is a key called {} already", new.name))
             .remedy("revoke that one first, or choose another name")
     })?;
-    Ok(MadeKey { key, secret: Some(secret.reveal().to_owned()) })
+    Ok(MadeKey { key: key.into(), secret: Some(secret.reveal().to_owned()) })
 }
 
 /// Lists API keys, newest first.
@@ -197,9 +198,9 @@ pub(super) async fn list(
 ) -> Result<Json<KeyList>, Problem> {
     let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
-    let data = keys::page(&mut conn, None, query.after, limit).await?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|key| key.id);
-    Ok(Json(KeyList { data, next }))
+    let rows = keys::page(&mut conn, None, query.after, limit).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|key| key.id);
+    Ok(Json(KeyList { data: views(rows), next }))
 }
 
 /// Reads an API key.
@@ -216,10 +217,10 @@ pub(super) async fn read(
     State(state): State<AppState>,
     Id(id): Id<KeyId>,
 ) -> Result<Json<KeyView>, Problem> {
-    Ok(Json(one(&mut *state.store.acquire().await?, id).await?))
+    Ok(Json(one(&mut *state.store.acquire().await?, id).await?.into()))
 }
 
-async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyView, Problem> {
+async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem> {
     let mut found = keys::page(conn, Some(id), None, 1).await?;
     found.pop().ok_or_else(|| Problem::not_found("key", id))
 }
@@ -239,11 +240,11 @@ pub(super) async fn revoke(
     State(state): State<AppState>,
     Id(id): Id<KeyId>,
 ) -> Result<Json<KeyView>, Problem> {
-    Ok(Json(end(&state, id).await?))
+    Ok(Json(end(&state, id).await?.into()))
 }
 
 /// Revokes a key, unless nobody could make keys then.
-pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyView, Problem> {
+pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> {
     let mut tx = state.store.begin().await?;
     keys::lock(&mut tx).await?;
     let key = one(&mut tx, id).await?;

@@ -34,6 +34,7 @@ mod service;
 mod submission;
 mod traced;
 mod transitions;
+mod view;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};

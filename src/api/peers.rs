@@ -9,10 +9,18 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::{AppState, extract::Valid, problem::Problem};
+use super::{
+    AppState,
+    extract::Valid,
+    problem::Problem,
+    view::{
+        peers::{EngineView, TrainerView},
+        views,
+    },
+};
 use crate::{
     domain::peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
-    store::peers::{self, EngineView, TrainerView},
+    store::peers::{self, EngineRow},
 };
 
 /// All engines.
@@ -119,7 +127,7 @@ pub struct PutTrainer {
 )]
 pub(super) async fn engines(State(state): State<AppState>) -> Result<Json<EngineList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(EngineList { data: peers::engines(&mut conn).await? }))
+    Ok(Json(EngineList { data: views(peers::engines(&mut conn).await?) }))
 }
 
 /// Lists trainers.
@@ -129,7 +137,7 @@ pub(super) async fn engines(State(state): State<AppState>) -> Result<Json<Engine
 )]
 pub(super) async fn trainers(State(state): State<AppState>) -> Result<Json<TrainerList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(TrainerList { data: peers::trainers(&mut conn).await? }))
+    Ok(Json(TrainerList { data: views(peers::trainers(&mut conn).await?) }))
 }
 
 /// Registers an engine, or changes its registration.
@@ -175,8 +183,9 @@ pub(super) async fn put_engine(
     let mut conn = state.store.acquire().await?;
     peers::note_engine(&mut conn, &record.name, &found).await?;
     let all = peers::engines(&mut conn).await?;
-    let view = all.into_iter().find(|view| view.record.name == record.name);
-    view.map(Json).ok_or_else(|| Problem::not_found("engine", record.name))
+    let row = all.into_iter().find(|row| row.record.name == record.name);
+    let row = row.ok_or_else(|| Problem::not_found("engine", record.name))?;
+    Ok(Json(row.into()))
 }
 
 /// One of an engine's replicas.
@@ -236,18 +245,19 @@ async fn set_draining(
     draining: bool,
 ) -> Result<Json<EngineView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let find = |all: Vec<EngineView>| all.into_iter().find(|view| view.record.name == name);
+    let find = |all: Vec<EngineRow>| all.into_iter().find(|row| row.record.name == name);
     let gone = || Problem::not_found("engine", name);
-    let view = find(peers::engines(&mut conn).await?).ok_or_else(gone)?;
-    if !view.record.urls.iter().any(|known| known == url) {
-        let known = view.record.urls.join(", ");
+    let engine = find(peers::engines(&mut conn).await?).ok_or_else(gone)?;
+    if !engine.record.urls.iter().any(|known| known == url) {
+        let known = engine.record.urls.join(", ");
         return Err(Problem::unprocessable(format!(
             "{url} is no replica of {name}; it has {known}"
         ))
         .remedy("name one of them"));
     }
     peers::set_draining(&mut conn, name, url, draining).await?;
-    find(peers::engines(&mut conn).await?).map(Json).ok_or_else(gone)
+    let engine = find(peers::engines(&mut conn).await?).ok_or_else(gone)?;
+    Ok(Json(engine.into()))
 }
 
 /// Registers a trainer, or changes its registration.
@@ -280,8 +290,9 @@ pub(super) async fn put_trainer(
     let mut conn = state.store.acquire().await?;
     peers::note_trainer(&mut conn, &record.name, &found).await?;
     let all = peers::trainers(&mut conn).await?;
-    let view = all.into_iter().find(|view| view.record.name == record.name);
-    view.map(Json).ok_or_else(|| Problem::not_found("trainer", record.name))
+    let row = all.into_iter().find(|row| row.record.name == record.name);
+    let row = row.ok_or_else(|| Problem::not_found("trainer", record.name))?;
+    Ok(Json(row.into()))
 }
 
 /// Refuses a key that the service lacks, or that is not for these URLs, before the first request needs it.

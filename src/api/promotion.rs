@@ -15,6 +15,7 @@ use super::{
     AppState,
     extract::Optional,
     problem::{Allow, Problem, no_such_route},
+    view::checkpoints::CheckpointView,
 };
 use crate::{
     domain::{
@@ -26,7 +27,7 @@ use crate::{
     },
     store::{
         StoreError, events, iterations, jobs,
-        read::jobs::{self as read_jobs, CheckpointView},
+        read::jobs::{self as read_jobs, CheckpointRow},
     },
 };
 
@@ -107,22 +108,22 @@ async fn promote(
     decided: &Decided,
 ) -> Result<Json<CheckpointView>, Problem> {
     let mut tx = state.store.begin().await?;
-    let (view, job) = locked(&mut tx, id).await?;
-    if view.published_at.is_none() {
-        return Err(Problem::conflict(format!("{} is not published yet", view.name))
+    let (checkpoint, job) = locked(&mut tx, id).await?;
+    if checkpoint.published_at.is_none() {
+        return Err(Problem::conflict(format!("{} is not published yet", checkpoint.name))
             .remedy("wait until its iteration has published it"));
     }
-    if !view.promoted {
+    if !checkpoint.promoted {
         jobs::promote(&mut tx, job.id, Some(id)).await?;
-        let solved = view.success.map(|s| format!(", which solved {:.1} %", 100.0 * s));
+        let solved = checkpoint.success.map(|s| format!(", which solved {:.1} %", 100.0 * s));
         let message = decided.said(format!(
             "version {} is promoted{}",
-            view.version,
+            checkpoint.version,
             solved.unwrap_or_default()
         ));
         let data = json!({
-            "checkpoint_id": id, "version": view.version, "name": view.name,
-            "success": view.success, "reason": decided.decision.reason, "by": decided.actor.name,
+            "checkpoint_id": id, "version": checkpoint.version, "name": checkpoint.name,
+            "success": checkpoint.success, "reason": decided.decision.reason, "by": decided.actor.name,
         });
         events::append(&mut tx, job.id, EventKind::Promoted, &message, data).await?;
     }
@@ -130,7 +131,8 @@ async fn promote(
     // An engine that is away gets it when it is back.
     if let Err(error) = state.critic.keep(id).await {
         let mut conn = state.store.acquire().await?;
-        let message = format!("the promoted adapter {} is not loaded yet: {error}", view.name);
+        let message =
+            format!("the promoted adapter {} is not loaded yet: {error}", checkpoint.name);
         events::append(&mut conn, job.id, EventKind::Warned, &message, json!({})).await?;
     }
     read(state, id).await
@@ -155,12 +157,13 @@ async fn demote(
     decided: &Decided,
 ) -> Result<Json<CheckpointView>, Problem> {
     let mut tx = state.store.begin().await?;
-    let (view, job) = locked(&mut tx, id).await?;
-    if view.promoted {
+    let (checkpoint, job) = locked(&mut tx, id).await?;
+    if checkpoint.promoted {
         jobs::promote(&mut tx, job.id, None).await?;
-        let message = decided.said(format!("version {} is not promoted any more", view.version));
+        let message =
+            decided.said(format!("version {} is not promoted any more", checkpoint.version));
         let data = json!({
-            "checkpoint_id": id, "version": view.version, "reason": decided.decision.reason,
+            "checkpoint_id": id, "version": checkpoint.version, "reason": decided.decision.reason,
             "by": decided.actor.name,
         });
         events::append(&mut tx, job.id, EventKind::Demoted, &message, data).await?;
@@ -190,7 +193,7 @@ async fn roll_back(
 ) -> Result<Json<CheckpointView>, Problem> {
     let mut tx = state.store.begin().await?;
     // The planner takes the same lock: no iteration begins in between.
-    let (view, job) = locked(&mut tx, id).await?;
+    let (checkpoint, job) = locked(&mut tx, id).await?;
     if !matches!(job.status, JobStatus::Running | JobStatus::Paused) {
         return Err(Problem::conflict(format!("the job is {}, so it does not go on", job.status))
             .remedy("promote the checkpoint to use it; submit the spec as a new job to learn on"));
@@ -200,13 +203,13 @@ async fn roll_back(
         return Err(Problem::conflict("the iteration under way is the last")
             .remedy("promote the checkpoint to use it"));
     };
-    iterations::roll_back(&mut tx, newest.id, view.version, true).await?;
+    iterations::roll_back(&mut tx, newest.id, checkpoint.version, true).await?;
     let message = decided.said(format!(
         "after iteration {} the job goes on from version {}",
-        newest.index, view.version
+        newest.index, checkpoint.version
     ));
     let data = json!({
-        "iteration": newest.index, "version": view.version, "success": view.success,
+        "iteration": newest.index, "version": checkpoint.version, "success": checkpoint.success,
         "reason": decided.decision.reason, "by": decided.actor.name,
     });
     events::append(&mut tx, job.id, EventKind::RolledBack, &message, data).await?;
@@ -218,26 +221,27 @@ async fn roll_back(
 async fn locked(
     conn: &mut PgConnection,
     id: CheckpointId,
-) -> Result<(CheckpointView, Job), Problem> {
+) -> Result<(CheckpointRow, Job), Problem> {
     let gone = || Problem::not_found("checkpoint", id);
     let find =
         async |conn: &mut PgConnection| read_jobs::checkpoints(conn, None, Some(id), None, 1).await;
     let job_id = find(conn).await?.pop().ok_or_else(gone)?.job_id;
     let job = jobs::lock(conn, job_id).await?.ok_or_else(gone)?;
-    let view = find(conn).await?.pop().ok_or_else(gone)?;
-    if view.expired_at.is_some() {
-        return Err(Problem::expired(&view.name));
+    let checkpoint = find(conn).await?.pop().ok_or_else(gone)?;
+    if checkpoint.expired_at.is_some() {
+        return Err(Problem::expired(&checkpoint.name));
     }
-    if view.role != CheckpointRole::Online {
-        let detail = format!("{} is a target's average, by which nobody acts", view.name);
+    if checkpoint.role != CheckpointRole::Online {
+        let detail = format!("{} is a target's average, by which nobody acts", checkpoint.name);
         return Err(Problem::unprocessable(detail)
-            .remedy(format!("take the online checkpoint of version {}", view.version)));
+            .remedy(format!("take the online checkpoint of version {}", checkpoint.version)));
     }
-    Ok((view, job))
+    Ok((checkpoint, job))
 }
 
 async fn read(state: &AppState, id: CheckpointId) -> Result<Json<CheckpointView>, Problem> {
     let mut conn = state.store.acquire().await?;
     let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
-    found.pop().map(Json).ok_or_else(|| Problem::not_found("checkpoint", id))
+    let row = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
+    Ok(Json(row.into()))
 }

@@ -6,15 +6,15 @@ use utoipa::ToSchema;
 
 use super::{
     AppState,
-    episodes::view,
+    episodes::one,
     extract::{Id, Valid},
     problem::Problem,
+    view::episodes::EpisodeView,
 };
 use crate::{
     domain::ids::EpisodeId,
     store::{
         StoreError,
-        read::episodes::EpisodeView,
         rewards::{self, Given},
     },
 };
@@ -76,7 +76,7 @@ pub(super) async fn give(
                 .remedy("GET /v1/episodes/{id} tells its reward_status"));
         }
     }
-    let episode = view(&mut tx, id).await?;
+    let episode = one(&mut tx, id).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(Json(episode))
+    Ok(Json(episode.into()))
 }

@@ -9,6 +9,7 @@ use super::{
     AppState,
     extract::{Id, Params, at_most, limit},
     problem::Problem,
+    view::{annotations::Annotations, transitions::TransitionView, views},
 };
 use crate::{
     domain::{
@@ -18,8 +19,8 @@ use crate::{
     store::{
         jobs,
         read::{
-            annotations::{self, Annotations},
-            transitions::{self, Search, TransitionView},
+            annotations::{self, AnnotationRows},
+            transitions::{self, Search, TransitionRow},
         },
     },
 };
@@ -28,9 +29,15 @@ use crate::{
 #[derive(Serialize, ToSchema)]
 pub struct TransitionList {
     /// Newest first.
-    pub(super) data: Vec<TransitionView>,
+    data: Vec<TransitionView>,
     /// Pass it as `after` for the next page; null at the end.
-    pub(super) next: Option<TransitionId>,
+    next: Option<TransitionId>,
+}
+
+impl From<Found> for TransitionList {
+    fn from(Found { rows, next }: Found) -> Self {
+        Self { data: views(rows), next }
+    }
 }
 
 /// Which transitions.
@@ -61,12 +68,18 @@ pub struct TransitionQuery {
     pub(super) limit: Option<i64>,
 }
 
+/// A page of transitions, and where the next one begins.
+pub(super) struct Found {
+    pub(super) rows: Vec<TransitionRow>,
+    pub(super) next: Option<TransitionId>,
+}
+
 /// Finds a page of transitions, of a job or of all.
 pub(super) async fn found(
     conn: &mut PgConnection,
     job: Option<JobId>,
     query: &TransitionQuery,
-) -> Result<TransitionList, Problem> {
+) -> Result<Found, Problem> {
     let limit = limit(query.limit)?;
     let words = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
     at_most(500, "q", words)?;
@@ -83,7 +96,7 @@ pub(super) async fn found(
     };
     let found = transitions::search(conn, &search, limit).await?;
     let next = found.last().filter(|_| found.len() as i64 == limit).map(|last| last.transition_id);
-    Ok(TransitionList { data: transitions::views(conn, &found).await?, next })
+    Ok(Found { rows: transitions::rows(conn, &found).await?, next })
 }
 
 /// Lists the transitions that a job learns from, newest first, each with the job's newest critique and refinement.
@@ -105,7 +118,7 @@ pub(super) async fn list(
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    Ok(Json(found(&mut conn, Some(id), &query).await?))
+    Ok(Json(found(&mut conn, Some(id), &query).await?.into()))
 }
 
 /// Finds transitions that jobs learn from, newest first, each with the newest critique and refinement. One that several
@@ -123,7 +136,7 @@ pub(super) async fn search(
     Params(query): Params<TransitionQuery>,
 ) -> Result<Json<TransitionList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(found(&mut conn, None, &query).await?))
+    Ok(Json(found(&mut conn, None, &query).await?.into()))
 }
 
 /// Whose annotations.
@@ -151,8 +164,9 @@ pub(super) async fn read(
     Params(by): Params<SeenBy>,
 ) -> Result<Json<TransitionView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let found = transitions::one(&mut conn, id, by.job).await?;
-    found.map(Json).ok_or_else(|| Problem::not_found("transition", id))
+    let row = transitions::one(&mut conn, id, by.job).await?;
+    let row = row.ok_or_else(|| Problem::not_found("transition", id))?;
+    Ok(Json(row.into()))
 }
 
 /// Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
@@ -172,10 +186,11 @@ pub(super) async fn critiques(
     Params(by): Params<SeenBy>,
 ) -> Result<Json<Annotations>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let view = transitions::one(&mut conn, id, by.job).await?;
-    let view = view.ok_or_else(|| Problem::not_found("transition", id))?;
-    Ok(Json(match view.job_id {
+    let row = transitions::one(&mut conn, id, by.job).await?;
+    let row = row.ok_or_else(|| Problem::not_found("transition", id))?;
+    let said = match row.job_id {
         Some(job) => annotations::of_transition(&mut conn, id, job).await?,
-        None => Annotations::default(),
-    }))
+        None => AnnotationRows::default(),
+    };
+    Ok(Json(said.into()))
 }

@@ -16,6 +16,7 @@ use super::{
     extract::{Id, Params, Valid, limit},
     idempotency::{self, Once},
     problem::Problem,
+    view::{views, webhooks::DeliveryView},
 };
 use crate::{
     domain::{
@@ -24,10 +25,7 @@ use crate::{
         ids::{JobId, WebhookId},
         webhook::Webhook,
     },
-    store::{
-        StoreError, jobs,
-        webhooks::{self, DeliveryView},
-    },
+    store::{StoreError, jobs, webhooks},
 };
 
 /// Whom to tell of what.
@@ -214,8 +212,8 @@ pub(super) async fn deliveries(
 ) -> Result<Json<DeliveryList>, Problem> {
     let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
-    let data = webhooks::deliveries(&mut conn, id, query.before, limit).await?;
-    let data = data.ok_or_else(|| Problem::not_found("webhook", id))?;
-    let next = data.last().filter(|_| data.len() as i64 == limit).map(|one| one.event_id);
-    Ok(Json(DeliveryList { data, next }))
+    let rows = webhooks::deliveries(&mut conn, id, query.before, limit).await?;
+    let rows = rows.ok_or_else(|| Problem::not_found("webhook", id))?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|one| one.event_id);
+    Ok(Json(DeliveryList { data: views(rows), next }))
 }

@@ -1,9 +1,7 @@
 //! The audit log: who did what, and how it ended.
 
-use serde::Serialize;
 use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::StoreError;
 use crate::domain::{
@@ -12,13 +10,11 @@ use crate::domain::{
 };
 
 /// What somebody did.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct AuditView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct AuditRow {
     /// Its id.
     pub id: AuditId,
     /// When.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub at: OffsetDateTime,
     /// The key; null while sign-in is off, and for a sign-in that failed.
     pub key_id: Option<KeyId>,
@@ -27,7 +23,6 @@ pub struct AuditView {
     /// HTTP method.
     pub method: String,
     /// The route as it is declared.
-    #[schema(example = "/v1/jobs/{id}/cancel")]
     pub route: String,
     /// What it was done to: the id or name in the path, or that of what was made.
     pub resource: Option<String>,
@@ -102,7 +97,7 @@ pub async fn prune(conn: &mut PgConnection, days: u16, most: u64) -> Result<u64,
     Ok(gone.rows_affected())
 }
 
-/// Which entries are shown.
+/// Which entries are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditFilter<'a> {
     /// Of keys of this name.
@@ -121,7 +116,7 @@ pub async fn page(
     conn: &mut PgConnection,
     filter: &AuditFilter<'_>,
     limit: i64,
-) -> Result<Vec<AuditView>, StoreError> {
+) -> Result<Vec<AuditRow>, StoreError> {
     let mut query = QueryBuilder::new("-- audit::page\n select * from audit where true");
     // Only what is asked for is written down: a plan for everything at once would use no index.
     if let Some(actor) = filter.actor {

@@ -202,8 +202,8 @@ pub async fn unused(
 }
 
 /// An adapter that an engine should be able to load.
-#[derive(Debug, Clone, serde::Serialize, sqlx::FromRow, utoipa::ToSchema)]
-pub struct WantedAdapter {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct WantedAdapterRow {
     /// Its checkpoint.
     pub checkpoint_id: CheckpointId,
     /// The name that engines know it by; its directory is called so too.
@@ -221,7 +221,7 @@ pub async fn wanted_by_engine(
     conn: &mut PgConnection,
     engine: &str,
     guests: bool,
-) -> Result<Vec<WantedAdapter>, StoreError> {
+) -> Result<Vec<WantedAdapterRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- checkpoints::wanted_by_engine
          select c.id as checkpoint_id, c.name, c.sha256

@@ -2,18 +2,16 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{StoreError, episodes, transitions};
 use crate::experience::logged::LoggedEpisode;
 
-/// A dataset as it is shown.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct Dataset {
+/// A dataset with its counts.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct DatasetRow {
     /// Its name.
     pub name: String,
     /// Episodes in it.
@@ -25,8 +23,6 @@ pub struct Dataset {
     /// Share of episodes that were solved, of those that say; null if none says.
     pub success: Option<f64>,
     /// When its first episode came.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
 }
 
@@ -34,7 +30,7 @@ pub struct Dataset {
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn list(conn: &mut PgConnection) -> Result<Vec<Dataset>, StoreError> {
+pub async fn list(conn: &mut PgConnection) -> Result<Vec<DatasetRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- datasets::list
          select d.name, d.created_at, count(e.id) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,

@@ -1,19 +1,17 @@
 //! API keys.
 
-use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::StoreError;
 use crate::domain::{
-    access::{Actor, Scope, Scopes, Secret},
+    access::{Actor, Scopes, Secret},
     ids::{KeyId, SessionId},
 };
 
-/// A key as it is shown: all but its secret.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct KeyView {
+/// A key: all but the hash of its secret.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct KeyRow {
     /// Its id.
     pub id: KeyId,
     /// Whose it is; what jobs and the audit log call them.
@@ -22,27 +20,18 @@ pub struct KeyView {
     pub prefix: String,
     /// What it may do.
     #[sqlx(try_from = "Vec<String>")]
-    #[schema(value_type = Vec<Scope>)]
     pub scopes: Scopes,
     /// Requests that it may make in a minute.
     pub requests_per_minute: i32,
     /// Name of the key that made it.
     pub created_by: String,
     /// When it was made.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
     /// When it ends by itself; null if it does not.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<OffsetDateTime>,
     /// When it was revoked; null if it was not.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<OffsetDateTime>,
     /// When it was last used, to the minute; null if it never was.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<OffsetDateTime>,
 }
 
@@ -72,7 +61,7 @@ pub struct NewKey<'a> {
 pub async fn insert(
     conn: &mut PgConnection,
     key: &NewKey<'_>,
-) -> Result<Option<KeyView>, StoreError> {
+) -> Result<Option<KeyRow>, StoreError> {
     sqlx::query(
         "-- keys::insert: a name is free again once its key has expired
          update api_keys set revoked_at = expires_at
@@ -109,7 +98,7 @@ pub async fn page(
     one: Option<KeyId>,
     after: Option<KeyId>,
     limit: i64,
-) -> Result<Vec<KeyView>, StoreError> {
+) -> Result<Vec<KeyRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- keys::page
          select * from api_keys

@@ -1,46 +1,36 @@
 //! Registered engines and trainers.
 
-use serde::Serialize;
 use sqlx::{PgConnection, types::Json};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::StoreError;
 use crate::domain::peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord};
 
 /// A registered engine and what it can do.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct EngineView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct EngineRow {
     /// Its registration.
-    #[serde(flatten)]
     #[sqlx(flatten)]
     pub record: EngineRecord,
     /// What it was found to be able to do; null if it was never reached.
-    #[schema(value_type = Option<EngineCapabilities>)]
     pub capabilities: Option<Json<EngineCapabilities>>,
     /// Why it did not answer when it was last asked; null if it did.
     pub trouble: Option<String>,
     /// When it was last asked.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub checked_at: Option<OffsetDateTime>,
 }
 
 /// A registered trainer and what it can do.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct TrainerView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct TrainerRow {
     /// Its registration.
-    #[serde(flatten)]
     #[sqlx(flatten)]
     pub record: TrainerRecord,
     /// What it was found to be able to do; null if it was never reached.
-    #[schema(value_type = Option<TrainerCapabilities>)]
     pub capabilities: Option<Json<TrainerCapabilities>>,
     /// Why it did not answer when it was last asked; null if it did.
     pub trouble: Option<String>,
     /// When it was last asked.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub checked_at: Option<OffsetDateTime>,
 }
 
@@ -181,7 +171,7 @@ pub async fn set_draining(
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineView>, StoreError> {
+pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::engines
          select name, kind, urls, draining, base_model, model, model_dir, adapter_dir, seeds, api_key_env,
@@ -196,7 +186,7 @@ pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineView>, StoreEr
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn trainers(conn: &mut PgConnection) -> Result<Vec<TrainerView>, StoreError> {
+pub async fn trainers(conn: &mut PgConnection) -> Result<Vec<TrainerRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- peers::trainers
          select name, kind, url, base_model, model, api_key_env, capabilities, trouble, checked_at

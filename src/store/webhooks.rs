@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::StoreError;
 use crate::domain::{
@@ -54,8 +52,8 @@ pub async fn delete(conn: &mut PgConnection, id: WebhookId) -> Result<bool, Stor
 }
 
 /// What became of telling a webhook of an event.
-#[derive(Debug, Serialize, sqlx::FromRow, ToSchema)]
-pub struct DeliveryView {
+#[derive(Debug, sqlx::FromRow)]
+pub struct DeliveryRow {
     /// The event's id; with the webhook's it is sent as `webhook-id`.
     pub event_id: i64,
     /// The event's job.
@@ -69,12 +67,8 @@ pub struct DeliveryView {
     /// Why the last try failed.
     pub error: Option<String>,
     /// When it is tried next, while it is waiting.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub due_at: OffsetDateTime,
     /// When it was delivered or given up.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub settled_at: Option<OffsetDateTime>,
 }
 
@@ -87,7 +81,7 @@ pub async fn deliveries(
     id: WebhookId,
     before: Option<i64>,
     limit: i64,
-) -> Result<Option<Vec<DeliveryView>>, StoreError> {
+) -> Result<Option<Vec<DeliveryRow>>, StoreError> {
     let known: bool = sqlx::query_scalar("select exists (select from webhooks where id = $1)")
         .bind(id)
         .fetch_one(&mut *conn)

@@ -176,8 +176,9 @@ async fn every_evaluation_plays_the_same_episodes_and_versions_are_compared_pair
     assert_eq!(first[..10], interim[..], "the interim evaluation is a part of the full one");
 
     // Three of ten shared episodes were solved then and are lost now, one was gained.
-    let set = "update episodes e set success = case when i.index = 1 then e.ordinal < 4 else e.ordinal in (0, 9) end
-               from iterations i where i.id = e.iteration_id and e.job_id = $1 and e.purpose = 'evaluate'";
+    let set = "update episodes e set success = case when i.index = 1 then r.ordinal < 4 else r.ordinal in (0, 9) end
+               from rollouts r join iterations i on i.id = r.iteration_id
+               where r.episode_id = e.id and r.job_id = $1 and r.purpose = 'evaluate'";
     sqlx::query(set).bind(job).execute(&mut *conn).await.unwrap();
     let paired = nlac::store::assessment::paired(&mut conn, nlac::domain::ids::JobId(job), 0.5, 2);
     let paired = paired.await.unwrap();

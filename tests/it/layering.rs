@@ -1,5 +1,5 @@
 //! The rooms of the library as data: a room imports only from rooms above it in this table, and only from those
-//! that its row names. No file has more than 500 lines of code.
+//! that its row names. The store knows nothing of the wire. No file has more than 500 lines of code.
 
 use std::{
     collections::BTreeMap,
@@ -199,6 +199,25 @@ fn imports_go_down() {
         let above = |used: &&&str| MAY_USE[..row].iter().any(|(name, _)| name == *used);
         let below = allowed.iter().filter(|used| !above(used));
         wrong.extend(below.map(|used| format!("{room} may use {used}, which is not above it")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What belongs to the wire: the API's document, and names and forms of fields that differ from the columns'.
+const OF_THE_WIRE: [&str; 4] = ["utoipa", "ToSchema", "#[schema", "serde(rename"];
+
+#[test]
+fn the_store_does_not_know_the_wire() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src/store"), &mut files);
+    assert!(files.len() > 20, "only {} files were found", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let shown = file.strip_prefix(root).unwrap().display();
+        let found = OF_THE_WIRE.iter().filter(|word| text.contains(**word));
+        wrong.extend(found.map(|word| format!("{shown} has {word}; it belongs to src/api/view")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -155,10 +155,10 @@ impl Export {
     async fn page(mut self) -> Result<(Bytes, Option<Self>), Broken> {
         let mut conn = self.store.acquire().await?;
         let found = transitions::oldest(&mut conn, self.job, self.after, PAGE).await?;
-        let views = transitions::views(&mut conn, &found).await?;
+        let stored = transitions::rows(&mut conn, &found).await?;
         drop(conn);
         let rows: Vec<Row> =
-            views.into_iter().rev().filter_map(|view| row(view, self.form)).collect();
+            stored.into_iter().rev().filter_map(|one| row(one, self.form)).collect();
         let last = found.last().filter(|_| found.len() as i64 == PAGE);
         self.after = last.map(|last| last.transition_id);
         let bytes = match &mut self.writer {

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::ExportForm;
 use crate::{
-    domain::annotation::Verdict, experience::message::Message,
-    store::read::transitions::TransitionView,
+    api::view::transitions::TransitionView, domain::annotation::Verdict,
+    experience::message::Message, store::read::transitions::TransitionRow,
 };
 
 /// A row of an export.
@@ -38,36 +38,41 @@ pub(super) struct Transition {
 }
 
 /// The row of a transition, where the form has one for it.
-pub(super) fn row(mut view: TransitionView, form: ExportForm) -> Option<Row> {
-    let tools = std::mem::take(&mut view.tools);
+pub(super) fn row(mut stored: TransitionRow, form: ExportForm) -> Option<Row> {
+    let tools = std::mem::take(&mut stored.tools);
     let tools = (!tools.is_empty()).then(|| serde_json::to_string(&tools).ok()).flatten();
     // Chat formats know one order of blocks.
-    let state = std::mem::take(&mut view.state);
-    view.state = state.into_iter().map(Message::folded).collect();
+    let state = std::mem::take(&mut stored.state);
+    stored.state = state.into_iter().map(Message::folded).collect();
     match form {
-        ExportForm::Transitions => Some(Row::Transition(Box::new(Transition { view, tools }))),
-        ExportForm::Sft => conversation(view, tools),
-        ExportForm::Preferences => preference(view, tools),
+        ExportForm::Transitions => {
+            Some(Row::Transition(Box::new(Transition { view: stored.into(), tools })))
+        }
+        ExportForm::Sft => conversation(stored, tools),
+        ExportForm::Preferences => preference(stored, tools),
     }
 }
 
 /// An action that was refined to another, if the environment can read it.
-fn refined(view: &TransitionView) -> Option<&String> {
-    view.refinement.as_ref().filter(|_| view.changed == Some(true) && view.valid == Some(true))
+fn refined(stored: &TransitionRow) -> Option<&String> {
+    stored
+        .refinement
+        .as_ref()
+        .filter(|_| stored.changed == Some(true) && stored.valid == Some(true))
 }
 
-fn conversation(view: TransitionView, tools: Option<String>) -> Option<Row> {
+fn conversation(stored: TransitionRow, tools: Option<String>) -> Option<Row> {
     // An imported action was taken, so some environment could read it.
-    let readable = view.env_action.is_some() || view.generation_id.is_none();
-    let approved = view.verdict == Some(Verdict::Yes) && readable;
-    let said = refined(&view).cloned().or_else(|| approved.then(|| view.action.clone()))?;
-    let mut messages = view.state;
+    let readable = stored.env_action.is_some() || stored.generation_id.is_none();
+    let approved = stored.verdict == Some(Verdict::Yes) && readable;
+    let said = refined(&stored).cloned().or_else(|| approved.then(|| stored.action.clone()))?;
+    let mut messages = stored.state;
     messages.push(Message::assistant(said));
     Some(Row::Conversation { messages, tools })
 }
 
-fn preference(view: TransitionView, tools: Option<String>) -> Option<Row> {
-    let chosen = [Message::assistant(refined(&view)?.clone())];
-    let rejected = [Message::assistant(view.action)];
-    Some(Row::Preference { prompt: view.state, chosen, rejected, tools })
+fn preference(stored: TransitionRow, tools: Option<String>) -> Option<Row> {
+    let chosen = [Message::assistant(refined(&stored)?.clone())];
+    let rejected = [Message::assistant(stored.action)];
+    Some(Row::Preference { prompt: stored.state, chosen, rejected, tools })
 }

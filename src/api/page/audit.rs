@@ -8,7 +8,7 @@ use super::{format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::ids::AuditId,
-    store::audit::{self, AuditFilter, AuditView},
+    store::audit::{self, AuditFilter, AuditRow},
 };
 
 /// Entries on a page.
@@ -69,7 +69,7 @@ pub(super) async fn page(
     render(&Page { here: "/keys", actor, resource, rows, more })
 }
 
-fn row(entry: AuditView) -> Row {
+fn row(entry: AuditRow) -> Row {
     let resource = entry.resource.unwrap_or_default();
     let job = entry.route.starts_with("/v1/jobs") && !resource.is_empty();
     Row {

@@ -11,17 +11,17 @@ use super::{diff, format, job, job::Head, render, transition::spoken};
 use crate::{
     api::{
         AppState,
-        episodes::view,
+        episodes::one,
         extract::{Id, Params},
         problem::Problem,
     },
     domain::ids::{EpisodeId, JobId, TransitionId},
     experience::episode::{EndReason, EpisodeState, Purpose, TruncatedBy},
     store::read::{
-        annotations::{self, Annotations, Provenance},
-        episodes::{self, EpisodeView, Episodes},
+        annotations::{self, AnnotationRows, ProvenanceRow},
+        episodes::{self, EpisodeRow, Episodes},
         jobs as read_jobs,
-        transitions::{self, TransitionView},
+        transitions::{self, TransitionRow},
     },
 };
 
@@ -89,7 +89,7 @@ pub(super) async fn list(
     })
 }
 
-fn row(episode: &EpisodeView) -> Row {
+fn row(episode: &EpisodeRow) -> Row {
     let (failed, end) = ending(episode);
     Row {
         id: episode.id.to_string(),
@@ -106,7 +106,7 @@ fn row(episode: &EpisodeView) -> Row {
 }
 
 /// Whether it went wrong, and how it ended.
-const fn ending(episode: &EpisodeView) -> (bool, &'static str) {
+const fn ending(episode: &EpisodeRow) -> (bool, &'static str) {
     match (episode.success, episode.end_reason) {
         (Some(true), _) => (false, "solved"),
         (Some(false), _) => (true, "not solved"),
@@ -205,25 +205,25 @@ pub(super) async fn page(
     Params(query): Params<PageQuery>,
 ) -> Result<Html<String>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let episode = view(&mut conn, id).await?;
+    let episode = one(&mut conn, id).await?;
     let (newer, older) = episodes::neighbours(&mut conn, &episode).await?;
-    let views = transitions::of_episode(&mut conn, id, query.job).await?;
-    let number = query.step.unwrap_or(0).clamp(0, (views.len() as i32 - 1).max(0));
-    let steps = views.iter().map(|view| StepLink {
-        number: view.step,
-        verdict: view.verdict.map_or("", |verdict| verdict.as_str()),
-        current: view.step == number,
-        previous: view.step + 1 == number,
-        next: view.step == number + 1,
+    let rows = transitions::of_episode(&mut conn, id, query.job).await?;
+    let number = query.step.unwrap_or(0).clamp(0, (rows.len() as i32 - 1).max(0));
+    let steps = rows.iter().map(|row| StepLink {
+        number: row.step,
+        verdict: row.verdict.map_or("", |verdict| verdict.as_str()),
+        current: row.step == number,
+        previous: row.step + 1 == number,
+        next: row.step == number + 1,
     });
     let steps = steps.collect();
-    let step = match views.into_iter().find(|view| view.step == number) {
-        Some(view) => {
-            let said = match view.job_id {
-                Some(job) => annotations::of_transition(&mut conn, view.id, job).await?,
-                None => Annotations::default(),
+    let step = match rows.into_iter().find(|row| row.step == number) {
+        Some(row) => {
+            let said = match row.job_id {
+                Some(job) => annotations::of_transition(&mut conn, row.id, job).await?,
+                None => AnnotationRows::default(),
             };
-            Some(step(view, said))
+            Some(step(row, said))
         }
         None => None,
     };
@@ -250,7 +250,12 @@ pub(super) async fn page(
         newer,
         older,
         error: episode.error,
-        conversations: episode.contexts.into_iter().map(|c| spoken(c.messages)).collect(),
+        conversations: episode
+            .history
+            .branches()
+            .iter()
+            .map(|b| spoken(b.messages.clone()))
+            .collect(),
         task: episode.task,
         steps,
         step,
@@ -258,7 +263,7 @@ pub(super) async fn page(
 }
 
 /// Who played it, and how: as far as that is known.
-fn origin(episode: &EpisodeView) -> String {
+fn origin(episode: &EpisodeRow) -> String {
     let named = |what: &str, value: Option<String>| value.map(|value| format!("{what} {value}"));
     let parts = [
         named("dataset", episode.dataset.clone()),
@@ -271,21 +276,21 @@ fn origin(episode: &EpisodeView) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn step(view: TransitionView, said: Annotations) -> Step {
-    let id: TransitionId = view.id;
-    let rounds = rounds(&view, said);
+fn step(row: TransitionRow, said: AnnotationRows) -> Step {
+    let id: TransitionId = row.id;
+    let rounds = rounds(&row, said);
     Step {
         id: id.to_string(),
-        ending: match (view.done, view.truncated) {
+        ending: match (row.done, row.truncated) {
             (true, _) => "the task ended here · ",
             (_, true) => "the episode was cut here · ",
             _ => "",
         },
-        reward: format::digits(view.reward, 2),
-        trained: trained(view.uses.unwrap_or(0), view.loss),
-        state: spoken(view.state),
-        action: view.action,
-        observation: view.observation,
+        reward: format::digits(row.reward, 2),
+        trained: trained(row.uses.unwrap_or(0), row.loss),
+        state: spoken(row.state),
+        action: row.action,
+        observation: row.observation,
         rounds,
     }
 }
@@ -303,7 +308,7 @@ fn trained(uses: i32, loss: Option<f32>) -> String {
 }
 
 /// By iteration, newest first; inside, in the order in which it was made.
-fn rounds(view: &TransitionView, said: Annotations) -> Vec<Round> {
+fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
     let mut by_iteration: BTreeMap<i32, Vec<(i32, Said)>> = BTreeMap::new();
     let mut put = |iteration: i32, order: i32, said: Said| {
         by_iteration.entry(iteration).or_default().push((order, said));
@@ -330,7 +335,7 @@ fn rounds(view: &TransitionView, said: Annotations) -> Vec<Round> {
         put(c.iteration, order, Said { title, verdict, html: plain(&c.text), provenance });
     }
     for r in said.refinements {
-        let before = judged.get(&r.critique_id.to_string()).unwrap_or(&view.action);
+        let before = judged.get(&r.critique_id.to_string()).unwrap_or(&row.action);
         let unreadable = if r.valid { "" } else { ", which the environment cannot read" };
         let title = format!("round {}: refined action{unreadable}", r.round + 1);
         let html = diff::words(before, &r.text);
@@ -349,7 +354,7 @@ fn rounds(view: &TransitionView, said: Annotations) -> Vec<Round> {
         .collect()
 }
 
-fn provenance(p: &Provenance) -> Vec<(&'static str, String)> {
+fn provenance(p: &ProvenanceRow) -> Vec<(&'static str, String)> {
     vec![
         ("weights", p.weights.to_string()),
         ("model", p.model.clone()),

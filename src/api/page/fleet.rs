@@ -7,7 +7,7 @@ use super::{format, render};
 use crate::{
     api::{AppState, problem::Problem},
     domain::peer::{EngineKind, TrainerKind},
-    store::peers::{self, EngineView, TrainerView},
+    store::peers::{self, EngineRow, TrainerRow},
     telemetry::{self, TRAINER_OPERATIONS},
 };
 
@@ -89,13 +89,13 @@ async fn live_of(state: &AppState) -> Result<Live, Problem> {
     drop(conn);
     let measured = (state.metrics)();
     Ok(Live {
-        engines: engines.into_iter().map(|view| engine(view, &measured)).collect(),
-        trainers: trainers.into_iter().map(|view| trainer(view, &measured)).collect(),
+        engines: engines.into_iter().map(|row| engine(row, &measured)).collect(),
+        trainers: trainers.into_iter().map(|row| trainer(row, &measured)).collect(),
     })
 }
 
-fn engine(view: EngineView, measured: &str) -> Engine {
-    let EngineView { record, capabilities, trouble, checked_at } = view;
+fn engine(row: EngineRow, measured: &str) -> Engine {
+    let EngineRow { record, capabilities, trouble, checked_at } = row;
     let replicas = record.urls.iter().map(|url| {
         let replica = ("replica", url.as_str());
         let value = |name: &str| telemetry::value(measured, name, &[replica]).unwrap_or(0.0);
@@ -140,8 +140,8 @@ fn engine(view: EngineView, measured: &str) -> Engine {
     }
 }
 
-fn trainer(view: TrainerView, measured: &str) -> Trainer {
-    let TrainerView { record, trouble, checked_at, .. } = view;
+fn trainer(row: TrainerRow, measured: &str) -> Trainer {
+    let TrainerRow { record, trouble, checked_at, .. } = row;
     let operations = TRAINER_OPERATIONS.into_iter();
     let operations = operations.filter_map(|name| operation(&record.name, name, measured));
     Trainer {

@@ -22,7 +22,7 @@ use crate::{
     },
     quantity,
     store::read::{
-        jobs::{self as read_jobs, JobFilter, JobView},
+        jobs::{self as read_jobs, JobFilter, JobRow},
         metrics::{self, Total},
         transitions::{self, Search},
     },
@@ -148,7 +148,7 @@ pub(super) async fn page(
     let last_event = read_jobs::last_event(&mut conn, id).await?;
     let newest = Search { job: Some(id), ..Search::default() };
     let newest = transitions::search(&mut conn, &newest, 60).await?;
-    let newest = transitions::views(&mut conn, &newest).await?;
+    let newest = transitions::rows(&mut conn, &newest).await?;
     drop(conn);
     // Those that the critic has read come first: they are what one looks for.
     let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
@@ -169,7 +169,7 @@ pub(super) async fn live(
 }
 
 /// A job by its id.
-pub(super) async fn found(state: &AppState, id: JobId) -> Result<JobView, Problem> {
+pub(super) async fn found(state: &AppState, id: JobId) -> Result<JobRow, Problem> {
     let filter = JobFilter { one: Some(id), ..JobFilter::default() };
     let mut found = read_jobs::page(&mut *state.store.acquire().await?, &filter, 1).await?;
     found.pop().ok_or_else(|| Problem::not_found("job", id))
@@ -179,7 +179,7 @@ async fn live_of(
     state: &AppState,
     id: JobId,
     out_of_band: bool,
-) -> Result<(JobView, Live, More), Problem> {
+) -> Result<(JobRow, Live, More), Problem> {
     let job = found(state, id).await?;
     let mut conn = state.store.acquire().await?;
     let quoted = job.spec.evaluation.temperature;
@@ -330,7 +330,7 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
     ]
 }
 
-fn spent(job: &JobView, totals: &HashMap<String, Total>) -> Vec<(&'static str, String)> {
+fn spent(job: &JobRow, totals: &HashMap<String, Total>) -> Vec<(&'static str, String)> {
     let total = |name| totals.get(name).copied().unwrap_or(Total { sum: 0.0, newest: 0.0 });
     let of = |value: f64, budget: Option<u64>| match budget {
         Some(budget) => format!("{} of {}", format::count(value), format::count(budget as f64)),

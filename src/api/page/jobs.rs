@@ -9,7 +9,7 @@ use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::{access::LOCAL, ids::JobId, job::JobStatus},
     store::read::{
-        jobs::{self as read_jobs, JobFilter, JobView},
+        jobs::{self as read_jobs, JobFilter, JobRow},
         metrics::{self, Cost},
     },
 };
@@ -116,7 +116,7 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     Ok(Rows { filtered, jobs: rows.collect(), next })
 }
 
-fn row(job: JobView, cost: &Cost) -> Row {
+fn row(job: JobRow, cost: &Cost) -> Row {
     let now = time::OffsetDateTime::now_utc();
     let left = job.seconds_left(now).map(format::about);
     let ended = job.finished_at.unwrap_or(now);

@@ -21,7 +21,7 @@ use crate::{
         access::{Actor, Scope},
         ids::KeyId,
     },
-    store::keys::{self, KeyView},
+    store::keys::{self, KeyRow},
 };
 
 /// Keys on the page.
@@ -156,7 +156,7 @@ async fn show(
     let all = keys::page(&mut *state.store.acquire().await?, None, None, ROWS).await?;
     let now = state.clock.now();
     let active =
-        |key: &KeyView| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);
+        |key: &KeyRow| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);
     let (active, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(active);
     let scope = |scope, says| (scope, says, form.scopes.contains(&scope));
     let page = Page {
@@ -183,7 +183,7 @@ async fn show(
     Ok((status, stored, render(&page)?).into_response())
 }
 
-fn row(key: KeyView) -> Row {
+fn row(key: KeyRow) -> Row {
     let ends = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", format::minute(at)),
         (None, Some(at)) => format::minute(at),

@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         assessment, iterations,
-        read::jobs::{self as read_jobs, JobView},
+        read::jobs::{self as read_jobs, JobRow},
     },
 };
 
@@ -100,7 +100,7 @@ async fn checkpoint_rows_of(
     state: &AppState,
     id: JobId,
     after: Option<CheckpointId>,
-) -> Result<(JobView, CheckpointRows), Problem> {
+) -> Result<(JobRow, CheckpointRows), Problem> {
     let job = job::found(state, id).await?;
     let mut conn = state.store.acquire().await?;
     let found = read_jobs::checkpoints(&mut conn, Some(id), None, after, ROWS).await?;

@@ -26,7 +26,7 @@ use crate::{
         message::Message,
         transcript,
     },
-    store::read::{jobs as read_jobs, jobs::CheckpointView, jobs::JobTitle, transitions},
+    store::read::{jobs as read_jobs, jobs::CheckpointRow, jobs::JobTitle, transitions},
 };
 
 /// Versions to choose from.
@@ -137,7 +137,7 @@ pub(super) async fn page(
     if let Some(id) = query.transition {
         let found = transitions::one(&mut conn, id, job).await?;
         let found = found.ok_or_else(|| Problem::not_found("transition", id))?;
-        let played = episodes::view(&mut conn, found.episode_id).await?;
+        let played = episodes::one(&mut conn, found.episode_id).await?;
         acted = Some(played.checkpoint_id.map_or(BASE.into(), |c| c.to_string()));
         said = transcript::write(&found.state);
         action = found.action;
@@ -244,7 +244,7 @@ fn choices(jobs: &[JobTitle], chosen: Option<JobId>) -> Vec<Choice> {
 }
 
 /// Versions of a job, newest first.
-async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<CheckpointView>, Problem> {
+async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<CheckpointRow>, Problem> {
     if job.is_none() {
         return Ok(Vec::new());
     }
@@ -255,12 +255,12 @@ async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<Checkpo
 }
 
 /// The version that is asked unless another is chosen: the promoted one, or the newest.
-fn usual(found: &[CheckpointView]) -> Option<String> {
+fn usual(found: &[CheckpointRow]) -> Option<String> {
     let usual = found.iter().find(|c| c.promoted).or(found.first());
     usual.map(|c| c.id.to_string())
 }
 
-fn versions(found: &[CheckpointView], first: &str, second: &str) -> Versions {
+fn versions(found: &[CheckpointRow], first: &str, second: &str) -> Versions {
     let choices = |chosen: &str| -> Vec<Choice> {
         let of = found.iter().map(|c| (c.id.to_string(), label(c)));
         let base = [(BASE.to_owned(), "base model".to_owned())];
@@ -272,7 +272,7 @@ fn versions(found: &[CheckpointView], first: &str, second: &str) -> Versions {
     Versions { first: choices(first), second }
 }
 
-fn label(checkpoint: &CheckpointView) -> String {
+fn label(checkpoint: &CheckpointRow) -> String {
     let solved = checkpoint.success.map(|s| format!(" · {} solved", format::percent(Some(s))));
     let promoted = if checkpoint.promoted { " · promoted" } else { "" };
     format!("version {}{}{promoted}", checkpoint.version, solved.unwrap_or_default())
@@ -316,7 +316,7 @@ async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> 
 async fn column(
     state: &AppState,
     job: JobId,
-    known: &[CheckpointView],
+    known: &[CheckpointRow],
     who: &str,
     (said, action): (&Context, &Message),
     (seed, rounds): (u32, Option<u32>),

@@ -136,7 +136,7 @@ async fn results_of(state: &AppState, form: &Form) -> Result<Results, Problem> {
     let more = more.map(serde_urlencoded::to_string).transpose();
     Ok(Results {
         first: form.after.is_empty(),
-        cards: page.data.into_iter().map(Card::of).collect(),
+        cards: page.rows.into_iter().map(Card::of).collect(),
         more: more.map_err(|e| Problem::bad_request(e.to_string()))?,
     })
 }

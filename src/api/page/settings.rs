@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{AppState, problem::Problem},
-    store::peers::{self, EngineView, TrainerView},
+    store::peers::{self, EngineRow, TrainerRow},
 };
 
 /// The fields.
@@ -172,22 +172,22 @@ impl Settings {
 }
 
 /// An engine and what it can do.
-fn engine(view: &EngineView) -> (String, String) {
-    let record = &view.record;
+fn engine(row: &EngineRow) -> (String, String) {
+    let record = &row.record;
     let mut can = vec![record.kind.to_string(), record.model.clone()];
-    if let Some(found) = &view.capabilities {
+    if let Some(found) = &row.capabilities {
         can.extend(found.max_model_len.map(|longest| format!("{longest} tokens")));
         can.extend(found.max_rank.map(|rank| format!("rank up to {rank}")));
         can.extend((!found.runtime_adapters).then(|| "no adapters at run time".into()));
     }
-    can.extend(view.trouble.as_ref().map(|_| "does not answer".into()));
+    can.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
     (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
 }
 
 /// A trainer and what it can do.
-fn trainer(view: &TrainerView) -> (String, String) {
-    let record = &view.record;
+fn trainer(row: &TrainerRow) -> (String, String) {
+    let record = &row.record;
     let mut can = vec![record.kind.to_string(), record.model.clone()];
-    can.extend(view.trouble.as_ref().map(|_| "does not answer".into()));
+    can.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
     (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
 }

@@ -5,7 +5,7 @@ use askama::Template;
 use super::diff;
 use crate::{
     domain::annotation::Verdict, experience::message::Message,
-    store::read::transitions::TransitionView,
+    store::read::transitions::TransitionRow,
 };
 
 /// Messages before the action that a card shows; the episode has all of them.
@@ -33,22 +33,22 @@ pub(super) struct Card {
 
 impl Card {
     /// A card of what is stored.
-    pub fn of(view: TransitionView) -> Self {
-        let refined = view.refinement.as_ref().map(|refined| diff::words(&view.action, refined));
-        let mut state = spoken(view.state);
+    pub fn of(row: TransitionRow) -> Self {
+        let refined = row.refinement.as_ref().map(|refined| diff::words(&row.action, refined));
+        let mut state = spoken(row.state);
         let earlier = state.len().saturating_sub(SHOWN);
         Self {
-            id: view.id.to_string(),
-            iteration: view.iteration,
-            step: view.step,
-            solved: view.success,
-            episode: view.episode_id.to_string(),
+            id: row.id.to_string(),
+            iteration: row.iteration,
+            step: row.step,
+            solved: row.success,
+            episode: row.episode_id.to_string(),
             earlier,
             state: state.split_off(earlier),
-            action: view.action,
-            observation: view.observation,
-            verdict: view.verdict,
-            critique: view.critique.unwrap_or_default(),
+            action: row.action,
+            observation: row.observation,
+            verdict: row.verdict,
+            critique: row.critique.unwrap_or_default(),
             refined: refined.unwrap_or_default(),
         }
     }

@@ -1,9 +1,7 @@
 //! Everything that was derived from one transition, each text with its provenance.
 
-use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use crate::{
     domain::{
@@ -18,8 +16,8 @@ use crate::{
 };
 
 /// What made a text.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct Provenance {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct ProvenanceRow {
     /// The generation.
     pub generation_id: GenerationId,
     /// The part played.
@@ -45,14 +43,12 @@ pub struct Provenance {
     /// Why it ended.
     pub finish_reason: FinishReason,
     /// When it was stored.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
 }
 
 /// A predicted future.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct PredictionView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct PredictionRow {
     /// Its id.
     pub id: PredictionId,
     /// Number of the iteration that made it.
@@ -69,12 +65,12 @@ pub struct PredictionView {
     pub text: String,
     /// What made it.
     #[sqlx(flatten)]
-    pub provenance: Provenance,
+    pub provenance: ProvenanceRow,
 }
 
 /// A language Bellman target.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct TargetView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct TargetRow {
     /// Its id.
     pub id: TargetId,
     /// Number of the iteration that made it.
@@ -89,12 +85,12 @@ pub struct TargetView {
     pub text: String,
     /// What made it.
     #[sqlx(flatten)]
-    pub provenance: Provenance,
+    pub provenance: ProvenanceRow,
 }
 
 /// A critique.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct CritiqueView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct CritiqueRow {
     /// Its id.
     pub id: CritiqueId,
     /// Number of the iteration that made it.
@@ -111,12 +107,12 @@ pub struct CritiqueView {
     pub text: String,
     /// What made it.
     #[sqlx(flatten)]
-    pub provenance: Provenance,
+    pub provenance: ProvenanceRow,
 }
 
 /// A refined action.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct RefinementView {
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct RefinementRow {
     /// Its id.
     pub id: RefinementId,
     /// Number of the iteration that made it.
@@ -133,20 +129,20 @@ pub struct RefinementView {
     pub text: String,
     /// What made it.
     #[sqlx(flatten)]
-    pub provenance: Provenance,
+    pub provenance: ProvenanceRow,
 }
 
 /// Everything that a job derived from a transition, oldest first.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct Annotations {
+#[derive(Debug, Clone, Default)]
+pub struct AnnotationRows {
     /// Futures.
-    pub predictions: Vec<PredictionView>,
+    pub predictions: Vec<PredictionRow>,
     /// Bellman targets.
-    pub targets: Vec<TargetView>,
+    pub targets: Vec<TargetRow>,
     /// Verdicts.
-    pub critiques: Vec<CritiqueView>,
+    pub critiques: Vec<CritiqueRow>,
     /// Rewritten actions.
-    pub refinements: Vec<RefinementView>,
+    pub refinements: Vec<RefinementRow>,
 }
 
 /// Reads everything that a job derived from a transition.
@@ -157,7 +153,7 @@ pub async fn of_transition(
     conn: &mut PgConnection,
     id: TransitionId,
     job: JobId,
-) -> Result<Annotations, StoreError> {
+) -> Result<AnnotationRows, StoreError> {
     let predictions = sqlx::query_as(
         "-- read::annotations::predictions
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
@@ -196,7 +192,7 @@ pub async fn of_transition(
          from refinements x join generations g on g.id = x.generation_id
          join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
-    Ok(Annotations {
+    Ok(AnnotationRows {
         predictions: predictions.bind(id).bind(job).fetch_all(&mut *conn).await?,
         targets: targets.bind(id).bind(job).fetch_all(&mut *conn).await?,
         critiques: critiques.bind(id).bind(job).fetch_all(&mut *conn).await?,

@@ -2,27 +2,21 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
 use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use crate::{
     domain::ids::{CheckpointId, EpisodeId, JobId},
     experience::{
-        chat::ChatMessage,
-        context::Tool,
         episode::{EndReason, EpisodeState, Purpose, RewardStatus, Source, TruncatedBy},
-        history::{Branch, History},
-        message::Message,
+        history::History,
     },
     store::{StoreError, contexts},
 };
 
-/// An episode as it is shown.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct EpisodeView {
+/// An episode with its link to a job or a dataset.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct EpisodeRow {
     /// Its id.
     pub id: EpisodeId,
     /// Where it came from.
@@ -49,9 +43,9 @@ pub struct EpisodeView {
     pub checkpoint_id: Option<CheckpointId>,
     /// The name of another model that acted, where it is known.
     pub model: Option<String>,
-    /// What the agent saw and said: one conversation, or several where it rewrote its history.
+    /// What the agent saw and said.
     #[sqlx(skip)]
-    pub contexts: Vec<ContextView>,
+    pub history: History,
     /// Whether a reward is still awaited.
     pub state: EpisodeState,
     /// Steps taken.
@@ -59,8 +53,6 @@ pub struct EpisodeView {
     /// Why it ended.
     pub end_reason: EndReason,
     /// Sum of rewards; null unless observed.
-    #[sqlx(rename = "episode_return")]
-    #[serde(rename = "return")]
     pub episode_return: Option<f64>,
     /// Why the return is there or not.
     pub reward_status: RewardStatus,
@@ -71,41 +63,10 @@ pub struct EpisodeView {
     /// What failed.
     pub error: Option<String>,
     /// When it was stored.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
 }
 
-/// A conversation as the agent saw it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct ContextView {
-    /// All of it.
-    #[schema(value_type = Vec<ChatMessage>)]
-    pub messages: Vec<Message>,
-    /// Tools that the agent could call.
-    pub tools: Vec<Tool>,
-    /// Variables of the model's chat template.
-    #[schema(value_type = Object)]
-    pub switches: Map<String, Value>,
-    /// The earlier context whose first messages it shares, from 0; null where it shares none.
-    pub grown_from: Option<usize>,
-    /// How many messages it shares with that one.
-    pub shared: usize,
-}
-
-impl From<&Branch> for ContextView {
-    fn from(branch: &Branch) -> Self {
-        Self {
-            messages: branch.messages.clone(),
-            tools: branch.frame.tools.clone(),
-            switches: branch.frame.switches.clone(),
-            grown_from: branch.grown_from.map(|place| place.context),
-            shared: branch.grown_from.map_or(0, |place| place.length),
-        }
-    }
-}
-
-/// Which episodes are shown.
+/// Which episodes are read.
 #[derive(Debug, Clone, Copy)]
 pub enum Episodes<'a> {
     /// One.
@@ -125,7 +86,7 @@ pub async fn episodes(
     which: Episodes<'_>,
     after: Option<EpisodeId>,
     limit: i64,
-) -> Result<Vec<EpisodeView>, StoreError> {
+) -> Result<Vec<EpisodeRow>, StoreError> {
     let mut query = QueryBuilder::new(
         "-- read::episodes::episodes
          select e.*, r.job_id, r.purpose, r.temperature, i.index as iteration, s.name as dataset,
@@ -155,12 +116,11 @@ pub async fn episodes(
         query.push(" and ").push(key).push(" < ").push_bind(after);
     }
     query.push(" order by ").push(key).push(" desc limit ").push_bind(limit);
-    let mut found: Vec<EpisodeView> = query.build_query_as().fetch_all(&mut *conn).await?;
+    let mut found: Vec<EpisodeRow> = query.build_query_as().fetch_all(&mut *conn).await?;
     let ids: Vec<_> = found.iter().map(|episode| episode.id).collect();
     let mut histories: HashMap<EpisodeId, History> = contexts::histories(conn, &ids).await?;
     for episode in &mut found {
-        let history = histories.remove(&episode.id).unwrap_or_default();
-        episode.contexts = history.branches().iter().map(Into::into).collect();
+        episode.history = histories.remove(&episode.id).unwrap_or_default();
     }
     Ok(found)
 }
@@ -172,7 +132,7 @@ pub async fn episodes(
 /// See [`StoreError`].
 pub async fn neighbours(
     conn: &mut PgConnection,
-    episode: &EpisodeView,
+    episode: &EpisodeRow,
 ) -> Result<(Option<EpisodeId>, Option<EpisodeId>), StoreError> {
     Ok(sqlx::query_as(
         "-- read::episodes::neighbours

@@ -1,9 +1,7 @@
 //! Jobs and what belongs to them as a whole.
 
-use serde::Serialize;
 use sqlx::{PgConnection, QueryBuilder, types::Json};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use crate::{
     domain::{
@@ -16,9 +14,9 @@ use crate::{
     store::StoreError,
 };
 
-/// A job as it is shown.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct JobView {
+/// A job with its progress, its newest success and its promoted checkpoint.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct JobRow {
     /// Its id.
     pub id: JobId,
     /// Name of the key that submitted it; `local` where nobody signs in.
@@ -26,7 +24,6 @@ pub struct JobView {
     /// Where it stands.
     pub status: JobStatus,
     /// What was asked for.
-    #[schema(value_type = JobSpec)]
     pub spec: Json<JobSpec>,
     /// Why it failed, with the remedy.
     pub error: Option<String>,
@@ -35,8 +32,6 @@ pub struct JobView {
     /// What the last try to reach it said.
     pub waiting_why: Option<String>,
     /// Since when it waits.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub waiting_since: Option<OffsetDateTime>,
     /// Why its next work cannot be planned; null while it can.
     pub plan_error: Option<String>,
@@ -60,24 +55,16 @@ pub struct JobView {
     pub promoted_name: Option<String>,
     /// When its last iteration will be done, at the pace of its newest ones, to the second; null unless it is
     /// running and has a pace. It moves when an iteration is done, not with the clock.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub estimated_finish_at: Option<OffsetDateTime>,
     /// When it was accepted.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
     /// When its first work was planned.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<OffsetDateTime>,
     /// When it reached a final status.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<OffsetDateTime>,
 }
 
-impl JobView {
+impl JobRow {
     /// Seconds until it will be done; none where it is late.
     #[must_use]
     pub fn seconds_left(&self, now: OffsetDateTime) -> Option<f64> {
@@ -86,7 +73,7 @@ impl JobView {
     }
 }
 
-/// Which jobs are shown.
+/// Which jobs are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JobFilter<'a> {
     /// One by its id.
@@ -109,7 +96,7 @@ pub async fn page(
     conn: &mut PgConnection,
     filter: &JobFilter<'_>,
     limit: i64,
-) -> Result<Vec<JobView>, StoreError> {
+) -> Result<Vec<JobRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::page
          select j.id, j.owner, j.status, j.spec, j.error, j.waiting_for, j.waiting_why, j.waiting_since, j.plan_error,
@@ -214,9 +201,9 @@ pub async fn owners(conn: &mut PgConnection) -> Result<Vec<String>, StoreError> 
     .await?)
 }
 
-/// An iteration as it is shown.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct IterationView {
+/// An iteration and the units of work of its phase.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct IterationRow {
     /// Its id.
     pub id: IterationId,
     /// Its number; 0 is the untrained adapter.
@@ -228,12 +215,8 @@ pub struct IterationView {
     /// Those that are done.
     pub units_done: i64,
     /// When it was planned.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub started_at: OffsetDateTime,
     /// When its last phase ended.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<OffsetDateTime>,
 }
 
@@ -246,7 +229,7 @@ pub async fn iterations(
     job: JobId,
     before: Option<i32>,
     limit: i64,
-) -> Result<Vec<IterationView>, StoreError> {
+) -> Result<Vec<IterationRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::iterations
          select i.id, i.index, i.phase, i.started_at, i.finished_at, u.open as units_open, u.done as units_done
@@ -266,21 +249,18 @@ pub async fn iterations(
     .await?)
 }
 
-/// An event as it is sent.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct EventView {
-    /// Its place in the log; SSE's event id.
+/// An event of a job.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct EventRow {
+    /// Its place in the log.
     pub id: i64,
     /// When.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub at: OffsetDateTime,
     /// What kind.
     pub kind: EventKind,
     /// One sentence for people.
     pub message: String,
     /// The same for programs.
-    #[schema(value_type = Object)]
     pub data: serde_json::Value,
 }
 
@@ -293,7 +273,7 @@ pub async fn events(
     job: JobId,
     after: i64,
     limit: i64,
-) -> Result<Vec<EventView>, StoreError> {
+) -> Result<Vec<EventRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::events
          -- As a range of the index, so that no plan goes through the events of all jobs from the first on.
@@ -329,7 +309,7 @@ pub async fn remarkable_events(
     conn: &mut PgConnection,
     job: JobId,
     limit: i64,
-) -> Result<Vec<EventView>, StoreError> {
+) -> Result<Vec<EventRow>, StoreError> {
     let usual = [
         EventKind::PhaseStarted,
         EventKind::IterationFinished,
@@ -348,9 +328,9 @@ pub async fn remarkable_events(
     .await?)
 }
 
-/// A checkpoint as it is shown.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct CheckpointView {
+/// A checkpoint with its success and the engines that have it loaded.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct CheckpointRow {
     /// Its id.
     pub id: CheckpointId,
     /// Its job.
@@ -376,16 +356,10 @@ pub struct CheckpointView {
     /// Engines that had it loaded when they were last asked.
     pub loaded_on: Vec<String>,
     /// When it was recorded.
-    #[serde(with = "time::serde::rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
     /// When it could be used.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub published_at: Option<OffsetDateTime>,
     /// When the retention rule (`--keep-versions`) deleted its adapter and its trainer state; null while they are kept.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expired_at: Option<OffsetDateTime>,
 }
 
@@ -399,7 +373,7 @@ pub async fn checkpoints(
     one: Option<CheckpointId>,
     after: Option<CheckpointId>,
     limit: i64,
-) -> Result<Vec<CheckpointView>, StoreError> {
+) -> Result<Vec<CheckpointRow>, StoreError> {
     let mut query = QueryBuilder::new(
         "-- read::jobs::checkpoints
          select c.*, m.value as success, c.id is not distinct from j.promoted_checkpoint_id as promoted,

@@ -1,5 +1,5 @@
-//! What the API and the page show: rows as they are sent, page by page. A page begins after a cursor
-//! (the id of the last row seen) and holds `limit` rows.
+//! What the API and the pages read: rows joined from several tables, page by page. A page begins after a cursor
+//! (the id of the last row seen) and holds `limit` rows. How a row looks on the wire is up to the API.
 
 pub mod annotations;
 pub mod episodes;

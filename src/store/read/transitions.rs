@@ -1,26 +1,22 @@
 //! Transitions, found by what was said about them.
 
-use serde::Serialize;
 use sqlx::{PgConnection, QueryBuilder};
-use utoipa::ToSchema;
 
 use crate::{
     domain::{
         annotation::{TargetStatus, Verdict},
         ids::{EpisodeId, GenerationId, JobId, TransitionId},
     },
-    experience::{
-        chat::ChatMessage, context::Tool, episode::RewardStatus, history::Place, message::Message,
-    },
+    experience::{context::Tool, episode::RewardStatus, history::Place, message::Message},
     store::{
         StoreError,
         contexts::{self, index},
     },
 };
 
-/// A transition as it is shown, with the newest annotation of a job that learns from it.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
-pub struct TransitionView {
+/// A transition, with the newest annotation of a job that learns from it.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct TransitionRow {
     /// Its id.
     pub id: TransitionId,
     /// The job whose annotation the later fields show; null where no job learns from it.
@@ -35,11 +31,9 @@ pub struct TransitionView {
     pub context: i32,
     /// The conversation before the action.
     #[sqlx(skip)]
-    #[schema(value_type = Vec<ChatMessage>)]
     pub state: Vec<Message>,
-    /// Tools that the agent could call, for exports; the episode shows them.
+    /// Tools that the agent could call.
     #[sqlx(skip)]
-    #[serde(skip)]
     pub tools: Vec<Tool>,
     /// The policy's reply.
     pub action: String,
@@ -76,7 +70,6 @@ pub struct TransitionView {
     pub valid: Option<bool>,
     /// Whether the refinement is another text than the action.
     pub changed: Option<bool>,
-    #[serde(skip)]
     state_len: i32,
 }
 
@@ -286,20 +279,20 @@ pub async fn hold_more_than_texts(conn: &mut PgConnection, job: JobId) -> Result
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn views(
+pub async fn rows(
     conn: &mut PgConnection,
     learnt: &[Learnt],
-) -> Result<Vec<TransitionView>, StoreError> {
+) -> Result<Vec<TransitionRow>, StoreError> {
     let wanted = learnt.iter().map(|l| (Some(l.job_id), l.transition_id)).unzip();
-    wanted_views(conn, wanted).await
+    wanted_rows(conn, wanted).await
 }
 
-async fn wanted_views(
+async fn wanted_rows(
     conn: &mut PgConnection,
     (jobs, transitions): (Vec<Option<JobId>>, Vec<TransitionId>),
-) -> Result<Vec<TransitionView>, StoreError> {
-    let mut views: Vec<TransitionView> = sqlx::query_as(
-        "-- read::transitions::views
+) -> Result<Vec<TransitionRow>, StoreError> {
+    let mut rows: Vec<TransitionRow> = sqlx::query_as(
+        "-- read::transitions::rows
          select t.*, wanted.job_id, p.iteration, e.success, p.loss, p.uses, c.index as annotated_in,
              c.verdict, c.text as critique,
              r.text as refinement, r.valid, btrim(r.text) <> btrim(t.action) as changed
@@ -323,17 +316,17 @@ async fn wanted_views(
     .bind(transitions)
     .fetch_all(&mut *conn)
     .await?;
-    let mut episodes: Vec<_> = views.iter().map(|view| view.episode_id).collect();
+    let mut episodes: Vec<_> = rows.iter().map(|row| row.episode_id).collect();
     episodes.dedup();
     let histories = contexts::histories(conn, &episodes).await?;
-    for view in &mut views {
-        let Some(history) = histories.get(&view.episode_id) else { continue };
-        let place = Place { context: index(view.context), length: index(view.state_len) };
+    for row in &mut rows {
+        let Some(history) = histories.get(&row.episode_id) else { continue };
+        let place = Place { context: index(row.context), length: index(row.state_len) };
         let state = history.context(place);
-        view.tools.clone_from(&state.frame().tools);
-        view.state = state.messages().to_vec();
+        row.tools.clone_from(&state.frame().tools);
+        row.state = state.messages().to_vec();
     }
-    Ok(views)
+    Ok(rows)
 }
 
 /// One transition, as a job sees it; without one as the newest job sees it that learns from it.
@@ -344,7 +337,7 @@ pub async fn one(
     conn: &mut PgConnection,
     id: TransitionId,
     job: Option<JobId>,
-) -> Result<Option<TransitionView>, StoreError> {
+) -> Result<Option<TransitionRow>, StoreError> {
     Ok(seen_by(conn, vec![id], job).await?.pop())
 }
 
@@ -356,7 +349,7 @@ pub async fn of_episode(
     conn: &mut PgConnection,
     episode: EpisodeId,
     job: Option<JobId>,
-) -> Result<Vec<TransitionView>, StoreError> {
+) -> Result<Vec<TransitionRow>, StoreError> {
     let ids: Vec<TransitionId> = sqlx::query_scalar(
         "-- read::transitions::of_episode
          select id from transitions where episode_id = $1",
@@ -365,7 +358,7 @@ pub async fn of_episode(
     .fetch_all(&mut *conn)
     .await?;
     let mut steps = seen_by(conn, ids, job).await?;
-    steps.sort_unstable_by_key(|view| view.step);
+    steps.sort_unstable_by_key(|row| row.step);
     Ok(steps)
 }
 
@@ -373,7 +366,7 @@ async fn seen_by(
     conn: &mut PgConnection,
     ids: Vec<TransitionId>,
     job: Option<JobId>,
-) -> Result<Vec<TransitionView>, StoreError> {
+) -> Result<Vec<TransitionRow>, StoreError> {
     let newest: Option<JobId> = sqlx::query_scalar(
         "-- read::transitions::seen_by
          select max(job_id::text)::uuid from replay where transition_id = any($1) and ($2::uuid is null or job_id = $2)",
@@ -382,5 +375,5 @@ async fn seen_by(
     .bind(job)
     .fetch_one(&mut *conn)
     .await?;
-    wanted_views(conn, (vec![newest; ids.len()], ids)).await
+    wanted_rows(conn, (vec![newest; ids.len()], ids)).await
 }

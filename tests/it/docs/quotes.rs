@@ -1,4 +1,5 @@
-//! The headings of Troubleshooting are the program's own words: `…` stands for what differs.
+//! The headings of Troubleshooting are the program's own words: `…` stands for what differs. The files that
+//! contributors are sent to exist.
 
 use std::{fs, path::Path};
 
@@ -26,6 +27,16 @@ fn every_error_that_is_explained_exists() {
         seen += 1;
     }
     assert!(seen >= 30, "{seen}");
+}
+
+#[test]
+fn every_file_that_contributors_are_sent_to_exists() {
+    let page = fs::read_to_string(root().join("docs/src/contributing.md")).unwrap();
+    let path = Regex::new(r"`([\w.-]+(?:/[\w.-]+)+)`").unwrap();
+    let named: Vec<_> = path.captures_iter(&page).map(|found| found[1].to_owned()).collect();
+    assert!(named.len() >= 10, "{named:?}");
+    let gone: Vec<_> = named.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(gone.is_empty(), "{gone:?}");
 }
 
 /// Every source file, its strings on one line each.

@@ -1,0 +1,21 @@
+//! What the API answers: each resource as clients read it, made of a row of the store.
+//!
+//! Clients rely on the names and the form of these fields. A renamed column changes the `From` of a view and not the
+//! view.
+
+pub(super) mod annotations;
+pub(super) mod audit;
+pub(super) mod checkpoints;
+pub(super) mod datasets;
+pub(super) mod episodes;
+pub(super) mod events;
+pub(super) mod jobs;
+pub(super) mod keys;
+pub(super) mod peers;
+pub(super) mod transitions;
+pub(super) mod webhooks;
+
+/// The views of a page's rows.
+pub(super) fn views<Row, View: From<Row>>(rows: Vec<Row>) -> Vec<View> {
+    rows.into_iter().map(View::from).collect()
+}
