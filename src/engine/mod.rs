@@ -59,6 +59,32 @@ pub struct Request {
     pub origin: Option<Origin>,
 }
 
+/// Continuations of one prompt whose log-probabilities are wanted.
+#[derive(Debug, Clone)]
+pub struct Scoring {
+    /// The adapter to use; none is the base model.
+    pub adapter: Option<Adapter>,
+    /// The prompt's tokens; at least one.
+    pub prompt: Vec<u32>,
+    /// The tokens of each continuation; at least one in each.
+    pub continuations: Vec<Vec<u32>>,
+    /// As in [`Request`].
+    pub session: u64,
+    /// As in [`Request`].
+    pub origin: Option<Origin>,
+}
+
+/// A continuation's log-probabilities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scored {
+    /// The engine's registered name.
+    pub engine: String,
+    /// The model name that it echoed.
+    pub model: String,
+    /// Of each token after those before it, natural log, at temperature 1.
+    pub logprobs: Vec<f32>,
+}
+
 /// What a request is for. Replicas are shared fairly between jobs, and a job's share goes to its older
 /// iteration first: the newer ones wait for what that one learns.
 #[derive(Debug, Clone, Copy)]
@@ -286,6 +312,10 @@ pub trait Engine: Send + Sync {
     async fn generate(&self, request: Request) -> Result<Completion, EngineError> {
         only(self.name(), self.samples(request, 1).await?)
     }
+
+    /// The log-probabilities of continuations, in their order. What the engine has computed of the prompt it may use for
+    /// each of them.
+    async fn score(&self, scoring: Scoring) -> Result<Vec<Scored>, EngineError>;
 
     /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError>;

@@ -34,6 +34,7 @@ mod prompts;
 mod queue;
 mod replicas;
 mod retention;
+mod score;
 mod search;
 mod security;
 mod sglang;

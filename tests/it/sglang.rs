@@ -12,7 +12,7 @@ use nlac::{
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Tokenized},
+    engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Scoring, Tokenized},
     experience::{context::Context, message::Message},
     telemetry::Meters,
 };
@@ -252,4 +252,34 @@ async fn adapters_that_leak_into_the_base_model_are_found_out() {
     let error = pool(&server).probe(&adapter("d", "/adapters/d"), &[1, 8]).await.unwrap_err();
     assert!(!error.is_transient());
     assert!(error.to_string().contains("leak into the base model's answers"), "{error}");
+}
+
+/// What `/generate` tells of the tokens that were sent, from `logprob_start_len` on.
+fn read(asked: &Asked) -> Option<(u16, Value)> {
+    let ids = asked.body["input_ids"].as_array().unwrap();
+    let start = usize::try_from(asked.body["logprob_start_len"].as_i64().unwrap()).ok()?;
+    let of = |(place, id): (usize, &Value)| match place {
+        0 => json!([null, id, null]),
+        place => json!([-0.25 * place as f64, id, null]),
+    };
+    let told: Vec<_> = ids[start..].iter().enumerate().map(of).collect();
+    let mut answer = generated(&asked.body["input_ids"], &[2], -0.5, &json!({ "type": "length" }));
+    answer["meta_info"]["input_token_logprobs"] = told.into();
+    Some((200, answer))
+}
+
+#[tokio::test]
+async fn continuations_are_scored_from_the_prompt_on() {
+    let server = sglang(read).await;
+    let scoring = Scoring {
+        adapter: None,
+        prompt: vec![1, 8, 9],
+        continuations: vec![vec![4], vec![5, 6]],
+        session: 0,
+        origin: None,
+    };
+    let scored = pool(&server).score(scoring).await.unwrap();
+    let logprobs: Vec<_> = scored.iter().map(|scored| scored.logprobs.clone()).collect();
+    assert_eq!(logprobs, [vec![-0.25], vec![-0.25, -0.5]]);
+    assert_eq!(server.asked("/generate")[0].body["logprob_start_len"], 2);
 }

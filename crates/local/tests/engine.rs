@@ -102,6 +102,40 @@ fn neither_company_nor_cache_nor_chunks_change_an_answer() {
     assert_eq!(alone, choices_at_once(&tight, &requests));
 }
 
+/// What is scored is what was drawn, whatever part of the prompt comes from the cache and however it is cut into steps.
+#[test]
+fn a_text_scores_the_log_probabilities_that_it_was_written_with() {
+    let model = Model::new();
+    let written = engine(model.engine()).complete(json!({ "prompt": tokens(3, 70), "max_tokens": 20,
+        "temperature": 1.0, "seed": 4, "ignore_eos": true, "logprobs": 0, "return_token_ids": true }));
+    let drawn = written["choices"][0]["logprobs"]["token_logprobs"].as_array().unwrap().clone();
+    let sent = [&tokens(3, 70)[..], &ids(&written, 0)].concat();
+    let score = |server: &support::Server, start: Value| {
+        let answer = server
+            .complete(json!({ "prompt": [sent, tokens(3, 75), sent], "max_tokens": 1,
+            "temperature": 0.0, "prompt_logprobs": 0, "prompt_logprobs_start": start }));
+        let told = |choice: usize, sent: &[u32]| -> Vec<Value> {
+            let told = answer["choices"][choice]["prompt_logprobs"].as_array().unwrap().clone();
+            assert_eq!(told.len(), sent.len());
+            let of = |(told, id): (&Value, &u32)| told[id.to_string()]["logprob"].clone();
+            told.iter().zip(sent).map(of).collect()
+        };
+        assert_eq!(told(0, &sent), told(2, &sent), "the second time most of it is in the cache");
+        assert_eq!(told(1, &tokens(3, 75))[70..].len(), 5);
+        told(0, &sent)
+    };
+    let mut tight = model.engine();
+    tight.max_batch_tokens = 24;
+    for server in [engine(model.engine()), engine(tight)] {
+        let (tail, all) = (score(&server, json!(70)), score(&server, Value::Null));
+        assert_eq!(tail[70..], drawn[..]);
+        assert_eq!(all[70..], drawn[..]);
+        assert!(tail[..70].iter().all(Value::is_null) && all[0].is_null());
+        assert!(all[1..].iter().all(Value::is_number));
+        assert!(server.metric("prefix_cache_hits_total") > 0.0);
+    }
+}
+
 #[test]
 fn a_seed_repeats_and_samples_of_one_request_differ() {
     let model = Model::new();
@@ -389,6 +423,7 @@ fn what_is_wrong_is_refused_in_vllms_words() {
         json!({ "best_of": 2 }),
         json!({ "echo": true }),
         json!({ "prompt_logprobs": 1 }),
+        json!({ "prompt_logprobs": 0, "stream": true }),
         json!({ "min_tokens": 3 }),
         json!({ "presence_penalty": 0.5 }),
     ];

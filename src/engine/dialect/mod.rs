@@ -11,7 +11,10 @@ use async_trait::async_trait;
 
 use super::{Adapter, Completion, EngineError, Request, Tokenized};
 use crate::{
-    domain::peer::{EngineCapabilities, EngineKind, EngineRecord},
+    domain::{
+        generation::FinishReason,
+        peer::{EngineCapabilities, EngineKind, EngineRecord},
+    },
     experience::context::Context,
     net::{Client, NetError, Secret},
 };
@@ -57,6 +60,14 @@ pub(super) trait Dialect: Send + Sync {
     /// Generates so many texts by the base model or a loaded adapter, the i-th by the seed plus i;
     /// [`EngineError::Forgotten`] if it is not loaded.
     async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError>;
+
+    /// Reads continuations of the request's prompt: each comes back as a completion that holds its tokens and their
+    /// log-probabilities.
+    async fn score(
+        &self,
+        request: &Request,
+        continuations: &[Vec<u32>],
+    ) -> Result<Vec<Completion>, EngineError>;
 
     /// Loads an adapter and verifies that it is served from where it should be. Idempotent.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError>;
@@ -140,6 +151,26 @@ impl Wire {
 
     pub fn aborted(&self) -> EngineError {
         EngineError::Aborted { engine: self.engine.clone() }
+    }
+
+    /// A continuation as it was read.
+    fn scored(
+        &self,
+        request: &Request,
+        model: &str,
+        tokens: &[u32],
+        logprobs: Vec<f32>,
+    ) -> Completion {
+        Completion {
+            engine: self.engine.clone(),
+            model: model.to_owned(),
+            prompt_tokens: u32::try_from(request.prompt.len()).unwrap_or(u32::MAX),
+            token_ids: tokens.to_vec(),
+            logprobs: Some(logprobs),
+            text: String::new(),
+            finish_reason: FinishReason::Stop,
+            own_temperature: false,
+        }
     }
 
     /// `GET /v1/models`.

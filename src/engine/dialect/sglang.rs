@@ -100,28 +100,56 @@ impl Sglang {
         request: &Request,
         sampling: Sampling,
     ) -> Result<Completion, EngineError> {
+        let answer = self.generate(request, &request.prompt, sampling, -1).await?;
+        self.checked(request, answer)
+    }
+
+    async fn generate(
+        &self,
+        request: &Request,
+        input_ids: &[u32],
+        sampling: Sampling,
+        logprob_start_len: i32,
+    ) -> Result<GenerateAnswer, EngineError> {
         let Self(wire) = self;
         let body = GenerateBody {
-            input_ids: &request.prompt,
+            input_ids,
             sampling_params: SamplingParams {
                 max_new_tokens: sampling.max_tokens,
                 temperature: sampling.temperature,
                 sampling_seed: sampling.seed,
             },
             return_logprob: true,
-            logprob_start_len: -1,
+            logprob_start_len,
             lora_path: request.adapter.as_ref().map(|adapter| adapter.name.as_str()),
         };
         let answer = wire.http.post("/generate", &body, wire.limits.generation).await;
-        match (answer, &request.adapter) {
-            (Ok(answer), _) => self.checked(request, answer),
-            (Err(error), Some(adapter))
+        answer.map_err(|error| match &request.adapter {
+            Some(adapter)
                 if refusal(&error).is_some_and(|reason| reason.contains("not loaded")) =>
             {
-                Err(wire.forgotten(adapter))
+                wire.forgotten(adapter)
             }
-            (Err(error), _) => Err(wire.net(error)),
-        }
+            _ => wire.net(error),
+        })
+    }
+
+    /// The log-probabilities of a continuation. The prompt's last token stands before them, with none.
+    async fn read(&self, request: &Request, tokens: &[u32]) -> Result<Completion, EngineError> {
+        let Self(wire) = self;
+        let sent = [&request.prompt[..], tokens].concat();
+        let start = i32::try_from(request.prompt.len() - 1).unwrap_or(i32::MAX);
+        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
+        let meta = self.generate(request, &sent, sampling, start).await?.meta_info;
+        let told = meta.input_token_logprobs;
+        let tail = told.len().checked_sub(tokens.len()).map(|from| &told[from..]);
+        let tail = tail.filter(|tail| tail.iter().map(|(_, id, _)| id).eq(tokens));
+        let tail =
+            tail.ok_or_else(|| wire.wrong("it tells nothing of the tokens that were sent"))?;
+        let logprobs: Option<Vec<f32>> = tail.iter().map(|(logprob, ..)| *logprob).collect();
+        let missing = || wire.wrong("a log-probability of the prompt is missing");
+        let logprobs = logprobs.ok_or_else(missing)?;
+        Ok(wire.scored(request, wire.model(request), tokens, logprobs))
     }
 
     async fn server_info(&self) -> Result<ServerInfo, EngineError> {
@@ -143,6 +171,14 @@ impl Dialect for Sglang {
     async fn samples(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let each = (0..count).map(|i| self.sample(request, request.sampling.of_sample(i)));
         try_join_all(each).await
+    }
+
+    async fn score(
+        &self,
+        request: &Request,
+        continuations: &[Vec<u32>],
+    ) -> Result<Vec<Completion>, EngineError> {
+        try_join_all(continuations.iter().map(|tokens| self.read(request, tokens))).await
     }
 
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {

@@ -1,13 +1,14 @@
 //! vLLM: token-id prompts, returned ids, run-time LoRA by name.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
 
 use super::{
     Dialect, Queue, Wire,
     wire::{
-        Choice, CompletionAnswer, CompletionBody, LoadBody, TokenizeBody, TokenizedAnswer, Version,
+        Choice, CompletionAnswer, CompletionBody, LoadBody, PromptLogprob, Prompts, TokenizeBody,
+        TokenizedAnswer, Version,
     },
 };
 use crate::{
@@ -16,6 +17,9 @@ use crate::{
     experience::context::Context,
     net::{NetError, retry},
 };
+
+/// Prompts in one request; vLLM takes 1,024 at most.
+const PROMPTS: usize = 256;
 
 /// A replica of vLLM.
 pub(super) struct Vllm(pub(super) Wire);
@@ -28,6 +32,17 @@ impl Vllm {
         count: u32,
         mut answer: CompletionAnswer,
     ) -> Result<Vec<Completion>, EngineError> {
+        self.check(request, count, &mut answer)?;
+        answer.choices.into_iter().map(|choice| self.read(request, &answer.model, choice)).collect()
+    }
+
+    /// That the answer is by the model that was asked, and whole.
+    fn check(
+        &self,
+        request: &Request,
+        count: u32,
+        answer: &mut CompletionAnswer,
+    ) -> Result<(), EngineError> {
         let Self(wire) = self;
         let model = wire.model(request);
         if answer.model != model {
@@ -41,7 +56,37 @@ impl Vllm {
         if !numbers.iter().copied().eq(0..count as usize) {
             return Err(wire.wrong(format!("asked for {count} choices, got those of {numbers:?}")));
         }
-        answer.choices.into_iter().map(|choice| self.read(request, &answer.model, choice)).collect()
+        Ok(())
+    }
+
+    async fn post(
+        &self,
+        request: &Request,
+        body: &CompletionBody<'_>,
+    ) -> Result<CompletionAnswer, EngineError> {
+        let Self(wire) = self;
+        let answer = wire.http.post("/v1/completions", body, wire.limits.generation).await;
+        answer.map_err(|error| match &request.adapter {
+            // It has restarted, and knows the base model alone.
+            Some(adapter) if error.status() == Some(404) => wire.forgotten(adapter),
+            _ => wire.net(error),
+        })
+    }
+
+    /// The log-probabilities of a prompt's last tokens.
+    fn tail(&self, sent: &[u32], tokens: usize, choice: Choice) -> Result<Vec<f32>, EngineError> {
+        let Self(wire) = self;
+        if choice.prompt_token_ids.as_deref() != Some(sent) {
+            return Err(wire.wrong("it read another prompt than was sent"));
+        }
+        let all = choice.prompt_logprobs.filter(|all| all.len() == sent.len());
+        let all = all.ok_or_else(|| wire.wrong("it returns no log-probabilities of the prompt"))?;
+        let of = |(id, told): (&u32, &Option<HashMap<String, PromptLogprob>>)| {
+            told.as_ref()?.get(&id.to_string()).map(|told| told.logprob)
+        };
+        let from = sent.len() - tokens;
+        let tail: Option<Vec<f32>> = sent[from..].iter().zip(&all[from..]).map(of).collect();
+        tail.ok_or_else(|| wire.wrong("a log-probability of the prompt is missing"))
     }
 
     fn read(
@@ -93,26 +138,51 @@ impl Dialect for Vllm {
         let Self(wire) = self;
         let body = CompletionBody {
             model: wire.model(request),
-            prompt: &request.prompt,
+            prompt: Prompts::One(&request.prompt),
             max_tokens: request.sampling.max_tokens,
             temperature: request.sampling.temperature,
             seed: request.sampling.seed,
             n: (count > 1).then_some(count),
             return_token_ids: true,
             logprobs: request.logprobs.then_some(0),
+            prompt_logprobs: None,
+            prompt_logprobs_start: None,
             cache_salt: request.adapter.as_ref().map(|a| a.name.as_str()),
         };
-        match (
-            wire.http.post("/v1/completions", &body, wire.limits.generation).await,
-            &request.adapter,
-        ) {
-            (Ok(answer), _) => self.checked(request, count, answer),
-            // It has restarted, and knows the base model alone.
-            (Err(error), Some(adapter)) if error.status() == Some(404) => {
-                Err(wire.forgotten(adapter))
+        self.checked(request, count, self.post(request, &body).await?)
+    }
+
+    async fn score(
+        &self,
+        request: &Request,
+        continuations: &[Vec<u32>],
+    ) -> Result<Vec<Completion>, EngineError> {
+        let Self(wire) = self;
+        let mut scored = Vec::with_capacity(continuations.len());
+        for some in continuations.chunks(PROMPTS) {
+            let sent: Vec<_> = some.iter().map(|c| [&request.prompt[..], c].concat()).collect();
+            let body = CompletionBody {
+                model: wire.model(request),
+                prompt: Prompts::Many(sent.clone()),
+                max_tokens: 1,
+                temperature: 0.0,
+                seed: None,
+                n: None,
+                return_token_ids: true,
+                logprobs: None,
+                prompt_logprobs: Some(0),
+                prompt_logprobs_start: Some(request.prompt.len()),
+                cache_salt: request.adapter.as_ref().map(|a| a.name.as_str()),
+            };
+            let mut answer = self.post(request, &body).await?;
+            let count = u32::try_from(some.len()).unwrap_or(u32::MAX);
+            self.check(request, count, &mut answer)?;
+            for ((sent, tokens), choice) in sent.iter().zip(some).zip(answer.choices) {
+                let logprobs = self.tail(sent, tokens.len(), choice)?;
+                scored.push(wire.scored(request, &answer.model, tokens, logprobs));
             }
-            (Err(error), _) => Err(wire.net(error)),
         }
+        Ok(scored)
     }
 
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {

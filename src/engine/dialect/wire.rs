@@ -3,16 +3,19 @@
 //! vLLM: read in 0.32 and 0.33, seen live in 0.32. SGLang: written from the sources of 0.5.23
 //! (`managers/io_struct.py`, `entrypoints/http_server.py`), never seen live.
 
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
 use crate::experience::{
     context::{Context, Tool},
     message::Message,
 };
-use serde::{Deserialize, Serialize};
 
 #[derive(Serialize)]
 pub(super) struct CompletionBody<'a> {
     pub model: &'a str,
-    pub prompt: &'a [u32],
+    pub prompt: Prompts<'a>,
     pub max_tokens: u32,
     pub temperature: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,9 +26,24 @@ pub(super) struct CompletionBody<'a> {
     pub return_token_ids: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<u32>,
+    /// 0: of each prompt's own tokens alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_logprobs: Option<u32>,
+    /// The first token whose log-probability is read. vLLM ignores the field and tells all of them; the embedded engine
+    /// computes nothing anew before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_logprobs_start: Option<usize>,
     /// Keeps the prefix caches of two adapters apart on engines that key them by name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_salt: Option<&'a str>,
+}
+
+/// One prompt, or several that are answered one choice each.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Prompts<'a> {
+    One(&'a [u32]),
+    Many(Vec<Vec<u32>>),
 }
 
 #[derive(Deserialize)]
@@ -43,6 +61,14 @@ pub(super) struct Choice {
     pub token_ids: Option<Vec<u32>>,
     pub prompt_token_ids: Option<Vec<u32>>,
     pub logprobs: Option<Logprobs>,
+    /// Of each token of the prompt, by its id; none of the first.
+    #[serde(default)]
+    pub prompt_logprobs: Option<Vec<Option<HashMap<String, PromptLogprob>>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PromptLogprob {
+    pub logprob: f32,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +171,9 @@ pub(super) struct MetaInfo {
     /// Log-probability, token id and the token's text, of each written token.
     #[serde(default)]
     pub output_token_logprobs: Vec<(f32, u32, Option<String>)>,
+    /// The same of each token that was sent, from `logprob_start_len` on; none of the first.
+    #[serde(default)]
+    pub input_token_logprobs: Vec<(Option<f32>, u32, Option<String>)>,
 }
 
 #[derive(Deserialize)]

@@ -16,8 +16,11 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{Either, select, try_join_all};
 
-use self::replica::{Replica, Share};
-use super::{Adapter, Completion, Engine, EngineError, Limits, Request, Tokenized, dialect, only};
+use self::replica::{Replica, Share, Task};
+use super::{
+    Adapter, Completion, Engine, EngineError, Limits, Request, Scored, Scoring, Tokenized, dialect,
+    only,
+};
 use crate::{
     domain::{
         generation::Sampling,
@@ -106,11 +109,10 @@ impl Pool {
     fn choose(
         &self,
         request: &Request,
-        texts: u32,
+        task: Task<'_>,
         tried: &[usize],
     ) -> Result<(usize, Share), EngineError> {
-        let texts = u64::from(texts);
-        let tokens = request.prompt.len() as u64 + texts * u64::from(request.sampling.max_tokens);
+        let (texts, tokens) = (u64::from(task.texts()), task.load(request));
         let now = Instant::now();
         let (indices, candidates): (Vec<_>, Vec<_>) = (0..)
             .zip(&self.replicas)
@@ -140,10 +142,10 @@ impl Pool {
         &self,
         (index, share): (usize, Share),
         request: &Request,
-        texts: u32,
+        task: Task<'_>,
     ) -> Result<Vec<Completion>, EngineError> {
         spans::asked(&self.replicas[index].url);
-        let outcome = self.replicas[index].samples(request, texts).await;
+        let outcome = self.replicas[index].answer(request, task).await;
         self.replicas[index].note(&outcome);
         drop(share);
         outcome
@@ -154,28 +156,57 @@ impl Pool {
     async fn ask(
         &self,
         request: &Request,
-        texts: u32,
+        task: Task<'_>,
         tried: &mut Vec<usize>,
     ) -> Result<Vec<Completion>, EngineError> {
-        let chosen = self.choose(request, texts, tried)?;
+        let chosen = self.choose(request, task, tried)?;
         tried.push(chosen.0);
-        let mut first = pin!(self.send(chosen, request, texts));
+        let mut first = pin!(self.send(chosen, request, task));
         let Some(hedge) = self.hedge else { return first.await };
         if let Ok(outcome) = tokio::time::timeout(hedge, &mut first).await {
             return outcome;
         }
-        let other = self.choose(request, texts, tried)?;
+        let other = self.choose(request, task, tried)?;
         if tried.contains(&other.0) {
             drop(other);
             return first.await;
         }
         tried.push(other.0);
         self.hedged.increment(1);
-        let second = pin!(self.send(other, request, texts));
+        let second = pin!(self.send(other, request, task));
         match select(first, second).await {
             Either::Left((Ok(texts), _)) | Either::Right((Ok(texts), _)) => Ok(texts),
             Either::Left((Err(_), second)) => second.await,
             Either::Right((Err(_), first)) => first.await,
+        }
+    }
+
+    /// Has a prompt answered, by whichever replica can.
+    async fn answer(
+        &self,
+        mut request: Request,
+        task: Task<'_>,
+    ) -> Result<Vec<Completion>, EngineError> {
+        request.adapter = request.adapter.map(|adapter| self.seen_there(&adapter));
+        // Generation has no effect but its answer, so it may be asked for again, and elsewhere.
+        let most = ATTEMPTS.max(self.replicas.len() as u32);
+        let (mut tried, mut hopeless) = (Vec::new(), true);
+        loop {
+            let error = match self.ask(&request, task, &mut tried).await {
+                Ok(texts) => return Ok(texts),
+                Err(error) if error.is_of_request() || tried.is_empty() => return Err(error),
+                Err(error) => error,
+            };
+            hopeless &= !error.is_transient();
+            let everywhere = (0..self.replicas.len())
+                .all(|index| tried.contains(&index) || self.replicas[index].is_draining());
+            let attempts = tried.len() as u32;
+            if attempts >= most || (everywhere && hopeless) {
+                return Err(error);
+            }
+            if everywhere {
+                pause_after(attempts, PAUSE).await;
+            }
         }
     }
 
@@ -201,7 +232,7 @@ impl Pool {
         };
         let wrong = |what: String| EngineError::Wrong { engine: self.name.clone(), what };
         let (url, name) = (&replica.url, &adapter.name);
-        let ask = async |request| only(&self.name, replica.samples(request, 1).await?);
+        let ask = async |request| only(&self.name, replica.answer(request, Task::Write(1)).await?);
         let requests = [greedy(None), greedy(Some(adapter))];
         let alone = ask(&requests[0]).await?;
         let crowd = (0..2 * PROBE_CROWD).map(|i| ask(&requests[i % 2]));
@@ -251,32 +282,25 @@ impl Engine for Pool {
         self.seeds
     }
 
-    async fn samples(
-        &self,
-        mut request: Request,
-        count: u32,
-    ) -> Result<Vec<Completion>, EngineError> {
-        request.adapter = request.adapter.map(|adapter| self.seen_there(&adapter));
-        // Generation has no effect but its answer, so it may be asked for again, and elsewhere.
-        let most = ATTEMPTS.max(self.replicas.len() as u32);
-        let (mut tried, mut hopeless) = (Vec::new(), true);
-        loop {
-            let error = match self.ask(&request, count, &mut tried).await {
-                Ok(texts) => return Ok(texts),
-                Err(error) if error.is_of_request() || tried.is_empty() => return Err(error),
-                Err(error) => error,
-            };
-            hopeless &= !error.is_transient();
-            let everywhere = (0..self.replicas.len())
-                .all(|index| tried.contains(&index) || self.replicas[index].is_draining());
-            let attempts = tried.len() as u32;
-            if attempts >= most || (everywhere && hopeless) {
-                return Err(error);
-            }
-            if everywhere {
-                pause_after(attempts, PAUSE).await;
-            }
+    async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
+        self.answer(request, Task::Write(count)).await
+    }
+
+    async fn score(&self, scoring: Scoring) -> Result<Vec<Scored>, EngineError> {
+        let Scoring { adapter, prompt, continuations, session, origin } = scoring;
+        if prompt.is_empty() || continuations.iter().any(Vec::is_empty) {
+            let what = "a score needs a prompt and continuations of at least one token".into();
+            return Err(EngineError::Wrong { engine: self.name.clone(), what });
         }
+        let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
+        let request = Request { adapter, prompt, sampling, logprobs: false, session, origin };
+        let read = self.answer(request, Task::Score(&continuations)).await?;
+        let scored = read.into_iter().map(|c| Scored {
+            engine: c.engine,
+            model: c.model,
+            logprobs: c.logprobs.unwrap_or_default(),
+        });
+        Ok(scored.collect())
     }
 
     /// On one replica after the other, so that not all stand still at once. What the first that answers

@@ -22,6 +22,38 @@ const QUEUE_AGE: Duration = Duration::from_secs(5);
 /// Tokens of a request whose length nobody knows.
 const UNKNOWN_TOKENS: u64 = 512;
 
+/// What is asked of a prompt.
+#[derive(Clone, Copy)]
+pub(super) enum Task<'a> {
+    /// So many texts.
+    Write(u32),
+    /// The log-probabilities of continuations.
+    Score(&'a [Vec<u32>]),
+}
+
+impl Task<'_> {
+    /// Sequences that the replica works on.
+    pub fn texts(self) -> u32 {
+        match self {
+            Self::Write(count) => count,
+            Self::Score(continuations) => u32::try_from(continuations.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Tokens of them, beside the prompt, at most.
+    fn tokens(self, request: &Request) -> u64 {
+        match self {
+            Self::Write(count) => u64::from(count) * u64::from(request.sampling.max_tokens),
+            Self::Score(continuations) => continuations.iter().map(|c| c.len() as u64).sum(),
+        }
+    }
+
+    /// All tokens that the replica has to do with, at most.
+    pub fn load(self, request: &Request) -> u64 {
+        request.prompt.len() as u64 + self.tokens(request)
+    }
+}
+
 /// A replica of an engine.
 pub(super) struct Replica {
     pub url: String,
@@ -128,34 +160,43 @@ impl Replica {
         });
     }
 
-    /// Generates texts. An adapter that this process has not seen on the replica is loaded first.
-    pub async fn samples(
+    /// Does what is asked of a prompt. An adapter that this process has not seen on the replica is loaded first.
+    pub async fn answer(
         &self,
         request: &Request,
-        count: u32,
+        task: Task<'_>,
     ) -> Result<Vec<Completion>, EngineError> {
-        let _slots = self.slots.take(request.origin, count as usize).await;
+        let _slots = self.slots.take(request.origin, task.texts() as usize).await;
         if let Some(adapter) = &request.adapter {
             self.ensure(adapter).await?;
         }
-        let texts = match (self.timed(request, count).await, &request.adapter) {
+        let texts = match (self.timed(request, task).await, &request.adapter) {
             (Err(EngineError::Forgotten { .. }), Some(adapter)) => {
                 self.forget(&adapter.name);
                 self.ensure(adapter).await?;
-                self.timed(request, count).await?
+                self.timed(request, task).await?
             }
             (outcome, _) => outcome?,
         };
         for text in &texts {
             self.prompt_tokens.increment(u64::from(text.prompt_tokens));
-            self.generated_tokens.increment(text.token_ids.len() as u64);
+            if let Task::Write(_) = task {
+                self.generated_tokens.increment(text.token_ids.len() as u64);
+            }
         }
         Ok(texts)
     }
 
-    async fn timed(&self, request: &Request, count: u32) -> Result<Vec<Completion>, EngineError> {
+    async fn timed(
+        &self,
+        request: &Request,
+        task: Task<'_>,
+    ) -> Result<Vec<Completion>, EngineError> {
         let begun = Instant::now();
-        let texts = self.dialect.samples(request, count).await?;
+        let texts = match task {
+            Task::Write(count) => self.dialect.samples(request, count).await?,
+            Task::Score(continuations) => self.dialect.score(request, continuations).await?,
+        };
         self.seconds.record(begun.elapsed());
         Ok(texts)
     }

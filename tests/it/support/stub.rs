@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nlac::{
     domain::{generation::FinishReason, ids::CheckpointId, peer::EngineCapabilities},
-    engine::{Adapter, Completion, Engine, EngineError, Request, Tokenized},
+    engine::{Adapter, Completion, Engine, EngineError, Request, Scored, Scoring, Tokenized},
     experience::context::Context,
     net::NetError,
     prompt::{Encoder, PromptSet},
@@ -137,6 +137,10 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
             }
         });
         Ok(each.collect())
+    }
+
+    async fn score(&self, _: Scoring) -> Result<Vec<Scored>, EngineError> {
+        unreachable!("the algorithm scores nothing")
     }
 
     async fn load(&self, _: &Adapter) -> Result<(), EngineError> {

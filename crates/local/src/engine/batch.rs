@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    ops::Range,
     sync::{
         Arc,
         atomic::Ordering,
@@ -30,6 +31,8 @@ pub struct Job {
     pub ignore_eos: bool,
     /// How many alternatives to report log-probabilities of; none reports no log-probabilities.
     pub logprobs: Option<usize>,
+    /// The first token of the prompt whose log-probability is wanted, from 1; none wants none.
+    pub scored_from: Option<usize>,
     pub cache_salt: Option<String>,
     /// Whether each token is wanted as it is drawn: for a stream, or a text that a stop string may
     /// end. What is sent wakes the thread that answers, so others get their tokens together.
@@ -48,6 +51,8 @@ pub struct Token {
     pub logprob: Option<f32>,
     /// The most likely tokens.
     pub top: Vec<(u32, f32)>,
+    /// With the first token: the log-probabilities of the prompt's tokens that are wanted.
+    pub scored: Vec<f32>,
     /// Why the sequence ends here, if it does.
     pub finish: Option<Finish>,
 }
@@ -77,6 +82,8 @@ struct Running {
     tokens: Vec<u32>,
     /// Tokens that are not sent yet.
     drawn: Vec<Token>,
+    /// Log-probabilities of the prompt so far.
+    scored: Vec<f32>,
     /// Deepest node of the prefix tree that holds this sequence's positions, and how many those are;
     /// none when the tree has let go of it.
     node: Option<(Node, usize)>,
@@ -86,6 +93,25 @@ struct Running {
 impl Running {
     fn reserved(job: &Job) -> usize {
         job.prompt.len() + job.max_tokens
+    }
+
+    /// Whether the log-probability of a token that stands after one of these positions is wanted.
+    fn is_scored(&self, positions: &Range<usize>) -> bool {
+        let prompt = self.job.prompt.len();
+        self.job
+            .scored_from
+            .is_some_and(|first| positions.end >= first && positions.start < prompt - 1)
+    }
+
+    /// Reads the logits of computed positions: each tells how likely the next token of the prompt was.
+    fn score(&mut self, positions: Range<usize>, logits: &[f32], vocabulary: usize) {
+        let Some(first) = self.job.scored_from else { return };
+        for (position, logits) in positions.zip(logits.chunks_exact(vocabulary)) {
+            let next = position + 1;
+            if let Some(&id) = self.job.prompt.get(next).filter(|_| next >= first) {
+                self.scored.push(log_softmax(logits)[id as usize]);
+            }
+        }
     }
 
     fn pending(&self) -> usize {
@@ -168,8 +194,11 @@ impl Batcher<'_> {
             }
             let root = self.prefixes.root(job.served.id, job.cache_salt.as_deref());
             let (mut node, mut found) = (root, 0);
-            // The last token is always computed: its logits are what is wanted.
-            let reusable = (job.prompt.len() - 1) / BLOCK;
+            // The last token is always computed: its logits are what is wanted. So is the one before the first that
+            // is scored.
+            let computed =
+                job.scored_from.map_or(job.prompt.len(), |first| first.min(job.prompt.len()));
+            let reusable = (computed - 1) / BLOCK;
             let blocks = job.prompt.chunks_exact(BLOCK).take(reusable);
             for block in blocks.filter_map(|block| Tokens::try_from(block).ok()) {
                 let Some(next) = self.prefixes.child(node, block) else { break };
@@ -204,7 +233,8 @@ impl Batcher<'_> {
         gauges.prefix_queries.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
         gauges.prefix_hits.fetch_add(cache.len() as u64, Ordering::Relaxed);
         let tokens = job.prompt.to_vec();
-        Running { job, node: Some(node), cache, tokens, drawn: Vec::new(), finished: false }
+        let (drawn, scored) = (Vec::new(), Vec::new());
+        Running { job, node: Some(node), cache, tokens, drawn, scored, finished: false }
     }
 
     /// One step of the model for every sequence that the token budget allows; decoding goes first.
@@ -221,13 +251,14 @@ impl Batcher<'_> {
                 continue;
             }
             budget -= if pending == 1 { 0 } else { count };
-            let from = running.cache.len();
-            chosen.push(index);
+            let positions = running.cache.len()..running.cache.len() + count;
+            let all_logits = running.is_scored(&positions);
+            chosen.push((index, positions.clone(), all_logits));
             batch.push(Extend {
                 weights: &running.job.served.weights,
-                tokens: &running.tokens[from..from + count],
+                tokens: &running.tokens[positions],
                 cache: &mut running.cache,
-                all_logits: false,
+                all_logits,
             });
         }
         if batch.is_empty() {
@@ -235,13 +266,17 @@ impl Batcher<'_> {
         }
         let logits = extend(config, &mut batch, self.shared.options.threads);
         drop(batch);
-        for (index, logits) in chosen.into_iter().zip(logits) {
+        for ((index, positions, scored), logits) in chosen.into_iter().zip(logits) {
             self.share(index);
             let running = &mut self.running[index];
+            if scored {
+                running.score(positions, &logits, config.vocab_size);
+            }
+            let logits = &logits[logits.len() - config.vocab_size..];
             if running.pending() > 0 {
                 continue;
             }
-            let id = running.job.sampler.sample(&logits);
+            let id = running.job.sampler.sample(logits);
             running.tokens.push(id);
             self.shared.gauges.generated_tokens.fetch_add(1, Ordering::Relaxed);
             let written = running.tokens.len() - running.job.prompt.len();
@@ -253,7 +288,8 @@ impl Batcher<'_> {
                 (written >= running.job.max_tokens).then_some(Finish::Length)
             };
             running.finished = finish.is_some();
-            running.drawn.push(token(&running.job, &logits, id, finish));
+            let scored = std::mem::take(&mut running.scored);
+            running.drawn.push(Token { scored, ..token(&running.job, logits, id, finish) });
         }
         // In one go, after the step: who answers runs once for all of them.
         self.running.iter_mut().for_each(Running::send);
@@ -288,7 +324,7 @@ impl Batcher<'_> {
 
 fn token(job: &Job, logits: &[f32], id: u32, finish: Option<Finish>) -> Token {
     let Some(count) = job.logprobs else {
-        return Token { id, logprob: None, top: Vec::new(), finish };
+        return Token { id, logprob: None, top: Vec::new(), scored: Vec::new(), finish };
     };
     let all = log_softmax(logits);
     let mut top: Vec<(u32, f32)> = Vec::new();
@@ -297,5 +333,5 @@ fn token(job: &Job, logits: &[f32], id: u32, finish: Option<Finish>) -> Token {
         top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         top.truncate(count);
     }
-    Token { id, logprob: all.get(id as usize).copied(), top, finish }
+    Token { id, logprob: all.get(id as usize).copied(), top, scored: Vec::new(), finish }
 }

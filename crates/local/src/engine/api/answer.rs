@@ -1,13 +1,15 @@
 //! Generated tokens in vLLM's words.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Shared, plan::Plan};
 use crate::engine::{
     batch::{Finish, Token},
     wire::{
-        ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, TextChoice, TextLogprobs,
-        TopLogprob, Usage,
+        ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, PromptLogprob, TextChoice,
+        TextLogprobs, TopLogprob, Usage,
     },
 };
 
@@ -66,8 +68,26 @@ pub(super) fn text_choice(shared: &Shared, plan: &Plan, index: usize, w: Written
         text: w.text,
         finish_reason: w.finish_reason,
         stop_reason: w.stop_reason,
-        prompt_logprobs: None,
+        prompt_logprobs: plan.scored_from.map(|from| scored(shared, plan, index, from, &w.tokens)),
     }
+}
+
+/// The log-probabilities of a prompt, from a token on.
+fn scored(
+    shared: &Shared,
+    plan: &Plan,
+    index: usize,
+    from: usize,
+    tokens: &[Token],
+) -> Vec<Option<BTreeMap<String, PromptLogprob>>> {
+    let prompt = plan.prompt(index);
+    let told = tokens.first().map_or(&[][..], |token| &token.scored);
+    let wanted = prompt.iter().skip(from).zip(told).map(|(id, logprob)| {
+        let logprob = logprob.max(LOWEST);
+        let decoded_token = shared.tokenizer.decode(&[*id], false).unwrap_or_default();
+        Some(BTreeMap::from([(id.to_string(), PromptLogprob { logprob, decoded_token })]))
+    });
+    (0..from.min(prompt.len())).map(|_| None).chain(wanted).collect()
 }
 
 pub(super) fn chat_choice(shared: &Shared, plan: &Plan, index: usize, w: Written) -> ChatChoice {

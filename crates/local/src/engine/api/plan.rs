@@ -45,6 +45,8 @@ pub(super) struct Plan {
     pub tokens_as_ids: bool,
     pub include_usage: bool,
     pub logprobs: Option<usize>,
+    /// The first token of the prompts whose log-probability is wanted.
+    pub scored_from: Option<usize>,
     pub chat: bool,
     pub stream: bool,
     _ticket: Ticket,
@@ -85,13 +87,15 @@ pub(super) fn submit(
              {MOST_LOGPROBS}"
         )));
     }
+    let scored_from = scored_from(&common, chat)?;
     check_salt(common.cache_salt.as_deref())?;
     for prompt in &prompts {
         check_prompt(shared, prompt, max_tokens)?;
     }
     let ticket = shared.admit(prompts.len() * n).ok_or_else(ApiError::busy)?;
     let prompts: Vec<Arc<[u32]>> = prompts.into_iter().map(Into::into).collect();
-    let receivers = start(shared, &served, &common, &prompts, max_tokens, logprobs, sampling);
+    let told = (logprobs, scored_from);
+    let receivers = start(shared, &served, &common, &prompts, max_tokens, told, sampling);
     let stop = match common.stop {
         None => Vec::new(),
         Some(Stop::One(text)) => vec![text],
@@ -114,6 +118,7 @@ pub(super) fn submit(
         tokens_as_ids: common.return_tokens_as_token_ids.unwrap_or(false),
         include_usage: common.stream_options.is_some_and(|options| options.include_usage),
         logprobs,
+        scored_from,
         chat,
         stream: common.stream.unwrap_or(false),
         _ticket: ticket,
@@ -132,7 +137,7 @@ fn start(
     common: &Common,
     prompts: &[Arc<[u32]>],
     max_tokens: Option<usize>,
-    logprobs: Option<usize>,
+    (logprobs, scored_from): (Option<usize>, Option<usize>),
     sampling: Sampling,
 ) -> Vec<Pieces> {
     let n = common.n.unwrap_or(1);
@@ -152,6 +157,7 @@ fn start(
                 stop_tokens: stop_tokens.clone(),
                 ignore_eos: common.ignore_eos.unwrap_or(false),
                 logprobs,
+                scored_from,
                 cache_salt: common.cache_salt.clone(),
                 piecewise,
                 reply,
@@ -160,6 +166,20 @@ fn start(
         }
     }
     receivers
+}
+
+/// The first token of the prompts whose log-probability is wanted. The first of all has none: nothing stands before it.
+fn scored_from(common: &Common, chat: bool) -> Result<Option<usize>, ApiError> {
+    let refuse = |message| Err(ApiError::bad_request(message).param("prompt_logprobs"));
+    match common.prompt_logprobs {
+        None => Ok(None),
+        Some(0) if chat => refuse("`prompt_logprobs` is supported for completions alone."),
+        Some(0) if common.stream == Some(true) => {
+            refuse("`prompt_logprobs` are not available when `stream=True`.")
+        }
+        Some(0) => Ok(Some(common.prompt_logprobs_start.unwrap_or(1).max(1))),
+        Some(_) => refuse("`prompt_logprobs` above 0 is not supported by this engine."),
+    }
 }
 
 fn sampling(common: &Common) -> Result<Sampling, ApiError> {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 pub use request::{ChatRequest, Common, CompletionRequest, Prompt, Stop};
 pub use response::{
-    ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, Delta, DeltaChoice, TextChoice,
-    TextLogprobs, TopLogprob, Usage,
+    ChatChoice, ChatLogprob, ChatLogprobs, ChatMessage, Completion, Delta, DeltaChoice,
+    PromptLogprob, TextChoice, TextLogprobs, TopLogprob, Usage,
 };
 
 #[derive(Debug, Deserialize)]

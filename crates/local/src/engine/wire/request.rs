@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Fields that change the answer and that this engine does not have.
-const UNSUPPORTED: [&str; 28] = [
+const UNSUPPORTED: [&str; 27] = [
     "allowed_token_ids",
     "bad_words",
     "best_of",
@@ -26,7 +26,6 @@ const UNSUPPORTED: [&str; 28] = [
     "presence_penalty",
     "priority",
     "prompt_embeds",
-    "prompt_logprobs",
     "repetition_detection",
     "repetition_penalty",
     "response_format",
@@ -78,6 +77,11 @@ pub struct Common {
     pub return_token_ids: Option<bool>,
     pub return_tokens_as_token_ids: Option<bool>,
     pub cache_salt: Option<String>,
+    /// 0: the log-probability of each token of the prompt, of completions that are not streamed.
+    pub prompt_logprobs: Option<i64>,
+    /// Not vLLM's: the first token of the prompt whose log-probability is wanted. What stands before it may come from the
+    /// cache of prefixes.
+    pub prompt_logprobs_start: Option<usize>,
     pub request_id: Option<String>,
     /// Everything else.
     #[serde(flatten)]

@@ -43,7 +43,14 @@ pub struct TextChoice {
     pub stop_reason: Option<Value>,
     pub token_ids: Option<Vec<u32>>,
     pub prompt_token_ids: Option<Vec<u32>>,
-    pub prompt_logprobs: Option<()>,
+    /// Of each token of the prompt, by its id; none of those that are not wanted.
+    pub prompt_logprobs: Option<Vec<Option<BTreeMap<String, PromptLogprob>>>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PromptLogprob {
+    pub logprob: f32,
+    pub decoded_token: String,
 }
 
 #[derive(Debug, Default, Serialize)]
