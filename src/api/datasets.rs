@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
 };
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{access::Actor, ids::EpisodeId},
-    experience::logged::LoggedEpisode,
+    experience::{imported::Imported, logged::LoggedEpisode},
     store::{
         StoreError, datasets,
         deletion::{self, Marked},
@@ -81,12 +82,16 @@ pub(super) async fn delete(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    match deletion::mark_dataset(&mut *state.store.acquire().await?, &name).await? {
-        Marked::Done => Ok(StatusCode::NO_CONTENT),
+    let mut tx = state.store.begin().await?;
+    match deletion::mark_dataset(&mut tx, &name).await? {
+        Marked::Done => {
+            tx.commit().await.map_err(StoreError::from)?;
+            Ok(StatusCode::NO_CONTENT)
+        }
         Marked::Unknown => Err(Problem::not_found("dataset", name)),
         Marked::Needed(job) => {
-            Err(Problem::conflict(format!("job {job} names the dataset and is not over"))
-                .remedy("cancel the job, or wait for its end"))
+            Err(Problem::conflict(format!("job {job} names the dataset and may still go on"))
+                .remedy("cancel the job, wait for its end, or delete it if it failed"))
         }
     }
 }
@@ -168,20 +173,33 @@ pub(super) async fn import(
         return Err(Problem::bad_request(format!("{name:?} is not a name of a dataset"))
             .remedy("use lower-case letters, digits and dashes, 63 at most"));
     }
-    let text = std::str::from_utf8(&body)
-        .map_err(|e| Problem::bad_request(format!("the body is not UTF-8: {e}")))?;
-    let (mut episodes, mut refused) = (Vec::new(), Vec::new());
-    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-        match LoggedEpisode::parse(text) {
-            Ok(episode) => episodes.push(episode),
-            Err(reason) => refused.push(RefusedLine { line, reason }),
-        }
-    }
+    let now = state.clock.now();
+    // Much of it is work: other requests do not wait for it.
+    let read = tokio::task::spawn_blocking(move || read(&body, now));
+    let (episodes, refused) = read.await.map_err(|e| {
+        tracing::error!(error = %e, "lines could not be read");
+        Problem::broken_off()
+    })??;
     let sent = episodes.len();
     let mut tx = state.store.begin().await?;
     // The lines are stored once in any case; the key must not have been used for others.
     once.keep(&mut tx, &actor, &name).await?;
-    let stored = datasets::insert_many(&mut tx, &name, episodes, state.clock.now()).await?;
+    let stored = datasets::insert_many(&mut tx, &name, episodes).await?;
     tx.commit().await.map_err(StoreError::from)?;
     Ok(Json(ImportReport { stored, repeated: sent - stored, refused }))
+}
+
+/// The episodes of a body, and the lines that are none.
+fn read(body: &[u8], now: OffsetDateTime) -> Result<(Vec<Imported>, Vec<RefusedLine>), Problem> {
+    let text = std::str::from_utf8(body)
+        .map_err(|e| Problem::bad_request(format!("the body is not UTF-8: {e}")))?;
+    let (mut episodes, mut refused) = (Vec::new(), Vec::new());
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        let episode = LoggedEpisode::parse(text);
+        match episode.and_then(|e| e.into_rows(now).map_err(|e| e.to_string())) {
+            Ok(episode) => episodes.push(episode),
+            Err(reason) => refused.push(RefusedLine { line, reason }),
+        }
+    }
+    Ok((episodes, refused))
 }

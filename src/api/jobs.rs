@@ -31,7 +31,7 @@ use crate::{
         spec::JobSpec,
     },
     store::{
-        deletion, events, iterations, jobs, prompts,
+        datasets, deletion, events, iterations, jobs, prompts,
         read::{
             jobs::{self as read_jobs, JobFilter},
             metrics::series,
@@ -125,6 +125,10 @@ pub(super) async fn submit(
         return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
             .code(ProblemCode::PromptSetChanged)
             .remedy("submit the job again"));
+    }
+    if !datasets::hold(&mut tx, &job.spec.datasets).await? {
+        return Err(Problem::conflict("a dataset of the job has just been deleted")
+            .remedy("import it again, and submit the job again"));
     }
     jobs::insert(&mut tx, &job, &json!(hashes)).await?;
     let message = format!("job {} was submitted", job.spec.name);

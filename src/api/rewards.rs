@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     domain::ids::EpisodeId,
+    experience::logged::{MOST_REWARD, is_reward},
     store::{
         StoreError,
         rewards::{self, Given},
@@ -24,7 +25,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct LateReward {
     /// The reward.
-    #[garde(custom(finite))]
+    #[garde(custom(bounded))]
     reward: f64,
     /// The step that it is for, from 0; the episode's last without it.
     #[serde(default)]
@@ -37,8 +38,11 @@ pub struct LateReward {
     success: Option<bool>,
 }
 
-fn finite(reward: &f64, _: &()) -> garde::Result {
-    if reward.is_finite() { Ok(()) } else { Err(garde::Error::new("must be a finite number")) }
+fn bounded(reward: &f64, _: &()) -> garde::Result {
+    if is_reward(*reward) {
+        return Ok(());
+    }
+    Err(garde::Error::new(format!("must be between -{MOST_REWARD:e} and {MOST_REWARD:e}")))
 }
 
 /// Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may draw the step. Sent
@@ -61,7 +65,7 @@ pub(super) async fn give(
 ) -> Result<Json<EpisodeView>, Problem> {
     let mut tx = state.store.begin().await?;
     match rewards::give(&mut tx, id, step, reward, success).await? {
-        Given::Stored(_) | Given::Repeated => {}
+        Given::Stored | Given::Repeated => {}
         Given::NoEpisode => return Err(Problem::not_found("episode", id)),
         Given::NoStep => {
             return Err(Problem::not_found("step", step.unwrap_or_default())
@@ -70,6 +74,11 @@ pub(super) async fn give(
         Given::Known(known) => {
             return Err(Problem::conflict(format!("the step has the reward {known} already"))
                 .remedy("a reward is given once; import the episode again if it was wrong"));
+        }
+        Given::OtherOutcome(success) => {
+            let known = if success { "solved" } else { "not solved" };
+            return Err(Problem::conflict(format!("the task is known to be {known}"))
+                .remedy("an outcome is given once; import the episode again if it was wrong"));
         }
         Given::NoneAwaited => {
             return Err(Problem::conflict("the step awaits no reward")

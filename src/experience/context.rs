@@ -72,7 +72,7 @@ fn hash(content: &[u8]) -> ContentHash {
 /// their messages.
 #[derive(Debug, Clone)]
 pub struct Context {
-    messages: Arc<[Message]>,
+    messages: Arc<Vec<Message>>,
     length: usize,
     frame: Arc<Frame>,
     admissible: Arc<[String]>,
@@ -88,12 +88,13 @@ impl Context {
     /// Messages with the tools and switches that hold for them.
     #[must_use]
     pub fn new(messages: Vec<Message>, frame: Arc<Frame>) -> Self {
-        Self {
-            length: messages.len(),
-            messages: messages.into(),
-            frame,
-            admissible: Arc::default(),
-        }
+        Self::shared(messages.into(), frame)
+    }
+
+    /// All of what others hold as well.
+    #[must_use]
+    pub(super) fn shared(messages: Arc<Vec<Message>>, frame: Arc<Frame>) -> Self {
+        Self { length: messages.len(), messages, frame, admissible: Arc::default() }
     }
 
     /// The first `length` messages; all of them where there are fewer.
@@ -126,19 +127,27 @@ impl Context {
         &self.admissible
     }
 
-    /// Its content's hash: messages, tools and switches.
+    /// The content's hash of each beginning, messages, tools and switches: the i-th is that of the first i messages.
     ///
     /// # Errors
     /// Content that cannot be written as JSON.
-    pub fn hash(&self) -> Result<ContentHash, serde_json::Error> {
-        Ok(hash(&serde_json::to_vec(&(self.messages(), &*self.frame))?))
+    pub fn hashes(&self) -> Result<Vec<ContentHash>, serde_json::Error> {
+        let mut content = Sha256::new_with_prefix(serde_json::to_vec(&*self.frame)?);
+        let mut hashes = vec![content.clone().finalize().into()];
+        for message in self.messages() {
+            let message = serde_json::to_vec(message)?;
+            content.update(message.len().to_le_bytes());
+            content.update(&message);
+            hashes.push(content.clone().finalize().into());
+        }
+        Ok(hashes)
     }
 
     /// The messages that are new since an earlier context: all after those that both begin with.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> &[Message] {
         let pairs = self.messages().iter().zip(earlier.messages());
-        let same = pairs.take_while(|(now, before)| now == before).count();
+        let same = pairs.take_while(|(now, before)| now.repeats(before)).count();
         &self.messages()[same..]
     }
 

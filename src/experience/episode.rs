@@ -176,18 +176,17 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// A step that was taken at one place of a history and led to another.
-    ///
-    /// # Errors
-    /// A state that cannot be written as JSON.
-    pub fn of(history: &History, state: Place, next: Place) -> Result<Self, serde_json::Error> {
+    /// A step that was taken at one place of a history and led to another; `hashes` are the history's.
+    #[must_use]
+    pub fn of(hashes: &[Vec<ContentHash>], state: Place, next: Place) -> Self {
         let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-        Ok(Self {
+        let hash = hashes.get(state.context).and_then(|hashes| hashes.get(state.length));
+        Self {
             context: number(state.context),
             state_len: number(state.length),
             next_context: number(next.context),
             next_len: number(next.length),
-            state_hash: history.context(state).hash()?,
-        })
+            state_hash: hash.copied().unwrap_or_default(),
+        }
     }
 }

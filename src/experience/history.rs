@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    context::{Context, Frame},
+    context::{ContentHash, Context, Frame},
     message::Message,
 };
 
@@ -25,7 +25,7 @@ pub struct Branch {
     /// The context that it begins like, if any, and how many messages they share.
     pub grown_from: Option<Place>,
     /// All of its messages, the shared ones included.
-    pub messages: Vec<Message>,
+    pub messages: Arc<Vec<Message>>,
     /// Its tools and switches.
     pub frame: Arc<Frame>,
 }
@@ -34,7 +34,13 @@ impl Branch {
     /// The messages that are its own.
     #[must_use]
     pub fn own(&self) -> &[Message] {
-        &self.messages[self.grown_from.map_or(0, |place| place.length)..]
+        &self.messages[self.shared()..]
+    }
+
+    /// How many messages it shares with the one that it grew from.
+    #[must_use]
+    pub fn shared(&self) -> usize {
+        self.grown_from.map_or(0, |place| place.length)
     }
 }
 
@@ -48,8 +54,9 @@ impl History {
     /// Of an agent that appended to one conversation.
     #[must_use]
     pub fn of(whole: &Context) -> Self {
-        let (messages, frame) = (whole.messages().to_vec(), whole.frame().clone());
-        Self { branches: vec![Branch { grown_from: None, messages, frame }] }
+        let mut history = Self::default();
+        history.begin(None, whole.messages().to_vec(), whole.frame().clone());
+        history
     }
 
     /// Of branches as they were stored: each with its own messages alone, after those that it grew from.
@@ -59,10 +66,9 @@ impl History {
     ) -> Self {
         let mut history = Self::default();
         for (grown_from, own, frame) in branches {
-            let mut messages =
-                grown_from.map_or_else(Vec::new, |place| history.said(place).to_vec());
-            messages.extend(own);
-            history.branches.push(Branch { grown_from, messages, frame: frame.into() });
+            let shared = grown_from.map_or(&[][..], |place| history.said(place));
+            let messages = shared.iter().cloned().chain(own).collect();
+            history.begin(grown_from, messages, frame.into());
         }
         history
     }
@@ -76,43 +82,84 @@ impl History {
     /// What the model saw at a place.
     #[must_use]
     pub fn context(&self, place: Place) -> Context {
-        let frame = self.branches.get(place.context).map(|branch| branch.frame.clone());
-        Context::new(self.said(place).to_vec(), frame.unwrap_or_default())
+        let branch = self.branches.get(place.context);
+        let whole = branch.map(|b| Context::shared(b.messages.clone(), b.frame.clone()));
+        whole.unwrap_or_else(|| Context::of(Vec::new())).prefix(place.length)
     }
 
-    fn said(&self, place: Place) -> &[Message] {
+    /// The content's hash of each beginning of each context.
+    ///
+    /// # Errors
+    /// Content that cannot be written as JSON.
+    pub fn hashes(&self) -> Result<Vec<Vec<ContentHash>>, serde_json::Error> {
+        let whole = |b: &Branch| Context::shared(b.messages.clone(), b.frame.clone()).hashes();
+        self.branches.iter().map(whole).collect()
+    }
+
+    /// The messages before a place.
+    #[must_use]
+    pub fn said(&self, place: Place) -> &[Message] {
         let all = self.branches.get(place.context).map_or(&[][..], |branch| &branch.messages);
         &all[..place.length.min(all.len())]
+    }
+
+    /// Whether a place stands after another one: what was said before `earlier` was said before `later` too.
+    #[must_use]
+    pub fn stands_after(&self, later: Place, earlier: Place) -> bool {
+        let mut at = later;
+        while at.context != earlier.context {
+            let Some(from) = self.branches.get(at.context).and_then(|b| b.grown_from) else {
+                return false;
+            };
+            at = Place { length: at.length.min(from.length), ..from };
+        }
+        at.length >= earlier.length
     }
 
     /// The agent sees `state`: a context grows to it, or another begins.
     pub fn see(&mut self, state: &Context) -> Place {
         let (messages, frame) = (state.messages(), state.frame());
-        let agreed = |branch: &Branch| {
-            let pairs = branch.messages.iter().zip(messages);
-            pairs.take_while(|(before, now)| before == now).count()
-        };
-        // Of contexts that agree as far, the newest: it is the one that goes on.
-        let nearest = self.branches.iter().enumerate().filter(|(_, branch)| branch.frame == *frame);
-        let nearest = nearest.map(|(context, branch)| Place { context, length: agreed(branch) });
-        let nearest = nearest.max_by_key(|place| (place.length, place.context));
+        let nearest = self.nearest(messages, frame);
         if let Some(place) = nearest {
             let branch = &mut self.branches[place.context];
             if place.length == branch.messages.len() || place.length == messages.len() {
-                branch.messages.extend_from_slice(&messages[place.length..]);
+                let rest = &messages[place.length..];
+                if !rest.is_empty() {
+                    Arc::make_mut(&mut branch.messages).extend_from_slice(rest);
+                }
                 return Place { length: messages.len(), ..place };
             }
         }
-        let grown_from = nearest.filter(|place| place.length > 0);
-        self.begin(grown_from, messages.to_vec(), frame.clone())
+        self.begin(nearest, messages.to_vec(), frame.clone())
+    }
+
+    /// Where the contexts with a frame agree longest with messages; of those that agree as far the newest, because it is
+    /// the one that goes on.
+    fn nearest(&self, messages: &[Message], frame: &Arc<Frame>) -> Option<Place> {
+        // What a branch shares with another one is compared there.
+        let mut agreed: Vec<usize> = Vec::with_capacity(self.branches.len());
+        for branch in &self.branches {
+            let before = branch.grown_from.map_or(0, |from| agreed[from.context].min(from.length));
+            let same = Arc::ptr_eq(&branch.frame, frame) || branch.frame == *frame;
+            agreed.push(if !same {
+                0
+            } else if before < branch.shared() {
+                before
+            } else {
+                let pairs = branch.own().iter().zip(&messages[before..]);
+                before + pairs.take_while(|(own, now)| own == now).count()
+            });
+        }
+        let places = agreed.into_iter().enumerate();
+        let places = places.map(|(context, length)| Place { context, length });
+        places.max_by_key(|place| (place.length, place.context)).filter(|place| place.length > 0)
     }
 
     /// Something is said at a place. Where the context has gone on otherwise, another one begins.
     pub fn say(&mut self, place: Place, message: Message) -> Place {
         let branch = &mut self.branches[place.context];
-        let next = Place { length: place.length + 1, ..place };
         match branch.messages.get(place.length) {
-            None => branch.messages.push(message),
+            None => Arc::make_mut(&mut branch.messages).push(message),
             Some(said) if *said == message => {}
             Some(_) => {
                 let frame = branch.frame.clone();
@@ -120,7 +167,7 @@ impl History {
                 return self.begin(Some(place), messages, frame);
             }
         }
-        next
+        Place { length: place.length + 1, ..place }
     }
 
     fn begin(
@@ -130,7 +177,8 @@ impl History {
         frame: Arc<Frame>,
     ) -> Place {
         let place = Place { context: self.branches.len(), length: messages.len() };
-        self.branches.push(Branch { grown_from, messages, frame });
+        let grown_from = grown_from.filter(|place| place.length > 0);
+        self.branches.push(Branch { grown_from, messages: messages.into(), frame });
         place
     }
 }
@@ -184,5 +232,21 @@ mod tests {
         assert_eq!(history.say(at(0, 1), Message::assistant("b")), at(0, 2));
         assert_eq!(history.say(at(0, 1), Message::assistant("x")), at(1, 2));
         assert_eq!(history.see(&said("a")).length, 1);
+        assert!(
+            history.stands_after(at(1, 2), at(0, 1)) && !history.stands_after(at(1, 2), at(0, 2))
+        );
+        assert!(
+            history.stands_after(at(0, 2), at(0, 2)) && !history.stands_after(at(0, 1), at(0, 2))
+        );
+    }
+
+    #[test]
+    fn the_hash_of_a_state_is_that_of_its_content_wherever_it_stands() {
+        let mut history = History::of(&said("a b c"));
+        history.see(&said("a b x d"));
+        let hashes = history.hashes().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(hashes[0][..3], hashes[1][..3]);
+        assert_ne!(hashes[0][3], hashes[1][3]);
+        assert_eq!(said("a b").hashes().unwrap_or_default()[2], hashes[1][2]);
     }
 }

@@ -3,25 +3,34 @@
 use time::OffsetDateTime;
 
 use super::{
+    context::ContentHash,
     episode::{EndReason, Episode, RewardStatus, Source, Standing, Transition, TruncatedBy},
+    history::Place,
     logged::{LoggedEpisode, LoggedStep},
     message,
 };
 use crate::domain::ids::{EpisodeId, TransitionId};
 
+/// An episode to be stored in a dataset.
+#[derive(Debug)]
+pub struct Imported {
+    /// The same key is the same episode.
+    pub key: String,
+    /// The episode.
+    pub episode: Episode,
+    /// Its steps.
+    pub steps: Vec<(Transition, Standing)>,
+}
+
 impl LoggedEpisode {
-    /// The episode and its steps, stored at a time.
+    /// The rows, stored at a time.
     ///
     /// # Errors
-    /// A state that cannot be written as JSON.
-    pub fn into_rows(
-        self,
-        now: OffsetDateTime,
-    ) -> Result<(Episode, Vec<(Transition, Standing)>), serde_json::Error> {
-        let id = EpisodeId::new();
+    /// A message that cannot be written as JSON.
+    pub fn into_rows(self, now: OffsetDateTime) -> Result<Imported, serde_json::Error> {
+        let (id, hashes) = (EpisodeId::new(), self.history.hashes()?);
         let numbered = (0..).zip(&self.steps);
-        let steps = numbered.map(|(number, step)| self.row(id, number, step));
-        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let steps = numbered.map(|(number, step)| self.row(id, number, step, &hashes)).collect();
         let (total, truncated) = (self.total(), self.truncated);
         let reward_status = match total {
             _ if truncated => RewardStatus::Truncated,
@@ -46,7 +55,7 @@ impl LoggedEpisode {
             error: None,
             created_at: now,
         };
-        Ok((episode, steps))
+        Ok(Imported { key: self.key, episode, steps })
     }
 
     fn row(
@@ -54,8 +63,10 @@ impl LoggedEpisode {
         episode_id: EpisodeId,
         number: i32,
         step: &LoggedStep,
-    ) -> Result<(Transition, Standing), serde_json::Error> {
-        let acted = self.history.context(step.state).with([step.action.clone()]);
+        hashes: &[Vec<ContentHash>],
+    ) -> (Transition, Standing) {
+        let acted = Place { length: step.state.length + 1, ..step.state };
+        let acted = self.history.context(acted);
         let next = self.history.context(step.next);
         let last = usize::try_from(number).is_ok_and(|number| number + 1 == self.steps.len());
         let transition = Transition {
@@ -74,6 +85,6 @@ impl LoggedEpisode {
             truncated: last && self.truncated,
             generation_id: None,
         };
-        Ok((transition, Standing::of(&self.history, step.state, step.next)?))
+        (transition, Standing::of(hashes, step.state, step.next))
     }
 }

@@ -12,6 +12,8 @@
 //! {"steps": [{"messages": […], "reply": {"role": "assistant", …}}, …], "return": 1.0}
 //! ```
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -19,9 +21,21 @@ use super::{
     chat::{ChatMessage, conversation},
     context::{Context, Frame, Tool},
     history::{History, Place},
-    message::Message,
+    message::{Message, Speaker},
     turns::turns,
 };
+
+/// Most actions of an episode.
+const MOST_ACTIONS: usize = 10_000;
+
+/// Largest reward, so that sums of rewards are numbers.
+pub const MOST_REWARD: f64 = 1e9;
+
+/// Whether a number can be a reward.
+#[must_use]
+pub fn is_reward(number: f64) -> bool {
+    number.abs() <= MOST_REWARD
+}
 
 /// A logged episode that can be learnt from.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,9 +122,10 @@ impl LoggedEpisode {
     /// Why it cannot be learnt from, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let tools = std::mem::take(&mut line.tools);
         let (history, taken) = match (line.messages.take(), line.steps.take()) {
-            (Some(messages), None) => said_in_one(conversation(messages)?, &line.tools),
-            (None, Some(calls)) => called(calls, &line.tools)?,
+            (Some(messages), None) => said_in_one(conversation(messages)?, tools),
+            (None, Some(calls)) => called(calls, tools)?,
             (Some(_), Some(_)) => {
                 return Err("it has both messages and steps; give one of them".into());
             }
@@ -119,6 +134,9 @@ impl LoggedEpisode {
         if taken.is_empty() {
             return Err("there is no message of the assistant after one of the user or of a tool: no action was taken"
                 .into());
+        }
+        if taken.len() > MOST_ACTIONS {
+            return Err(format!("it has {} actions; {MOST_ACTIONS} are the most", taken.len()));
         }
         let rewards = rewards(&line, taken.len())?;
         let steps = taken.into_iter().zip(rewards).map(|(step, reward)| {
@@ -143,13 +161,13 @@ impl LoggedEpisode {
     }
 }
 
-fn frame(tools: &[Tool]) -> Frame {
-    Frame { tools: tools.to_vec(), ..Frame::default() }
+fn frame(tools: Vec<Tool>) -> Arc<Frame> {
+    Frame { tools, ..Frame::default() }.into()
 }
 
 /// One conversation that only grew.
-fn said_in_one(messages: Vec<Message>, tools: &[Tool]) -> (History, Vec<Taken>) {
-    let whole = Context::new(messages, frame(tools).into());
+fn said_in_one(messages: Vec<Message>, tools: Vec<Tool>) -> (History, Vec<Taken>) {
+    let whole = Context::new(messages, frame(tools));
     let at = |length| Place { context: 0, length };
     let taken = turns(&whole).into_iter().map(|turn| {
         let length = turn.state.messages().len();
@@ -161,7 +179,8 @@ fn said_in_one(messages: Vec<Message>, tools: &[Tool]) -> (History, Vec<Taken>) 
 
 /// Call by call. What the agent sees after a call is the first later call that goes on from it; where none does, its
 /// history was rewritten, and it is the call that came next.
-fn called(calls: Vec<Call>, tools: &[Tool]) -> Result<(History, Vec<Taken>), String> {
+fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), String> {
+    let line_frame = frame(tools);
     let mut history = History::default();
     let mut taken: Vec<Taken> = Vec::new();
     for (number, call) in calls.into_iter().enumerate() {
@@ -171,20 +190,25 @@ fn called(calls: Vec<Call>, tools: &[Tool]) -> Result<(History, Vec<Taken>), Str
             return Err(wrong("it has no messages".into()));
         }
         let reply = conversation(vec![call.reply]).map_err(wrong)?.into_iter().next();
-        let action = reply.filter(|m| m.role == super::message::Speaker::Assistant);
+        let action = reply.filter(|m| m.role == Speaker::Assistant);
         let action = action.ok_or_else(|| wrong("reply is not of the assistant".into()))?;
-        let tools = call.tools.as_deref().unwrap_or(tools);
-        let state = history.see(&Context::new(messages, frame(tools).into()));
-        let next = history.say(state, action.clone());
+        let frame = match call.tools {
+            Some(tools) if tools != line_frame.tools => frame(tools),
+            _ => line_frame.clone(),
+        };
+        let seen = history.see(&Context::new(messages, frame));
+        let next = history.say(seen, action.clone());
+        // Another reply to the same state stands in a context of its own.
+        let state = Place { length: next.length - 1, ..next };
         taken.push(Taken { state, action, next });
     }
     let states: Vec<_> = taken.iter().map(|step| step.state).collect();
     for (number, step) in (1..).zip(&mut taken) {
         let later = &states[number..];
-        let from = history.context(step.next);
         let goes_on = |state: &&Place| {
-            let state = history.context(**state);
-            state.since(&from).len() + from.messages().len() == state.messages().len()
+            let repeated = history.said(**state).get(step.state.length);
+            history.stands_after(**state, step.state)
+                && repeated.is_some_and(|message| message.repeats(&step.action))
         };
         if let Some(next) = later.iter().find(goes_on).or_else(|| later.first()) {
             step.next = *next;
@@ -220,8 +244,10 @@ fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {
             );
         }
     };
-    if rewards.iter().flatten().any(|reward| !reward.is_finite()) {
-        return Err("a reward is not a finite number".into());
+    if rewards.iter().flatten().any(|reward| !is_reward(*reward)) {
+        return Err(format!(
+            "a reward is not a number between -{MOST_REWARD:e} and {MOST_REWARD:e}"
+        ));
     }
     if line.truncated && rewards.contains(&None) {
         return Err("it was truncated, so no reward can be pending".into());
@@ -238,6 +264,7 @@ mod tests {
     use super::{LoggedEpisode, LoggedStep};
     use crate::experience::{
         context::Context,
+        history::Place,
         message::{Message, Speaker},
     };
 
@@ -282,7 +309,53 @@ mod tests {
         let state = episode.history.context(step.state);
         let next = episode.history.context(step.next);
         let observation = next.since(&state.with([step.action.clone()])).to_vec();
+        let acted = episode.history.said(Place { length: step.state.length + 1, ..step.state });
+        assert_eq!(acted.last(), Some(&step.action), "the action is the message after its state");
         (state, observation)
+    }
+
+    #[test]
+    fn two_replies_to_one_state_and_replies_that_come_back_without_their_reasoning_keep_their_place()
+     {
+        let line = r#"{"success": true, "steps": [
+            {"messages": [{"role": "user", "content": "a"}], "reply": {"role": "assistant", "content": "b"}},
+            {"messages": [{"role": "user", "content": "a"}],
+             "reply": {"role": "assistant", "reasoning_content": "hm", "content": "x", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"n\": 1}"}}]}},
+            {"messages": [{"role": "user", "content": "a"},
+                {"role": "assistant", "content": "x", "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": {"n": 1}}}]},
+                {"role": "tool", "tool_call_id": "1", "content": "c"}],
+             "reply": {"role": "assistant", "content": "d"}}]}"#;
+        let episode = LoggedEpisode::parse(line).unwrap_or_else(|e| panic!("{e}"));
+        let observed = |step: usize| {
+            let (_, observation) = seen(&episode, &episode.steps[step]);
+            observation.iter().map(|m| m.written().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(episode.steps[1].next, episode.steps[2].state);
+        assert_eq!(observed(1).len(), 1, "{:?}", observed(1));
+        assert!(observed(1)[0].contains('c'));
+    }
+
+    #[test]
+    fn a_long_line_is_read_in_time() {
+        let message = |n: usize| format!(r#"{{"role": "user", "content": "m{n}"}}"#);
+        // A window that slides over a conversation: every call is a rewritten history.
+        let window = |n: usize| (n..n + 20).map(message).collect::<Vec<_>>().join(",");
+        let reply = r#"{"role": "assistant", "content": "r"}"#;
+        let calls =
+            (0..4000).map(|n| format!(r#"{{"messages": [{}], "reply": {reply}}}"#, window(n)));
+        let line =
+            format!(r#"{{"return": 1, "steps": [{}]}}"#, calls.collect::<Vec<_>>().join(","));
+        let begun = std::time::Instant::now();
+        let episode = LoggedEpisode::parse(&line).unwrap_or_else(|e| panic!("{e}"));
+        let rows = episode.into_rows(time::OffsetDateTime::UNIX_EPOCH);
+        assert_eq!(rows.map(|rows| rows.steps.len()).unwrap_or_default(), 4000);
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+        let one =
+            format!(r#"{{"role": "user", "content": "a"}}, {}"#, vec![reply; 10_001].join(","));
+        let error = LoggedEpisode::parse(&format!(r#"{{"return": 1, "messages": [{one}]}}"#));
+        assert!(error.is_err_and(|e| e.contains("10000 are the most")));
     }
 
     #[test]
@@ -332,6 +405,7 @@ mod tests {
                 "messages[0]: role",
             ),
             ("{".into(), "EOF"),
+            (format!(r#"{{"messages": [{turn}], "return": 1e10}}"#), "between -1e9 and 1e9"),
             (format!(r#"{{"messages": [{turn}], "pending": true, "return": 1}}"#), "pending and has"),
             (format!(r#"{{"messages": [{turn}], "pending": true, "truncated": true}}"#), "truncated"),
             (r#"{"return": 1}"#.into(), "no messages"),

@@ -118,6 +118,31 @@ impl Message {
         Self { role: Speaker::Tool, blocks: vec![Block::ToolResult(result)] }
     }
 
+    /// Whether it is an earlier message as a later prompt repeats it: an assistant's may have lost its reasoning, and the
+    /// arguments of its calls may be written otherwise.
+    #[must_use]
+    pub fn repeats(&self, earlier: &Self) -> bool {
+        if self == earlier {
+            return true;
+        }
+        let both = self.role == Speaker::Assistant && earlier.role == Speaker::Assistant;
+        let reasons = self.blocks.iter().any(|block| matches!(block, Block::Reasoning(_)));
+        both && !reasons && self.said().eq(earlier.said())
+    }
+
+    /// What it says: without reasoning, calls by what they do.
+    fn said(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Reasoning(_) => None,
+            Block::Text(text) if text.trim().is_empty() => None,
+            Block::Text(text) => Some(("", Cow::Borrowed(text.trim()))),
+            Block::ToolCall(call) => Some((call.id.as_str(), Cow::Owned(call.line()))),
+            Block::ToolResult(result) => {
+                Some((result.call_id.as_str(), Cow::Borrowed(&*result.text)))
+            }
+        })
+    }
+
     /// The calls of tools in it.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {

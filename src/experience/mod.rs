@@ -9,7 +9,7 @@ pub mod context;
 pub mod dry_run;
 pub mod episode;
 pub mod history;
-mod imported;
+pub mod imported;
 pub mod logged;
 pub mod message;
 pub mod transcript;

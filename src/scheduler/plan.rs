@@ -186,8 +186,9 @@ async fn plan(
     let mut datasets = Vec::new();
     if index == 1 {
         for name in &job.spec.datasets {
+            // One that is gone fails the unit that links it, with its name.
             let size = store::datasets::size(conn, name).await?;
-            datasets.push((name.clone(), size.unwrap_or(0)));
+            datasets.push((name.clone(), size.unwrap_or(1)));
         }
     }
     let (spec, number) = (&job.spec, index.cast_unsigned());

@@ -48,7 +48,7 @@ pub(super) async fn insert_many(
                 episode_id: episode.id,
                 ordinal,
                 grown_from: branch.grown_from.map(|place| place.context),
-                shared: branch.grown_from.map_or(0, |place| place.length),
+                shared: branch.shared(),
                 messages: branch.own(),
                 frame: frame.as_ref().map(bytes),
             });
@@ -57,7 +57,9 @@ pub(super) async fn insert_many(
     for (hash, frame) in frames {
         sqlx::query(
             "-- contexts::insert_many
-             insert into frames (hash, tools, switches) values ($1, $2, $3) on conflict do nothing",
+             insert into frames (hash, tools, switches) values ($1, $2, $3)
+             -- Locks a frame that is there, so that it is not deleted meanwhile.
+             on conflict (hash) do update set hash = excluded.hash",
         )
         .bind(hash)
         .bind(Json(&frame.tools))

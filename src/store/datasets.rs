@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{StoreError, episodes, transitions};
-use crate::experience::logged::LoggedEpisode;
+use crate::experience::imported::Imported;
 
 /// A dataset with its counts.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -68,24 +68,10 @@ pub async fn size(conn: &mut PgConnection, name: &str) -> Result<Option<u32>, St
 pub async fn insert_many(
     conn: &mut PgConnection,
     name: &str,
-    logged: Vec<LoggedEpisode>,
-    now: OffsetDateTime,
+    imported: Vec<Imported>,
 ) -> Result<usize, StoreError> {
-    sqlx::query("insert into datasets (id, name) values ($1, $2) on conflict do nothing")
-        .bind(Uuid::now_v7())
-        .bind(name)
-        .execute(&mut *conn)
-        .await?;
-    // One import at a time numbers the episodes.
-    let (dataset, first): (Uuid, i32) = sqlx::query_as(
-        "-- datasets::insert_many
-         with held as (select id from datasets where name = $1 and deleted_at is null for update)
-         select id, (select count(*) from dataset_episodes where dataset_id = held.id)::int from held",
-    )
-    .bind(name)
-    .fetch_one(&mut *conn)
-    .await?;
-    let keys: Vec<&str> = logged.iter().map(|e| e.key.as_str()).collect();
+    let (dataset, first) = begin(conn, name).await?;
+    let keys: Vec<&str> = imported.iter().map(|e| e.key.as_str()).collect();
     let known: Vec<String> = sqlx::query_scalar(
         "-- datasets::insert_many
          select key from dataset_episodes where dataset_id = $1 and key = any($2)",
@@ -96,11 +82,12 @@ pub async fn insert_many(
     .await?;
     let mut known: HashSet<String> = known.into_iter().collect();
     let (mut keys, mut rows, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-    for logged in logged.into_iter().filter(|e| known.insert(e.key.clone())) {
-        keys.push(logged.key.clone());
-        let (episode, taken) = logged.into_rows(now).map_err(|e| sqlx::Error::Encode(e.into()))?;
-        rows.push(episode);
-        steps.extend(taken);
+    for Imported { key, episode, steps: taken } in imported {
+        if known.insert(key.clone()) {
+            keys.push(key);
+            rows.push(episode);
+            steps.extend(taken);
+        }
     }
     episodes::insert_many(conn, &rows).await?;
     transitions::insert_many(conn, &steps).await?;
@@ -117,4 +104,50 @@ pub async fn insert_many(
     .execute(conn)
     .await?;
     Ok(rows.len())
+}
+
+/// The dataset of a name, made if it is not there, and the ordinal of its next episode. It is locked until the
+/// transaction ends: one import at a time numbers the episodes.
+async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32), StoreError> {
+    loop {
+        sqlx::query("insert into datasets (id, name) values ($1, $2) on conflict do nothing")
+            .bind(Uuid::now_v7())
+            .bind(name)
+            .execute(&mut *conn)
+            .await?;
+        let held: Option<Uuid> = sqlx::query_scalar(
+            "-- datasets::begin
+             select id from datasets where name = $1 and deleted_at is null for update",
+        )
+        .bind(name)
+        .fetch_optional(&mut *conn)
+        .await?;
+        // None, if somebody has just deleted it.
+        let Some(dataset) = held else { continue };
+        // A statement of its own sees what the import before has stored.
+        let first = sqlx::query_scalar(
+            "-- datasets::begin
+             select count(*)::int from dataset_episodes where dataset_id = $1",
+        )
+        .bind(dataset)
+        .fetch_one(conn)
+        .await?;
+        return Ok((dataset, first));
+    }
+}
+
+/// Keeps datasets from being deleted until the transaction ends; returns whether all of them are there.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn hold(conn: &mut PgConnection, names: &[String]) -> Result<bool, StoreError> {
+    let held = sqlx::query(
+        "-- datasets::hold
+         select 1 from datasets where name = any($1) and deleted_at is null order by id for share",
+    )
+    .bind(names)
+    .execute(conn)
+    .await?;
+    let distinct: HashSet<_> = names.iter().collect();
+    Ok(held.rows_affected() == distinct.len() as u64)
 }

@@ -63,7 +63,8 @@ pub async fn insert_many(
 }
 
 /// Links `count` episodes of a dataset, from the `first`-th on, to a job. They stand in replay after the episodes that
-/// the iteration collects, from `place` on. Returns the transitions that are new to the job.
+/// the iteration collects, from `place` on. Returns the transitions that are new to the job; none if the dataset does not
+/// have these episodes any more.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -73,8 +74,23 @@ pub async fn link_dataset(
     dataset: &str,
     (first, count): (u32, u32),
     place: i32,
-) -> Result<Vec<TransitionId>, StoreError> {
-    Ok(sqlx::query_scalar(
+) -> Result<Option<Vec<TransitionId>>, StoreError> {
+    // Whoever gives one of them a reward comes before or after: nobody links what is about to change.
+    let held = sqlx::query(
+        "-- replay::link_dataset
+         select 1 from datasets s join dataset_episodes d on d.dataset_id = s.id join episodes e on e.id = d.episode_id
+         where s.name = $1 and s.deleted_at is null and d.ordinal >= $2 and d.ordinal < $2 + $3
+         order by e.id for share of s, e",
+    )
+    .bind(dataset)
+    .bind(first.cast_signed())
+    .bind(count.cast_signed())
+    .execute(&mut *conn)
+    .await?;
+    if held.rows_affected() != u64::from(count) {
+        return Ok(None);
+    }
+    let new = sqlx::query_scalar(
         "-- replay::link_dataset
          insert into replay (transition_id, job_id, iteration, episode, step, done, pending)
          select t.id, $1, $2, $6 + d.ordinal - $4, t.step, t.done, t.reward_status = 'pending'
@@ -91,7 +107,8 @@ pub async fn link_dataset(
     .bind(count.cast_signed())
     .bind(place)
     .fetch_all(conn)
-    .await?)
+    .await?;
+    Ok(Some(new))
 }
 
 /// The newest `capacity` entries collected in the iterations from `since` to `until`, in their order. Those whose reward

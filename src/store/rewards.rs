@@ -4,20 +4,22 @@ use sqlx::PgConnection;
 
 use super::StoreError;
 use crate::{
-    domain::ids::{EpisodeId, JobId, TransitionId},
+    domain::ids::{EpisodeId, TransitionId},
     experience::episode::RewardStatus,
 };
 
 /// What became of a reward.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given {
-    /// The step has it now, and these jobs may draw the step.
-    Stored(Vec<JobId>),
+    /// The step has it now, and the jobs that learn from it may draw it.
+    Stored,
     /// The step had the same reward already.
     Repeated,
     /// The step has another reward.
     Known(f64),
-    /// No reward of this episode is awaited.
+    /// The episode has another outcome.
+    OtherOutcome(bool),
+    /// No reward of this step is awaited.
     NoneAwaited,
     /// The episode has no such step.
     NoStep,
@@ -37,17 +39,15 @@ pub async fn give(
     reward: f64,
     success: Option<bool>,
 ) -> Result<Given, StoreError> {
-    // Two rewards of one episode wait for each other: the second sees that none is awaited any more.
-    let held: Option<i32> = sqlx::query_scalar(
+    // Two rewards of one episode wait for each other, and for whoever links the episode to a job.
+    let held: Option<Option<bool>> = sqlx::query_scalar(
         "-- rewards::give
-         select turns from episodes where id = $1 for update",
+         select success from episodes where id = $1 for update",
     )
     .bind(episode)
     .fetch_optional(&mut *conn)
     .await?;
-    if held.is_none() {
-        return Ok(Given::NoEpisode);
-    }
+    let Some(outcome) = held else { return Ok(Given::NoEpisode) };
     let found: Option<(TransitionId, RewardStatus, Option<f64>)> = sqlx::query_as(
         "-- rewards::give
          select id, reward_status, reward from transitions
@@ -58,14 +58,44 @@ pub async fn give(
     .fetch_optional(&mut *conn)
     .await?;
     let Some((transition, status, known)) = found else { return Ok(Given::NoStep) };
-    match (status, known) {
-        (RewardStatus::Pending, _) => {}
-        (_, Some(known)) if known.to_bits() == reward.to_bits() => return Ok(Given::Repeated),
+    if let (Some(known), Some(success)) = (outcome, success)
+        && known != success
+    {
+        return Ok(Given::OtherOutcome(known));
+    }
+    let given = match (status, known) {
+        (RewardStatus::Pending, _) => Given::Stored,
+        (_, Some(known)) if known.to_bits() == reward.to_bits() => Given::Repeated,
         (_, Some(known)) => return Ok(Given::Known(known)),
         (_, None) => return Ok(Given::NoneAwaited),
+    };
+    if given == Given::Stored {
+        store(conn, episode, transition, reward).await?;
     }
+    if success.is_some() && outcome.is_none() {
+        sqlx::query(
+            "-- rewards::give
+             with solved as (update episodes set success = $2 where id = $1)
+             update transition_search s set success = $2
+             from transitions t where t.episode_id = $1 and s.transition_id = t.id",
+        )
+        .bind(episode)
+        .bind(success)
+        .execute(conn)
+        .await?;
+    }
+    Ok(given)
+}
+
+async fn store(
+    conn: &mut PgConnection,
+    episode: EpisodeId,
+    transition: TransitionId,
+    reward: f64,
+) -> Result<(), StoreError> {
     sqlx::query(
-        "-- rewards::give
+        "-- rewards::store
+         with drawable as (update replay set pending = false where transition_id = $1)
          update transitions set reward = $2, reward_status = 'observed' where id = $1",
     )
     .bind(transition)
@@ -73,38 +103,18 @@ pub async fn give(
     .execute(&mut *conn)
     .await?;
     sqlx::query(
-        "-- rewards::give
+        "-- rewards::store
          with steps as (
              select sum(reward) as total, bool_and(reward_status = 'observed') as known
              from transitions where episode_id = $1
          )
-         update episodes e set success = coalesce($2, e.success),
-             state = case when steps.known then 'closed' else e.state end,
-             reward_status = case when steps.known then 'observed' else e.reward_status end,
-             episode_return = case when steps.known then steps.total end
-         from steps where e.id = $1",
+         update episodes e set state = 'closed', reward_status = 'observed', episode_return = steps.total
+         from steps where e.id = $1 and steps.known",
     )
     .bind(episode)
-    .bind(success)
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    sqlx::query(
-        "-- rewards::give
-         update transition_search s set success = coalesce($2, s.success)
-         from transitions t where t.episode_id = $1 and s.transition_id = t.id",
-    )
-    .bind(episode)
-    .bind(success)
-    .execute(&mut *conn)
-    .await?;
-    let jobs = sqlx::query_scalar(
-        "-- rewards::give
-         update replay set pending = false where transition_id = $1 returning job_id",
-    )
-    .bind(transition)
-    .fetch_all(conn)
-    .await?;
-    Ok(Given::Stored(jobs))
+    Ok(())
 }
 
 /// Expires episodes whose reward has been awaited for more than `days`; returns how many.

@@ -213,7 +213,7 @@ pub async fn of_successes(
              select e.id, r.iteration, r.episode,
                  row_number() over (partition by r.iteration, e.task order by r.episode) as of_task
              from replay r join transitions t on t.id = r.transition_id join episodes e on e.id = t.episode_id
-             where r.job_id = $1 and t.step = 0 and e.success
+             where r.job_id = $1 and r.step = 0 and e.success
          ), newest as (
              select * from solved where of_task <= $3 order by iteration desc, episode desc limit $2
          ), steps as (
@@ -221,6 +221,7 @@ pub async fn of_successes(
                  row_number() over (partition by t.action, t.state_hash
                      order by n.iteration desc, n.episode desc, t.step desc) as copy
              from newest n join transitions t on t.episode_id = n.id
+             join replay r on r.job_id = $1 and r.transition_id = t.id and not r.pending
          )
          select id from steps where copy = 1 or not $4 order by iteration, episode, step",
     )

@@ -1,5 +1,7 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use crate::{
         annotation::Verdict,
         event::EventKind,
         fault::Fault,
+        ids::TransitionId,
         job::{Job, Phase},
         seed::SeedPath,
         spec::{RejectionSpec, ReplaySpec},
@@ -88,14 +91,20 @@ impl Worker {
     async fn annotate(&self, lease: &Lease, version: i32, slice: Slice) -> Result<(), Fault> {
         let context = self.context(lease, |_| version).await?;
         let algorithm = algo::of(&context.job.spec.algorithm);
-        let batch = match algorithm.draw() {
+        let Drawn { batch, left_out } = match algorithm.draw() {
             Draw::Replay(spec) => self.draw(&context, spec, slice).await?,
             Draw::Successes(spec) => self.select_successes(&context, spec).await?,
-            Draw::Nothing => Vec::new(),
+            Draw::Nothing => Drawn::default(),
         };
+        if batch.is_empty()
+            && let Some(reason) = left_out.values().next()
+        {
+            return Err(Fault::Fail(reason.clone()));
+        }
         let sampler = context.sampler()?;
         let setting = context.setting(&sampler, &(), slice.seed(&context));
         let mut made = algorithm.annotate(&setting, &batch).await?;
+        made.left_out.extend(left_out);
         let rehearsed = self.rehearse(&context, slice).await?;
         made.generations.extend(rehearsed.generations);
         made.examples.extend(rehearsed.examples);
@@ -121,8 +130,8 @@ impl Worker {
         if let Some(first) = made.left_out.values().next() {
             let (count, index) = (out.len(), context.index());
             let message = format!(
-                "iteration {index} goes on without {count} transitions, of which an engine refused \
-                 something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
+                "iteration {index} goes on without {count} transitions, of which an engine or the model's chat \
+                 template rejected something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
                  engine with a longer context); the first: {first}"
             );
             let data = json!({ "iteration": index, "transitions": out });
@@ -139,7 +148,7 @@ impl Worker {
         context: &IterationContext,
         spec: &ReplaySpec,
         slice: Slice,
-    ) -> Result<Vec<Replayed>, Fault> {
+    ) -> Result<Drawn, Fault> {
         let mut tx = self.store.begin().await?;
         let mut draws = replay_draws::lock(&mut tx, context.iteration.id).await?;
         if draws.is_empty() {
@@ -172,9 +181,9 @@ impl Worker {
             .zip(draws)
             .filter(|(position, _)| position % u64::from(slice.of) == u64::from(slice.number))
             .collect();
-        let batch = load(context, &mut tx, slice).await?;
+        let drawn = load(context, &mut tx, slice).await?;
         tx.commit().await.map_err(StoreError::from)?;
-        Ok(batch)
+        Ok(drawn)
     }
 
     /// The slice's share of general prompts.
@@ -203,7 +212,7 @@ impl Worker {
         &self,
         context: &IterationContext,
         spec: &RejectionSpec,
-    ) -> Result<Vec<Replayed>, Fault> {
+    ) -> Result<Drawn, Fault> {
         let mut conn = self.store.acquire().await?;
         let which = transitions::Successes {
             newest: spec.keep_episodes,
@@ -219,17 +228,31 @@ impl Worker {
     }
 }
 
+/// Experience that was drawn.
+#[derive(Default)]
+struct Drawn {
+    batch: Vec<Replayed>,
+    /// What the job's model has no tokens for, with the reason: its chat template does not take such a conversation.
+    left_out: BTreeMap<TransitionId, String>,
+}
+
 async fn load(
     context: &JobContext,
     conn: &mut sqlx::PgConnection,
     slice: Vec<(u64, replay_draws::Draw)>,
-) -> Result<Vec<Replayed>, Fault> {
+) -> Result<Drawn, Fault> {
     let ids: Vec<_> = slice.iter().map(|(_, draw)| draw.transition_id).collect();
     let loaded = transitions::load(conn, &ids).await?;
-    let each = slice.into_iter().zip(loaded).map(|((position, draw), loaded)| {
-        Ok(Replayed { importance: draw.importance, ..context.replayed(loaded, position)? })
-    });
-    each.collect()
+    let mut drawn = Drawn::default();
+    for ((position, draw), loaded) in slice.into_iter().zip(loaded) {
+        match context.replayed(loaded, position) {
+            Ok(replayed) => {
+                drawn.batch.push(Replayed { importance: draw.importance, ..replayed });
+            }
+            Err(fault) => drop(drawn.left_out.insert(draw.transition_id, fault.to_string())),
+        }
+    }
+    Ok(drawn)
 }
 
 impl JobContext {

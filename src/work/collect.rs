@@ -9,13 +9,14 @@ use super::{
 use crate::{
     domain::{
         fault::Fault,
-        ids::TransitionId,
+        ids::{EpisodeId, TransitionId},
         job::Phase,
         work::{Class, Lease},
     },
     env::Reward,
     experience::{
-        episode::{EndReason, Episode, Purpose, RewardStatus, Standing, Transition},
+        context::ContentHash,
+        episode::{EndReason, Purpose, RewardStatus, Standing, Transition},
         history::Place,
         message,
     },
@@ -63,8 +64,9 @@ impl Work for Collect {
             ordinals.push((ordinal.cast_signed(), episode.id));
             // An episode that failed trains nothing; one that was truncated keeps its steps.
             let kept = played.end_reason != EndReason::Failed;
+            let hashes = episode.history.hashes().map_err(Fault::fail)?;
             for (number, step) in (0..).zip(&played.steps).filter(|_| kept) {
-                let (transition, standing) = transition(&episode, number, step)?;
+                let (transition, standing) = transition(episode.id, number, step, &hashes);
                 entrants.push(replay::Entrant {
                     transition_id: transition.id,
                     place: (context.iteration.index, ordinal.cast_signed(), number),
@@ -93,13 +95,14 @@ impl Work for Collect {
 }
 
 fn transition(
-    episode: &Episode,
+    episode_id: EpisodeId,
     number: i32,
     step: &PlayedStep,
-) -> Result<(Transition, Standing), Fault> {
+    hashes: &[Vec<ContentHash>],
+) -> (Transition, Standing) {
     let transition = Transition {
         id: TransitionId::new(),
-        episode_id: episode.id,
+        episode_id,
         step: number,
         action: step.action.written().into_owned(),
         env_action: step.key.clone(),
@@ -116,6 +119,5 @@ fn transition(
     // Whoever plays in an environment has one context.
     let state = Place { context: 0, length: step.state.messages().len() };
     let next = Place { length: state.length + 1 + step.observation.len(), ..state };
-    let standing = Standing::of(&episode.history, state, next).map_err(Fault::fail)?;
-    Ok((transition, standing))
+    (transition, Standing::of(hashes, state, next))
 }

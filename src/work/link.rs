@@ -59,6 +59,9 @@ impl Work for Link {
         let job = (lease.job_id, iteration.index);
         let place = FIRST + (offset + first).cast_signed();
         let new = replay::link_dataset(&mut tx, job, &dataset, (first, count), place).await?;
+        let gone =
+            || Fault::Fail(format!("dataset {dataset} was deleted; submit the job with another"));
+        let new = new.ok_or_else(gone)?;
         search::refresh(&mut tx, lease.job_id, &new).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())

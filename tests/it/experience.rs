@@ -140,6 +140,11 @@ async fn a_reward_may_arrive_a_day_later_and_nothing_is_learnt_from_it_before() 
     let path = format!("/v1/episodes/{episode}/reward");
     let (status, problem) = service.post(&path, &json!({ "reward": 1, "step": 7 })).await;
     assert_eq!(status, 404, "{problem}");
+    let (status, problem) = service.post(&path, &json!({ "reward": 1e12 })).await;
+    assert_eq!(status, 422, "{problem}");
+    let (status, shown) = service.post(&path, &json!({ "reward": 1 })).await;
+    assert_eq!((status, &shown["success"]), (200, &json!(null)), "{shown}");
+    // The outcome may come later still.
     let given = json!({ "reward": 1, "success": true });
     for _ in 0..2 {
         let (status, shown) = service.post(&path, &given).await;
@@ -147,8 +152,10 @@ async fn a_reward_may_arrive_a_day_later_and_nothing_is_learnt_from_it_before() 
         assert_eq!((&shown["state"], &shown["return"]), (&json!("closed"), &json!(1.0)));
         assert_eq!(shown["success"], true);
     }
-    let (status, problem) = service.post(&path, &json!({ "reward": 0.5 })).await;
-    assert_eq!(status, 409, "{problem}");
+    for other in [json!({ "reward": 0.5 }), json!({ "reward": 1, "success": false })] {
+        let (status, problem) = service.post(&path, &other).await;
+        assert_eq!(status, 409, "{problem}");
+    }
 
     let late = learnt(&service, "late", 1).await;
     let after = steps(&service, &late).await;

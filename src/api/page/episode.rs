@@ -254,7 +254,7 @@ pub(super) async fn page(
             .history
             .branches()
             .iter()
-            .map(|b| spoken(b.messages.clone()))
+            .map(|b| spoken(b.messages.to_vec()))
             .collect(),
         task: episode.task,
         steps,

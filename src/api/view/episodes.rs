@@ -121,11 +121,11 @@ pub struct ContextView {
 impl From<&Branch> for ContextView {
     fn from(branch: &Branch) -> Self {
         Self {
-            messages: branch.messages.clone(),
+            messages: branch.messages.to_vec(),
             tools: branch.frame.tools.clone(),
             switches: branch.frame.switches.clone(),
             grown_from: branch.grown_from.map(|place| place.context),
-            shared: branch.grown_from.map_or(0, |place| place.length),
+            shared: branch.shared(),
         }
     }
 }

@@ -187,8 +187,15 @@ async fn find(
          from (select * from transition_search where true",
     );
     // Only what is asked for is written down: a plan for everything at once would use no index.
-    if let Some(job) = search.job {
-        query.push(" and job_id = ").push_bind(job);
+    match search.job {
+        Some(job) => {
+            query.push(" and job_id = ").push_bind(job);
+        }
+        None => {
+            query.push(
+                " and job_id <> all(array(select id from jobs where deleted_at is not null))",
+            );
+        }
     }
     if let Some(after) = search.after {
         query.push(" and transition_id < ").push_bind(after);
@@ -369,7 +376,8 @@ async fn seen_by(
 ) -> Result<Vec<TransitionRow>, StoreError> {
     let newest: Option<JobId> = sqlx::query_scalar(
         "-- read::transitions::seen_by
-         select max(job_id::text)::uuid from replay where transition_id = any($1) and ($2::uuid is null or job_id = $2)",
+         select max(r.job_id::text)::uuid from replay r join jobs j on j.id = r.job_id and j.deleted_at is null
+         where r.transition_id = any($1) and ($2::uuid is null or r.job_id = $2)",
     )
     .bind(&ids)
     .bind(job)
