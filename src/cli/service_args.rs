@@ -97,7 +97,8 @@ pub enum JobsCommand {
     },
     /// Delete a job that is over.
     ///
-    /// With the job go its checkpoints and their files, its annotations, and the episodes that nothing else links.
+    /// The service also deletes the job's checkpoints and their files, its annotations, and the episodes that nothing else
+    /// links.
     Delete {
         /// Its id.
         id: JobId,
