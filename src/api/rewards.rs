@@ -55,6 +55,8 @@ fn bounded(reward: &f64, _: &()) -> garde::Result {
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such episode, or no such step", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "Another reward is known, or none is awaited", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "Not a reward", content_type = "application/problem+json"),
     )
 )]

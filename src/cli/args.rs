@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
+    experience_args::{DatasetsArgs, EpisodesArgs},
     prompts_args::PromptsArgs,
     service_args::{
         CheckpointsArgs, JobsArgs, KeysArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
@@ -51,8 +52,12 @@ pub enum Command {
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
-    /// Submit, watch and control jobs of a running service.
+    /// Submit, watch, control and delete jobs of a running service.
     Jobs(JobsArgs),
+    /// List, show and delete datasets.
+    Datasets(DatasetsArgs),
+    /// Show an episode, or give it a reward that arrives late.
+    Episodes(EpisodesArgs),
     /// Read transitions with all that was said about them.
     Transitions(TransitionsArgs),
     /// List a job's checkpoints, or show one.

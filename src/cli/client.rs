@@ -117,6 +117,14 @@ impl Api {
     }
 }
 
+/// The route of a resource. The service says which names there can be; a name that would be another route is no name.
+pub fn named(route: &str, name: &str, remedy: &str) -> Result<String, Failure> {
+    if name.is_empty() || name.contains(['/', '?', '#', '%']) || name.starts_with('.') {
+        return Err(format!("{name:?} is not a name; {remedy}").into());
+    }
+    Ok(format!("{route}/{name}"))
+}
+
 /// A problem in words: of several errors one a line, each with its place and its own remedy.
 fn told(problem: &Value, status: u16) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -8,7 +8,12 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Failure, args::ImportArgs, client::Api, report};
+use super::{
+    Failure,
+    args::ImportArgs,
+    client::{Api, named},
+    report,
+};
 
 /// Bytes per request, about; a line is never cut.
 const PIECE: usize = 4 << 20;
@@ -26,6 +31,8 @@ pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     };
     let mut reader = BufReader::new(reader);
     let api = Api::of(&args.service)?;
+    let remedy = "use lower-case letters, digits and dashes, 63 at most";
+    let path = format!("{}/episodes", named("/v1/datasets", &args.dataset, remedy)?);
     let style = ProgressStyle::with_template("  {bytes:>10} {bar:30.cyan} {total_bytes} {eta}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(size).with_style(style);
@@ -42,7 +49,6 @@ pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
             break;
         }
         bar.inc(piece.len() as u64);
-        let path = format!("/v1/datasets/{}/episodes", args.dataset);
         let answer = api.post_lines(&path, piece).await?;
         stored += answer["stored"].as_u64().unwrap_or(0);
         repeated += answer["repeated"].as_u64().unwrap_or(0);

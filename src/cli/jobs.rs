@@ -2,7 +2,7 @@
 
 use std::{io::Read, path::Path, process::ExitCode};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use serde_urlencoded::to_string as query_of;
 
 use super::{
@@ -42,6 +42,15 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
         JobsCommand::Pause { id } => change(id, "pause").await?,
         JobsCommand::Resume { id } => change(id, "resume").await?,
         JobsCommand::Cancel { id } => change(id, "cancel").await?,
+        JobsCommand::Delete { id } => {
+            api.remove(&format!("/v1/jobs/{id}")).await?;
+            if json {
+                report::json(&json!({ "deleted": id }))?;
+            } else {
+                report::line(&format!("deleted job {id}"));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
     };
     if json {
         report::json(&job)?;

@@ -1,12 +1,12 @@
 //! Tables that fit the terminal. Piped, nothing is cut or wrapped.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
-use console::Term;
+use console::{Term, style};
 use serde_json::Value;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::report;
-use crate::quantity;
+use crate::{experience::message::Message, quantity};
 
 /// Prints rows under a header. The first column, where ids and names stand, is never wrapped.
 pub fn print(header: &[&str], rows: Vec<Vec<String>>) {
@@ -40,6 +40,19 @@ pub fn facts(facts: &[(&str, Option<String>)]) {
     for (name, value) in known {
         report::line(&format!("{name:<14}  {value}"));
     }
+}
+
+/// Prints one part of a conversation beside its name.
+pub fn part(name: &str, text: &str) {
+    let indented = text.replace('\n', "\n              ");
+    report::line(&format!("{:>12}  {indented}", style(name).dim()));
+}
+
+/// Prints a message in chat form, with its tool calls, beside its role.
+pub fn message(message: &Value) {
+    let written = serde_json::from_value::<Message>(message.clone());
+    let written = written.map_or_else(|_| cell(&message["content"]), |m| m.written().into_owned());
+    part(&cell(&message["role"]), &written);
 }
 
 /// A text, where it is one.

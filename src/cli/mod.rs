@@ -3,9 +3,12 @@
 mod args;
 mod checkpoints;
 mod client;
+mod datasets;
 mod demo;
 mod doctor;
+mod episodes;
 mod estimate;
+mod experience_args;
 mod experiment;
 mod export;
 mod import;
@@ -65,6 +68,8 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Export(args) => export::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
+        Command::Datasets(args) => datasets::run(args).await,
+        Command::Episodes(args) => episodes::run(args).await,
         Command::Transitions(args) => transitions::run(args).await,
         Command::Checkpoints(args) => checkpoints::run(args).await,
         Command::Engines(args) => peers::engines(args).await,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Failure,
-    client::Api,
+    client::{Api, named},
     listing::{self, cell, minute, text},
     prompts_args::{PromptsArgs, PromptsCommand, PushArgs},
     report,
@@ -65,13 +65,9 @@ fn print(answer: &Value, json: bool, people: impl Fn(&Value)) -> Result<(), Fail
     Ok(())
 }
 
-/// The set's route. The service says which names there can be; a name that would be another route is no name.
 fn path(name: &str) -> Result<String, Failure> {
-    if name.is_empty() || name.contains(['/', '?', '#', '%']) || name.starts_with('.') {
-        let remedy = "use lower-case letters, digits, dashes and underscores, 63 at most";
-        return Err(format!("{name:?} is not a name of a prompt set; {remedy}").into());
-    }
-    Ok(format!("/v1/prompts/{name}"))
+    let remedy = "use lower-case letters, digits, dashes and underscores, 63 at most";
+    named("/v1/prompts", name, remedy)
 }
 
 fn name_of(push: &PushArgs) -> Result<String, Failure> {

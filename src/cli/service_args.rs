@@ -95,6 +95,14 @@ pub enum JobsCommand {
         /// Its id.
         id: JobId,
     },
+    /// Delete a job that is over.
+    ///
+    /// The service also deletes the job's checkpoints and their files, its annotations, and the episodes that nothing else
+    /// links.
+    Delete {
+        /// Its id.
+        id: JobId,
+    },
 }
 
 /// A spec, and what becomes of it.
@@ -188,6 +196,9 @@ pub enum TransitionsCommand {
     Show {
         /// Its id.
         id: TransitionId,
+        /// As this job annotated it; as the newest job that learns from it unless given.
+        #[arg(long, value_name = "ID")]
+        job: Option<JobId>,
     },
     /// Find transitions by what was said about them, newest first.
     Search(SearchArgs),

@@ -10,7 +10,7 @@ use similar::{DiffTag, TextDiff};
 use super::{
     Failure,
     client::Api,
-    listing::{self, cell, text},
+    listing::{self, cell, part, text},
     report,
     service_args::{SearchArgs, TransitionsArgs, TransitionsCommand},
 };
@@ -19,10 +19,11 @@ use super::{
 pub async fn run(args: TransitionsArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     match args.command {
-        TransitionsCommand::Show { id } => {
+        TransitionsCommand::Show { id, job } => {
             let path = format!("/v1/transitions/{id}");
-            let mut transition = api.get(&path).await?;
-            let said = api.get(&format!("{path}/critiques")).await?;
+            let of_job = job.map(|job| format!("?job={job}")).unwrap_or_default();
+            let mut transition = api.get(&format!("{path}{of_job}")).await?;
+            let said = api.get(&format!("{path}/critiques{of_job}")).await?;
             if args.output.json {
                 transition["annotations"] = said;
                 report::json(&transition)?;
@@ -62,7 +63,7 @@ fn list(transitions: &[Value]) {
         let refinement = text(&t["refinement"]).filter(|_| t["changed"] == true);
         vec![
             cell(&t["id"]),
-            format!("{}.{}", t["iteration"], t["step"]),
+            format!("{}.{}", cell(&t["iteration"]), t["step"]),
             cell(&t["action"]),
             cell(&t["verdict"]),
             cell(&t["critique"]),
@@ -82,10 +83,14 @@ fn show(t: &Value, said: &Value) {
         .filter_map(|one| one["iteration"].as_i64())
         .max();
     let of_newest = |kind: &str| all(kind).iter().filter(|one| one["iteration"].as_i64() == newest);
-    let at = format!("iteration {}, step {}", t["iteration"], t["step"]);
-    part("transition", &format!("{}  ({at}, job {})", cell(&t["id"]), cell(&t["job_id"])));
+    let in_job = match (&t["iteration"], text(&t["job_id"])) {
+        (Value::Number(iteration), Some(job)) => format!("job {job}, iteration {iteration}, "),
+        (_, Some(job)) => format!("job {job}, "),
+        (_, None) => String::new(),
+    };
+    part("transition", &format!("{}  ({in_job}step {})", cell(&t["id"]), t["step"]));
     for message in t["state"].as_array().into_iter().flatten() {
-        part(&cell(&message["role"]), &cell(&message["content"]));
+        listing::message(message);
     }
     part("action", &style(cell(&t["action"])).bold().to_string());
     for prediction in of_newest("predictions").filter(|p| p["purpose"] == "critique") {
@@ -119,11 +124,6 @@ fn round_of(made: &Value) -> String {
         Some(round) if round > 0 => format!(" (round {})", round + 1),
         _ => String::new(),
     }
-}
-
-fn part(name: &str, text: &str) {
-    let indented = text.replace('\n', "\n              ");
-    report::line(&format!("{:>12}  {indented}", style(name).dim()));
 }
 
 /// Both texts as one, word by word: what went and what came, in brackets and, where there are colours, in

@@ -15,6 +15,7 @@ SCHEMAS = {
         "episode_id": pl.String,
         "iteration": pl.Int32,
         "step": pl.Int32,
+        "context": pl.Int32,
         "state": MESSAGES,
         "action": pl.String,
         "env_action": pl.String,

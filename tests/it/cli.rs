@@ -98,6 +98,47 @@ async fn a_job_is_submitted_watched_and_read() {
 
     let over = run(&["jobs", "pause", &id]).await;
     assert!(!over.well && over.err.contains("submit its spec as a new job"), "{}", over.err);
+    let deleted = run(&["jobs", "delete", &id, "--json"]).await;
+    assert_eq!(deleted.json()["deleted"], id.as_str(), "{}", deleted.err);
+    assert!(!run(&["jobs", "show", &id]).await.well, "it is gone at once");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_is_listed_rewarded_and_deleted() {
+    let (service, place) = (Service::start().await, Place::new());
+    let run = async |arguments: &[&str]| nlac(&service.url, arguments).await;
+    let none = run(&["datasets", "list"]).await.out;
+    assert!(none.contains("nlac import"), "{none}");
+    let file = place.path().join("episodes.jsonl");
+    let messages = r#"[{"role":"user","content":"hello"},{"role":"assistant","content":"yes ?"}]"#;
+    let line = format!(r#"{{"task":"greet","messages":{messages},"pending":true}}"#);
+    std::fs::write(&file, line).unwrap();
+    let imported = run(&["import", file.to_str().unwrap(), "--dataset", "late"]).await;
+    assert!(imported.well, "{}", imported.err);
+
+    let shown = run(&["datasets", "show", "late"]).await.out;
+    let row = shown.lines().last().unwrap().to_owned();
+    assert!(row.contains("greet") && row.contains("open"), "{shown}");
+    let id = row.split_whitespace().next().unwrap();
+    let page = run(&["datasets", "show", "late", "--json"]).await.json();
+    assert_eq!((&page["dataset"]["open"], &page["data"][0]["id"]), (&1.into(), &id.into()));
+    let rewarded = run(&["episodes", "reward", id, "-0.5", "--success", "false", "--json"]).await;
+    let rewarded = rewarded.json();
+    assert_eq!((&rewarded["return"], &rewarded["success"]), (&(-0.5).into(), &false.into()));
+    let known = run(&["episodes", "reward", id, "1"]).await;
+    assert!(!known.well && known.err.contains("the reward -0.5 already"), "{}", known.err);
+    let episode = run(&["episodes", "show", id]).await.out;
+    for part in ["dataset         late", "state           closed", "assistant  yes ?"] {
+        assert!(episode.contains(part), "{part}: {episode}");
+    }
+
+    for wrong in ["late/episodes", ""] {
+        let refused = run(&["datasets", "delete", wrong]).await;
+        assert!(!refused.well && refused.err.contains("is not a name"), "{}", refused.err);
+    }
+    assert!(run(&["datasets", "delete", "late"]).await.out.contains("deleted dataset late"));
+    assert!(!run(&["datasets", "show", "late"]).await.well, "it is gone at once");
     service.stop().await;
 }
 

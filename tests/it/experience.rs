@@ -215,6 +215,14 @@ async fn two_jobs_learn_from_one_dataset_and_it_goes_with_the_last_of_them() {
         all.iter().map(|critique| critique["id"].clone()).collect::<Vec<_>>()
     };
     assert_ne!(said(&jobs[0]).await, said(&jobs[1]).await);
+    // Pages keep the job whose annotations the reader came from, although the second job is the newest.
+    let episode = format!("episodes/{}", first[0]["episode_id"].as_str().unwrap());
+    for page in ["search", &episode] {
+        let page = format!("{}/{page}?job={}", service.url, jobs[0]);
+        let page = service.http.get(page).send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(&format!("&amp;job={}", jobs[0])), "{page}");
+        assert!(!page.contains(&format!("&amp;job={}", jobs[1])), "{page}");
+    }
     // Across all jobs a transition is found once.
     let (_, page) = service.get("/v1/transitions?limit=200").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 4);

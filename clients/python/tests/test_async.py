@@ -68,6 +68,8 @@ def test_pause_resume_cancel(live: Server, tmp_path: Path) -> None:
         with pytest.raises(JobFailed, match="was cancelled"):
             await job.wait()
         assert [row.id async for row in server.jobs(status="cancelled", limit=1)] == [job.id]
+        await job.delete()
+        assert [row.id async for row in server.jobs(status="cancelled", limit=1)] != [job.id]
 
     run(live, test)
 
@@ -88,7 +90,7 @@ def test_reading(live: Server, done_id: str, monkeypatch: pytest.MonkeyPatch) ->
         assert {row.verdict for row in refused} == {"no"}
         said = await server.critiques(changed[0].id)
         assert [c.text for c in said.critiques if c.round_ == 0][-1] == changed[0].critique
-        assert await server.transition(changed[0].id) == changed[0]
+        assert await server.transition(changed[0].id, job.id) == changed[0]
         frame = await job.transitions_frame(changed=True)
         assert list(frame["action"]) == [row.action for row in changed]
         collected = [row async for row in job.episodes(purpose="collect")]
@@ -116,6 +118,12 @@ def test_logged_episodes(live: Server) -> None:
         report = await server.import_episodes("async-logs", [{"messages": said, "return": 1}, {}])
         assert report.stored == 1
         assert [line.line for line in report.refused] == [2]
+        report = await server.import_episodes("async-logs", [{"messages": said, "pending": True}])
+        newest = await anext(server.dataset_episodes("async-logs"))
+        assert newest.state == "open"
+        given = await server.give_reward(newest.id, 0.5)
+        assert (given.state, given.return_) == ("closed", 0.5)
+        await server.delete_dataset("async-logs")
 
     run(live, test)
 

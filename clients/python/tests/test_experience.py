@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nlac import Job, Nlac, pages
+from nlac import Job, Nlac, NlacError, pages
 
 EPISODE = {
     "id": "a1",
@@ -66,6 +66,8 @@ def test_transitions_by_verdict_and_change(done: Job) -> None:
 def test_all_that_was_said_about_a_transition(server: Nlac, done: Job) -> None:
     transition = next(done.transitions(changed=True))
     assert server.transition(transition.id) == transition
+    assert server.transition(transition.id, done.id) == transition
+    assert server.critiques(transition.id, str(done.id)) == server.critiques(transition.id)
     said = server.critiques(str(transition.id))
     assert said == server.critiques(transition.id)
     assert [c.text for c in said.critiques if c.round_ == 0][-1] == transition.critique
@@ -89,7 +91,9 @@ def test_episodes(server: Nlac, done: Job, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(list(done.episodes())) == len(collected) + len(measured)
     episode = server.episode(next(done.transitions()).episode_id)
     assert episode in collected
-    assert episode.messages[0].role == "user"
+    assert episode.job_id == done.id
+    assert episode.source == "rollout"
+    assert [context.messages[0].role for context in episode.contexts] == ["user"]
     assert isinstance(episode.return_, float)
 
 
@@ -128,3 +132,26 @@ def test_logged_episodes(server: Nlac, tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     path.write_text(json.dumps(EPISODE) + "\n")
     assert server.import_episodes("logs", path).repeated == 1
+
+
+def test_a_reward_is_given_later_and_the_dataset_deleted(
+    server: Nlac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGE", 1)
+    pending = {"messages": EPISODE["messages"], "pending": True}
+    assert server.import_episodes("late", [{**EPISODE, "id": "known"}, pending]).stored == 2
+    episodes = {episode.state: episode for episode in server.dataset_episodes("late")}
+    assert set(episodes) == {"open", "closed"}
+    waiting = episodes["open"]
+    assert waiting.return_ is None
+    assert (waiting.job_id, waiting.iteration, waiting.purpose) == (None, None, None)
+    given = server.give_reward(waiting.id, 1, success=True)
+    assert (given.state, given.return_, given.success) == ("closed", 1.0, True)
+    assert server.give_reward(str(waiting.id), 1.0, step=0) == given
+    with pytest.raises(NlacError) as known:
+        server.give_reward(waiting.id, 0.5)
+    assert known.value.status == 409
+    server.delete_dataset("late")
+    with pytest.raises(NlacError) as gone:
+        list(server.dataset_episodes("late"))
+    assert gone.value.status == 404

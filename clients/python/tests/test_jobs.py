@@ -109,6 +109,10 @@ def test_pause_resume_cancel(server: Nlac) -> None:
         job.wait()
     assert caught.value.job is job
     assert isinstance(caught.value, NlacError)
+    job.delete()
+    with pytest.raises(NlacError) as gone:
+        job.refresh()
+    assert gone.value.status == 404
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):

@@ -135,8 +135,10 @@ fn short(id: EpisodeId) -> String {
 struct Page {
     here: &'static str,
     short: String,
-    /// The job whose iteration played it, by id and name.
+    /// The job whose iteration played it, or else the job that sees it, by id and name.
     job: Option<(String, String)>,
+    /// Every step is shown as this job annotated it.
+    as_job: Option<JobId>,
     task: String,
     failed: bool,
     end: &'static str,
@@ -166,6 +168,8 @@ struct StepLink {
 #[template(path = "step.html")]
 struct Step {
     id: String,
+    /// The job whose annotations are shown.
+    job: Option<JobId>,
     state: Vec<(String, String)>,
     action: String,
     observation: String,
@@ -233,7 +237,7 @@ pub(super) async fn page(
     };
     let version = version.map(|checkpoint| checkpoint.version);
     drop(conn);
-    let job = match episode.job_id {
+    let job = match episode.job_id.or(query.job) {
         Some(id) => Some((id.to_string(), job::found(&state, id).await?.spec.0.name)),
         None => None,
     };
@@ -242,6 +246,7 @@ pub(super) async fn page(
         here: "",
         short: short(id),
         job,
+        as_job: query.job,
         failed,
         end,
         total: format::digits(episode.episode_return, 2),
@@ -281,6 +286,7 @@ fn step(row: TransitionRow, said: AnnotationRows) -> Step {
     let rounds = rounds(&row, said);
     Step {
         id: id.to_string(),
+        job: row.job_id,
         ending: match (row.done, row.truncated) {
             (true, _) => "the task ended here · ",
             (_, true) => "the episode was cut here · ",

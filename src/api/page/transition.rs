@@ -4,7 +4,8 @@ use askama::Template;
 
 use super::diff;
 use crate::{
-    domain::annotation::Verdict, experience::message::Message,
+    domain::{annotation::Verdict, ids::JobId},
+    experience::message::Message,
     store::read::transitions::TransitionRow,
 };
 
@@ -20,6 +21,8 @@ pub(super) struct Card {
     step: i32,
     solved: Option<bool>,
     episode: String,
+    /// The job whose annotation the card shows.
+    job: Option<JobId>,
     /// How many messages were said before those that are shown.
     earlier: usize,
     state: Vec<(String, String)>,
@@ -43,6 +46,7 @@ impl Card {
             step: row.step,
             solved: row.success,
             episode: row.episode_id.to_string(),
+            job: row.job_id,
             earlier,
             state: state.split_off(earlier),
             action: row.action,

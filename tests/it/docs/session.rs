@@ -83,8 +83,10 @@ fn lay_out(work: &Path, page: &Page) {
     }
     let small = serde_yaml_ng::to_string(&small_job()).unwrap();
     fs::write(work.join("examples/help-desk.yaml"), small).unwrap();
-    if let Some(block) = page.blocks.iter().find(|block| block.made_for == Use::Episodes) {
-        fs::write(work.join("episodes.jsonl"), &block.text).unwrap();
+    let episodes = page.blocks.iter().filter(|block| block.made_for == Use::Episodes);
+    let lines: String = episodes.map(|block| format!("{}\n", block.text.trim_end())).collect();
+    if !lines.is_empty() {
+        fs::write(work.join("episodes.jsonl"), lines).unwrap();
     }
 }
 

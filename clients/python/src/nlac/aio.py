@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import adapters, pages, wire
 from .aio_job import AsyncJob
 from .prompt_sets import Prompts, prompts_body
-from .questions import Question, critique_body, decision_body, refinement_body
+from .questions import (
+    Question,
+    critique_body,
+    decision_body,
+    refinement_body,
+    reward_body,
+)
 from .rest.api.critic import create_critique, create_refinement
-from .rest.api.datasets import import_episodes
-from .rest.api.experience import get_episode, get_transition, list_critiques
+from .rest.api.datasets import delete_dataset, import_episodes, list_dataset_episodes
+from .rest.api.experience import get_episode, get_transition, give_reward, list_critiques
 from .rest.api.jobs import (
     demote_checkpoint,
     estimate_job,
@@ -122,17 +128,43 @@ class AsyncNlac:
         )
         return (AsyncJob(self, view) async for view in rows)
 
-    async def critiques(self, transition: Id) -> Annotations:
-        """All that was said about a transition: predictions, targets, critiques and refinements."""
+    async def critiques(self, transition: Id, job: Id | None = None) -> Annotations:
+        """All that a job said about a transition: predictions, targets, critiques and refinements.
+
+        Without `job` it is the newest job that learns from the transition.
+        """
         return await self.ask(
-            list_critiques.asyncio_detailed, as_uuid(transition), client=self.rest
+            list_critiques.asyncio_detailed,
+            as_uuid(transition),
+            client=self.rest,
+            job=UNSET if job is None else as_uuid(job),
         )
 
-    async def transition(self, id: Id) -> TransitionView:
-        return await self.ask(get_transition.asyncio_detailed, as_uuid(id), client=self.rest)
+    async def transition(self, id: Id, job: Id | None = None) -> TransitionView:
+        """A transition as `job` annotated it; without `job` as the newest job did that learns from it."""
+        return await self.ask(
+            get_transition.asyncio_detailed,
+            as_uuid(id),
+            client=self.rest,
+            job=UNSET if job is None else as_uuid(job),
+        )
 
     async def episode(self, id: Id) -> EpisodeView:
         return await self.ask(get_episode.asyncio_detailed, as_uuid(id), client=self.rest)
+
+    async def give_reward(
+        self,
+        episode: Id,
+        reward: float,
+        *,
+        step: int | None = None,
+        success: bool | None = None,
+    ) -> EpisodeView:
+        """Gives an episode a reward that was pending, for its last step or for `step`, from 0."""
+        body = reward_body(reward, step, success)
+        return await self.ask(
+            give_reward.asyncio_detailed, as_uuid(episode), client=self.rest, body=body
+        )
 
     async def checkpoint(self, id: Id) -> CheckpointView:
         return await self.ask(get_checkpoint.asyncio_detailed, as_uuid(id), client=self.rest)
@@ -181,6 +213,25 @@ class AsyncNlac:
         return await self.ask(
             import_episodes.asyncio_detailed, dataset, client=self.rest, body=body
         )
+
+    def dataset_episodes(
+        self, dataset: str, limit: int | None = None
+    ) -> AsyncIterator[EpisodeView]:
+        """The episodes of a dataset, newest first."""
+        return pages.rows_async(
+            lambda after, size: self.ask(
+                list_dataset_episodes.asyncio_detailed,
+                dataset,
+                client=self.rest,
+                after=after,
+                limit=size,
+            ),
+            limit,
+        )
+
+    async def delete_dataset(self, dataset: str) -> None:
+        """Deletes a dataset. Jobs that have learnt from it keep what they learnt from."""
+        await self.ask(delete_dataset.asyncio_detailed, dataset, client=self.rest)
 
     async def push_prompts(self, name: str, prompts: Prompts) -> PushedPromptSet:
         """Stores a prompt set; a job names it as `model.prompts`. The answer tells what changed by part."""

@@ -12,6 +12,7 @@ from .job_state import JobState, Patience
 from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
+    delete_job,
     get_job,
     list_checkpoints,
     list_events,
@@ -66,6 +67,10 @@ class AsyncJob(JobState):
         """Stops it for good."""
         self.view = await self._ask(cancel_job.asyncio_detailed, self.id, client=self._rest)
         return self
+
+    async def delete(self) -> None:
+        """Deletes the job, which must be over, with its checkpoints and all that only it needs."""
+        await self._ask(delete_job.asyncio_detailed, self.id, client=self._rest)
 
     async def wait(
         self,
@@ -141,7 +146,7 @@ class AsyncJob(JobState):
     def episodes(
         self, purpose: Purpose | None = None, limit: int | None = None
     ) -> AsyncIterator[EpisodeView]:
-        """Episodes; `purpose` is collect, import or evaluate."""
+        """Episodes that the job played; `purpose` is collect or evaluate."""
         return pages.rows_async(
             lambda after, size: self._ask(
                 list_episodes.asyncio_detailed,

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import adapters, pages, wire
 from .job import Job
 from .prompt_sets import Prompts, prompts_body
-from .questions import Question, critique_body, decision_body, refinement_body
+from .questions import (
+    Question,
+    critique_body,
+    decision_body,
+    refinement_body,
+    reward_body,
+)
 from .rest.api.critic import create_critique, create_refinement
-from .rest.api.datasets import import_episodes
-from .rest.api.experience import get_episode, get_transition, list_critiques
+from .rest.api.datasets import delete_dataset, import_episodes, list_dataset_episodes
+from .rest.api.experience import get_episode, get_transition, give_reward, list_critiques
 from .rest.api.jobs import (
     demote_checkpoint,
     estimate_job,
@@ -119,15 +125,41 @@ class Nlac:
         )
         return (Job(self, view) for view in rows)
 
-    def critiques(self, transition: Id) -> Annotations:
-        """All that was said about a transition: predictions, targets, critiques and refinements."""
-        return self.ask(list_critiques.sync_detailed, as_uuid(transition), client=self.rest)
+    def critiques(self, transition: Id, job: Id | None = None) -> Annotations:
+        """All that a job said about a transition: predictions, targets, critiques and refinements.
 
-    def transition(self, id: Id) -> TransitionView:
-        return self.ask(get_transition.sync_detailed, as_uuid(id), client=self.rest)
+        Without `job` it is the newest job that learns from the transition.
+        """
+        return self.ask(
+            list_critiques.sync_detailed,
+            as_uuid(transition),
+            client=self.rest,
+            job=UNSET if job is None else as_uuid(job),
+        )
+
+    def transition(self, id: Id, job: Id | None = None) -> TransitionView:
+        """A transition as `job` annotated it; without `job` as the newest job did that learns from it."""
+        return self.ask(
+            get_transition.sync_detailed,
+            as_uuid(id),
+            client=self.rest,
+            job=UNSET if job is None else as_uuid(job),
+        )
 
     def episode(self, id: Id) -> EpisodeView:
         return self.ask(get_episode.sync_detailed, as_uuid(id), client=self.rest)
+
+    def give_reward(
+        self,
+        episode: Id,
+        reward: float,
+        *,
+        step: int | None = None,
+        success: bool | None = None,
+    ) -> EpisodeView:
+        """Gives an episode a reward that was pending, for its last step or for `step`, from 0."""
+        body = reward_body(reward, step, success)
+        return self.ask(give_reward.sync_detailed, as_uuid(episode), client=self.rest, body=body)
 
     def checkpoint(self, id: Id) -> CheckpointView:
         return self.ask(get_checkpoint.sync_detailed, as_uuid(id), client=self.rest)
@@ -174,6 +206,23 @@ class Nlac:
         """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
         body = episodes_body(episodes)
         return self.ask(import_episodes.sync_detailed, dataset, client=self.rest, body=body)
+
+    def dataset_episodes(self, dataset: str, limit: int | None = None) -> Iterator[EpisodeView]:
+        """The episodes of a dataset, newest first."""
+        return pages.rows(
+            lambda after, size: self.ask(
+                list_dataset_episodes.sync_detailed,
+                dataset,
+                client=self.rest,
+                after=after,
+                limit=size,
+            ),
+            limit,
+        )
+
+    def delete_dataset(self, dataset: str) -> None:
+        """Deletes a dataset. Jobs that have learnt from it keep what they learnt from."""
+        self.ask(delete_dataset.sync_detailed, dataset, client=self.rest)
 
     def push_prompts(self, name: str, prompts: Prompts) -> PushedPromptSet:
         """Stores a prompt set; a job names it as `model.prompts`. The answer tells what changed by part."""

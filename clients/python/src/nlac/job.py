@@ -11,6 +11,7 @@ from .job_state import JobState, Patience
 from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
+    delete_job,
     get_job,
     list_checkpoints,
     list_events,
@@ -65,6 +66,10 @@ class Job(JobState):
         """Stops it for good."""
         self.view = self._ask(cancel_job.sync_detailed, self.id, client=self._rest)
         return self
+
+    def delete(self) -> None:
+        """Deletes the job, which must be over, with its checkpoints and all that only it needs."""
+        self._ask(delete_job.sync_detailed, self.id, client=self._rest)
 
     def wait(
         self,
@@ -137,7 +142,7 @@ class Job(JobState):
     def episodes(
         self, purpose: Purpose | None = None, limit: int | None = None
     ) -> Iterator[EpisodeView]:
-        """Episodes; `purpose` is collect, import or evaluate."""
+        """Episodes that the job played; `purpose` is collect or evaluate."""
         return pages.rows(
             lambda after, size: self._ask(
                 list_episodes.sync_detailed,

@@ -1,11 +1,11 @@
-"""Questions to the critic as requests' bodies."""
+"""Questions, decisions and rewards as requests' bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from .rest.models import CritiqueRequest, Decision, RefinementRequest
+from .rest.models import CritiqueRequest, Decision, LateReward, RefinementRequest
 from .wire import Id
 
 Messages = Sequence[Mapping[str, Any]]
@@ -47,6 +47,10 @@ def refinement_body(question: Question, rounds: int | None, patience: float) -> 
 
 def decision_body(reason: str | None) -> Decision:
     return Decision.from_dict({} if reason is None else {"reason": reason})
+
+
+def reward_body(reward: float, step: int | None, success: bool | None) -> LateReward:
+    return LateReward.from_dict({"reward": reward, "step": step, "success": success})
 
 
 def _fields(question: Question, patience: float) -> dict[str, Any]:

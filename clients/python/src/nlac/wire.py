@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -13,6 +12,7 @@ import httpx
 
 from .errors import NlacError, NotReachable, of_response
 from .rest import Client
+from .rest.errors import UnexpectedStatus
 from .rest.models import Problem
 from .rest.types import Response
 
@@ -24,6 +24,7 @@ Id = UUID | str
 DEFAULT_URL = "http://127.0.0.1:8470"
 # Above the server's own limit of 30 s, so that its explanation comes first.
 DEFAULT_TIMEOUT = 35.0
+_ANOTHER_SERVICE = "check that it is an nlac server, of the version that this client was made for"
 
 
 def connect(
@@ -43,6 +44,8 @@ def connect(
         headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
         timeout=httpx.Timeout(timeout),
         httpx_args=httpx_args or {},
+        # Otherwise it gives None for such an answer, as for one that has no body.
+        raise_on_unexpected_status=True,
     )
 
 
@@ -75,21 +78,24 @@ def explained(url: str) -> Iterator[None]:
             f"{url} cannot be reached: {error}",
             remedy="start it with `nlac serve`, or set NLAC_SERVER to where it runs",
         ) from error
+    except UnexpectedStatus as error:
+        raise NlacError(
+            f"the answer of {url} cannot be read: status {error.status_code} has no meaning here",
+            remedy=_ANOTHER_SERVICE,
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NlacError(
             f"the answer of {url} cannot be read: {type(error).__name__}: {error}",
-            remedy="check that it is an nlac server, of the version that this client was made for",
+            remedy=_ANOTHER_SERVICE,
         ) from error
 
 
 def read(response: Response[Problem | T]) -> T:
     """What was asked for; None where the answer has no body."""
     parsed = response.parsed
-    if response.status_code == HTTPStatus.NO_CONTENT:
-        return cast(T, None)
-    if parsed is None or isinstance(parsed, Problem):
-        raise ValueError(f"status {response.status_code.value} has no meaning here")
-    return parsed
+    if isinstance(parsed, Problem):
+        raise UnexpectedStatus(response.status_code.value, response.content)
+    return cast(T, parsed)
 
 
 def as_uuid(id: Id) -> UUID:

@@ -15,6 +15,8 @@ from .chat_tool_call import ChatToolCall
 from .checkpoint_list import CheckpointList
 from .checkpoint_role import CheckpointRole
 from .checkpoint_view import CheckpointView
+from .context_view import ContextView
+from .context_view_switches import ContextViewSwitches
 from .critique_answer import CritiqueAnswer
 from .critique_request import CritiqueRequest
 from .critique_view import CritiqueView
@@ -38,6 +40,7 @@ from .engine_view import EngineView
 from .environment_info import EnvironmentInfo
 from .environment_list import EnvironmentList
 from .episode_list import EpisodeList
+from .episode_state import EpisodeState
 from .episode_view import EpisodeView
 from .estimated import Estimated
 from .event_kind import EventKind
@@ -58,6 +61,7 @@ from .job_status import JobStatus
 from .job_view import JobView
 from .key_list import KeyList
 from .key_view import KeyView
+from .late_reward import LateReward
 from .made_key import MadeKey
 from .metric import Metric
 from .metric_list import MetricList
@@ -94,6 +98,7 @@ from .role import Role
 from .sample_replies import SampleReplies
 from .sampling import Sampling
 from .scope import Scope
+from .source import Source
 from .target_status import TargetStatus
 from .target_view import TargetView
 from .text_source import TextSource
@@ -133,6 +138,8 @@ __all__ = (
     "CheckpointList",
     "CheckpointRole",
     "CheckpointView",
+    "ContextView",
+    "ContextViewSwitches",
     "CritiqueAnswer",
     "CritiqueRequest",
     "CritiqueView",
@@ -156,6 +163,7 @@ __all__ = (
     "EnvironmentInfo",
     "EnvironmentList",
     "EpisodeList",
+    "EpisodeState",
     "EpisodeView",
     "Estimated",
     "EventKind",
@@ -176,6 +184,7 @@ __all__ = (
     "JobView",
     "KeyList",
     "KeyView",
+    "LateReward",
     "MadeKey",
     "Metric",
     "MetricList",
@@ -212,6 +221,7 @@ __all__ = (
     "SampleReplies",
     "Sampling",
     "Scope",
+    "Source",
     "TargetStatus",
     "TargetView",
     "TextSource",

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="Annotations")
 
 @_attrs_define
 class Annotations:
-    """Everything that was derived from a transition, oldest first."""
+    """Everything that a job derived from a transition, oldest first."""
 
     critiques: list[CritiqueView]
     """ Verdicts. """

@@ -21,6 +21,8 @@ class Dataset:
     """ Episodes in it. """
     name: str
     """ Its name. """
+    open_: int
+    """ Episodes whose reward is awaited. """
     success: float | None
     """ Share of episodes that were solved, of those that say; null if none says. """
     transitions: int
@@ -34,6 +36,8 @@ class Dataset:
 
         name = self.name
 
+        open_ = self.open_
+
         success: float | None
         success = self.success
 
@@ -46,6 +50,7 @@ class Dataset:
                 "created_at": created_at,
                 "episodes": episodes,
                 "name": name,
+                "open": open_,
                 "success": success,
                 "transitions": transitions,
             }
@@ -62,6 +67,8 @@ class Dataset:
 
         name = d.pop("name")
 
+        open_ = d.pop("open")
+
         def _parse_success(data: object) -> float | None:
             if data is None:
                 return data
@@ -75,6 +82,7 @@ class Dataset:
             created_at=created_at,
             episodes=episodes,
             name=name,
+            open_=open_,
             success=success,
             transitions=transitions,
         )

@@ -10,13 +10,14 @@ from attrs import field as _attrs_field
 from dateutil.parser import isoparse
 
 from ..models.end_reason import EndReason, check_end_reason
+from ..models.episode_state import EpisodeState, check_episode_state
 from ..models.purpose import Purpose, check_purpose
 from ..models.reward_status import RewardStatus, check_reward_status
+from ..models.source import Source, check_source
 from ..models.truncated_by import TruncatedBy, check_truncated_by
 
 if TYPE_CHECKING:
-    from ..models.chat_message import ChatMessage
-    from ..models.tool import Tool
+    from ..models.context_view import ContextView
 
 
 T = TypeVar("T", bound="EpisodeView")
@@ -27,38 +28,44 @@ class EpisodeView:
     """An episode as it is shown."""
 
     checkpoint_id: None | UUID
+    contexts: list[ContextView]
+    """ What the agent saw and said: one conversation, or several where it rewrote its history. """
     created_at: datetime.datetime
     """ When it was stored. """
+    dataset: None | str
+    """ The dataset that it was imported into; null if it is a rollout. """
     end_reason: EndReason
     """ Why an episode ended. """
+    environment: None | str
+    """ The environment; null where it is not known. """
     error: None | str
     """ What failed. """
     id: UUID
     """ One rollout. """
-    iteration: int
-    """ Number of its iteration. """
-    job_id: UUID
-    """ A submitted job. """
-    messages: list[ChatMessage]
-    """ The whole conversation. """
-    ordinal: int
-    """ Its number among its like. """
-    purpose: Purpose
-    """ Why an episode was played. """
+    iteration: int | None
+    """ Number of that iteration. """
+    job_id: None | UUID
+    model: None | str
+    """ The name of another model that acted, where it is known. """
+    ordinal: int | None
+    """ Its number in the iteration or in the dataset. """
+    purpose: None | Purpose
     return_: float | None
     """ Sum of rewards; null unless observed. """
     reward_status: RewardStatus
     """ Why a reward is there, or is not. A missing reward is never 0. """
-    seed: int
-    """ Seed of the environment. """
+    seed: int | None
+    """ Seed of the environment; null where it is not known. """
+    source: Source
+    """ Where an episode came from. """
+    state: EpisodeState
+    """ Whether something about an episode is still to come. """
     success: bool | None
-    """ Solved or not; null unless the environment said so. """
+    """ Solved or not; null unless somebody said so. """
     task: str
     """ The task. """
-    temperature: float
-    """ Sampling temperature of the policy. """
-    tools: list[Tool]
-    """ Tools that the agent could call. """
+    temperature: float | None
+    """ Sampling temperature of the policy; null unless it is a rollout. """
     truncated_by: None | TruncatedBy
     turns: int
     """ Steps taken. """
@@ -71,46 +78,66 @@ class EpisodeView:
         else:
             checkpoint_id = self.checkpoint_id
 
+        contexts = []
+        for contexts_item_data in self.contexts:
+            contexts_item = contexts_item_data.to_dict()
+            contexts.append(contexts_item)
+
         created_at = self.created_at.isoformat()
 
+        dataset: None | str
+        dataset = self.dataset
+
         end_reason: str = self.end_reason
+
+        environment: None | str
+        environment = self.environment
 
         error: None | str
         error = self.error
 
         id = str(self.id)
 
+        iteration: int | None
         iteration = self.iteration
 
-        job_id = str(self.job_id)
+        job_id: None | str
+        if isinstance(self.job_id, UUID):
+            job_id = str(self.job_id)
+        else:
+            job_id = self.job_id
 
-        messages = []
-        for messages_item_data in self.messages:
-            messages_item = messages_item_data.to_dict()
-            messages.append(messages_item)
+        model: None | str
+        model = self.model
 
+        ordinal: int | None
         ordinal = self.ordinal
 
-        purpose: str = self.purpose
+        purpose: None | str
+        if isinstance(self.purpose, str):
+            purpose = self.purpose
+        else:
+            purpose = self.purpose
 
         return_: float | None
         return_ = self.return_
 
         reward_status: str = self.reward_status
 
+        seed: int | None
         seed = self.seed
+
+        source: str = self.source
+
+        state: str = self.state
 
         success: bool | None
         success = self.success
 
         task = self.task
 
+        temperature: float | None
         temperature = self.temperature
-
-        tools = []
-        for tools_item_data in self.tools:
-            tools_item = tools_item_data.to_dict()
-            tools.append(tools_item)
 
         truncated_by: None | str
         if isinstance(self.truncated_by, str):
@@ -125,22 +152,26 @@ class EpisodeView:
         field_dict.update(
             {
                 "checkpoint_id": checkpoint_id,
+                "contexts": contexts,
                 "created_at": created_at,
+                "dataset": dataset,
                 "end_reason": end_reason,
+                "environment": environment,
                 "error": error,
                 "id": id,
                 "iteration": iteration,
                 "job_id": job_id,
-                "messages": messages,
+                "model": model,
                 "ordinal": ordinal,
                 "purpose": purpose,
                 "return": return_,
                 "reward_status": reward_status,
                 "seed": seed,
+                "source": source,
+                "state": state,
                 "success": success,
                 "task": task,
                 "temperature": temperature,
-                "tools": tools,
                 "truncated_by": truncated_by,
                 "turns": turns,
             }
@@ -150,8 +181,7 @@ class EpisodeView:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.chat_message import ChatMessage
-        from ..models.tool import Tool
+        from ..models.context_view import ContextView
 
         d = dict(src_dict)
 
@@ -170,9 +200,30 @@ class EpisodeView:
 
         checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", None))
 
+        contexts = []
+        _contexts = d.pop("contexts")
+        for contexts_item_data in _contexts:
+            contexts_item = ContextView.from_dict(contexts_item_data)
+
+            contexts.append(contexts_item)
+
         created_at = isoparse(d.pop("created_at"))
 
+        def _parse_dataset(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        dataset = _parse_dataset(d.pop("dataset", None))
+
         end_reason = check_end_reason(d.pop("end_reason"))
+
+        def _parse_environment(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        environment = _parse_environment(d.pop("environment", None))
 
         def _parse_error(data: object) -> None | str:
             if data is None:
@@ -183,20 +234,56 @@ class EpisodeView:
 
         id = UUID(d.pop("id"))
 
-        iteration = d.pop("iteration")
+        def _parse_iteration(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
 
-        job_id = UUID(d.pop("job_id"))
+        iteration = _parse_iteration(d.pop("iteration", None))
 
-        messages = []
-        _messages = d.pop("messages")
-        for messages_item_data in _messages:
-            messages_item = ChatMessage.from_dict(messages_item_data)
+        def _parse_job_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                job_id_type_0 = UUID(data)
 
-            messages.append(messages_item)
+                return job_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
 
-        ordinal = d.pop("ordinal")
+        job_id = _parse_job_id(d.pop("job_id", None))
 
-        purpose = check_purpose(d.pop("purpose"))
+        def _parse_model(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        model = _parse_model(d.pop("model", None))
+
+        def _parse_ordinal(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        ordinal = _parse_ordinal(d.pop("ordinal", None))
+
+        def _parse_purpose(data: object) -> None | Purpose:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                purpose_type_0 = check_purpose(data)
+
+                return purpose_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Purpose, data)
+
+        purpose = _parse_purpose(d.pop("purpose", None))
 
         def _parse_return_(data: object) -> float | None:
             if data is None:
@@ -207,7 +294,16 @@ class EpisodeView:
 
         reward_status = check_reward_status(d.pop("reward_status"))
 
-        seed = d.pop("seed")
+        def _parse_seed(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        seed = _parse_seed(d.pop("seed", None))
+
+        source = check_source(d.pop("source"))
+
+        state = check_episode_state(d.pop("state"))
 
         def _parse_success(data: object) -> bool | None:
             if data is None:
@@ -218,14 +314,12 @@ class EpisodeView:
 
         task = d.pop("task")
 
-        temperature = d.pop("temperature")
+        def _parse_temperature(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
 
-        tools = []
-        _tools = d.pop("tools")
-        for tools_item_data in _tools:
-            tools_item = Tool.from_dict(tools_item_data)
-
-            tools.append(tools_item)
+        temperature = _parse_temperature(d.pop("temperature", None))
 
         def _parse_truncated_by(data: object) -> None | TruncatedBy:
             if data is None:
@@ -246,22 +340,26 @@ class EpisodeView:
 
         episode_view = cls(
             checkpoint_id=checkpoint_id,
+            contexts=contexts,
             created_at=created_at,
+            dataset=dataset,
             end_reason=end_reason,
+            environment=environment,
             error=error,
             id=id,
             iteration=iteration,
             job_id=job_id,
-            messages=messages,
+            model=model,
             ordinal=ordinal,
             purpose=purpose,
             return_=return_,
             reward_status=reward_status,
             seed=seed,
+            source=source,
+            state=state,
             success=success,
             task=task,
             temperature=temperature,
-            tools=tools,
             truncated_by=truncated_by,
             turns=turns,
         )

@@ -1,6 +1,6 @@
 from typing import Literal, cast
 
-Purpose = Literal["collect", "evaluate", "import"]
+Purpose = Literal["collect", "evaluate"]
 
 
 def check_purpose(value: str) -> Purpose:

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="TransitionView")
 
 @_attrs_define
 class TransitionView:
-    """A transition as it is shown, with its newest annotation."""
+    """A transition as it is shown, with the newest annotation of a job that learns from it."""
 
     action: str
     """ The policy's reply. """
@@ -29,23 +29,24 @@ class TransitionView:
     refinement is what the rounds after this critique came to. """
     changed: bool | None
     """ Whether the refinement is another text than the action. """
+    context: int
+    """ Which of the episode's contexts the policy saw, from 0. """
     critique: None | str
     """ Its critique of the action. """
     done: bool
     """ The task ended here. """
     env_action: None | str
-    """ The part of it that reached the environment; null when it could not be read. """
+    """ The part of it that reached the environment; null when it could not be read, and for imported steps. """
     episode_id: UUID
     """ One rollout. """
     generation_id: None | UUID
     id: UUID
     """ One step of an episode. """
-    iteration: int
-    """ Number of its iteration. """
-    job_id: UUID
-    """ A submitted job. """
+    iteration: int | None
+    """ Number of the job's iteration in which it entered replay. """
+    job_id: None | UUID
     loss: float | None
-    """ Critic loss per token when last learnt from, nats; its priority in replay. """
+    """ Critic loss per token when the job last learnt from it, nats; its priority in replay. """
     observation: str
     """ What the environment answered. """
     refinement: None | str
@@ -59,11 +60,11 @@ class TransitionView:
     step: int
     """ Its place in the episode. """
     success: bool | None
-    """ Whether its episode was solved; null unless the environment said so. """
+    """ Whether its episode was solved; null unless somebody said so. """
     truncated: bool
     """ The episode was cut here. """
     uses: int | None
-    """ How often it was learnt from. """
+    """ How often the job learnt from it. """
     valid: bool | None
     """ Whether the environment can read the refinement. """
     verdict: None | Verdict
@@ -77,6 +78,8 @@ class TransitionView:
 
         changed: bool | None
         changed = self.changed
+
+        context = self.context
 
         critique: None | str
         critique = self.critique
@@ -96,9 +99,14 @@ class TransitionView:
 
         id = str(self.id)
 
+        iteration: int | None
         iteration = self.iteration
 
-        job_id = str(self.job_id)
+        job_id: None | str
+        if isinstance(self.job_id, UUID):
+            job_id = str(self.job_id)
+        else:
+            job_id = self.job_id
 
         loss: float | None
         loss = self.loss
@@ -144,6 +152,7 @@ class TransitionView:
                 "action": action,
                 "annotated_in": annotated_in,
                 "changed": changed,
+                "context": context,
                 "critique": critique,
                 "done": done,
                 "env_action": env_action,
@@ -190,6 +199,8 @@ class TransitionView:
 
         changed = _parse_changed(d.pop("changed", None))
 
+        context = d.pop("context")
+
         def _parse_critique(data: object) -> None | str:
             if data is None:
                 return data
@@ -225,9 +236,27 @@ class TransitionView:
 
         id = UUID(d.pop("id"))
 
-        iteration = d.pop("iteration")
+        def _parse_iteration(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
 
-        job_id = UUID(d.pop("job_id"))
+        iteration = _parse_iteration(d.pop("iteration", None))
+
+        def _parse_job_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                job_id_type_0 = UUID(data)
+
+                return job_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        job_id = _parse_job_id(d.pop("job_id", None))
 
         def _parse_loss(data: object) -> float | None:
             if data is None:
@@ -305,6 +334,7 @@ class TransitionView:
             action=action,
             annotated_in=annotated_in,
             changed=changed,
+            context=context,
             critique=critique,
             done=done,
             env_action=env_action,

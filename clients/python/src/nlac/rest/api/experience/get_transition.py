@@ -9,18 +9,30 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.transition_view import TransitionView
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     id: UUID,
+    *,
+    job: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_job: str | Unset = UNSET
+    if not isinstance(job, Unset):
+        json_job = str(job)
+    params["job"] = json_job
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/transitions/{id}".format(
             id=quote(str(id), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -65,11 +77,13 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionView]:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -81,6 +95,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        job=job,
     )
 
     response = client.get_httpx_client().request(
@@ -94,11 +109,13 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Problem | TransitionView | None:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,6 +128,7 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
+        job=job,
     ).parsed
 
 
@@ -118,11 +136,13 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionView]:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -134,6 +154,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        job=job,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -145,11 +166,13 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Problem | TransitionView | None:
     """Reads a transition.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,5 +186,6 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
+            job=job,
         )
     ).parsed

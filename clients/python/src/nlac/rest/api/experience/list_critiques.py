@@ -9,18 +9,30 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.annotations import Annotations
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     id: UUID,
+    *,
+    job: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_job: str | Unset = UNSET
+    if not isinstance(job, Unset):
+        json_job = str(job)
+    params["job"] = json_job
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/transitions/{id}/critiques".format(
             id=quote(str(id), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -65,12 +77,14 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
-    """Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
+    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with what made it.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -82,6 +96,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        job=job,
     )
 
     response = client.get_httpx_client().request(
@@ -95,12 +110,14 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
-    """Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
+    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with what made it.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -113,6 +130,7 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
+        job=job,
     ).parsed
 
 
@@ -120,12 +138,14 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
-    """Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
+    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with what made it.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -137,6 +157,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        job=job,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -148,12 +169,14 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    job: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
-    """Reads everything that was derived from a transition: predictions, Bellman targets, critiques and
+    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
     refinements of every iteration, each with what made it.
 
     Args:
         id (UUID): One step of an episode.
+        job (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -167,5 +190,6 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
+            job=job,
         )
     ).parsed

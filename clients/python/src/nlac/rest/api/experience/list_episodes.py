@@ -92,11 +92,11 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
-    """Lists a job's episodes, newest first.
+    """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an episode was played.
+        purpose (Purpose | Unset): Why an iteration played an episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -130,11 +130,11 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
-    """Lists a job's episodes, newest first.
+    """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an episode was played.
+        purpose (Purpose | Unset): Why an iteration played an episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -163,11 +163,11 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
-    """Lists a job's episodes, newest first.
+    """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an episode was played.
+        purpose (Purpose | Unset): Why an iteration played an episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -199,11 +199,11 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
-    """Lists a job's episodes, newest first.
+    """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an episode was played.
+        purpose (Purpose | Unset): Why an iteration played an episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 

@@ -121,7 +121,8 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Lists a job's transitions, newest first, each with its newest critique and refinement.
+    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    refinement.
 
     Args:
         id (UUID): A submitted job.
@@ -177,7 +178,8 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Lists a job's transitions, newest first, each with its newest critique and refinement.
+    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    refinement.
 
     Args:
         id (UUID): A submitted job.
@@ -228,7 +230,8 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Lists a job's transitions, newest first, each with its newest critique and refinement.
+    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    refinement.
 
     Args:
         id (UUID): A submitted job.
@@ -282,7 +285,8 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Lists a job's transitions, newest first, each with its newest critique and refinement.
+    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    refinement.
 
     Args:
         id (UUID): A submitted job.

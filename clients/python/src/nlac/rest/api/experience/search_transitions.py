@@ -111,7 +111,9 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
+    One that several
+    jobs learn from is found once, as the newest job that matches sees it.
 
     Args:
         q (str | Unset):
@@ -164,7 +166,9 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
+    One that several
+    jobs learn from is found once, as the newest job that matches sees it.
 
     Args:
         q (str | Unset):
@@ -212,7 +216,9 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
+    One that several
+    jobs learn from is found once, as the newest job that matches sees it.
 
     Args:
         q (str | Unset):
@@ -263,7 +269,9 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Finds transitions of all jobs, newest first, each with its newest critique and refinement.
+    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
+    One that several
+    jobs learn from is found once, as the newest job that matches sees it.
 
     Args:
         q (str | Unset):
