@@ -111,8 +111,8 @@ pub async fn remove_some(conn: &mut PgConnection) -> Result<bool, StoreError> {
         "-- deletion::remove_some
          with gone as (delete from datasets where deleted_at is not null),
          files as (
-             insert into leftover_files (checkpoint_id, path, trainer_state, trainer)
-             select c.id, c.path, c.trainer_state, j.spec #>> '{model,trainer}'
+             insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, trainer)
+             select c.id, c.name, j.spec #>> '{model,engine}', c.path, c.trainer_state, j.spec #>> '{model,trainer}'
              from jobs j join checkpoints c on c.job_id = j.id
              where j.deleted_at is not null and c.expired_at is null
          )
