@@ -68,6 +68,9 @@ pub struct Actor {
 /// The name of who asks where nobody signs in. No key has it.
 pub const LOCAL: &str = "local";
 
+/// Who creates what ships with nlac, such as its prompt sets. No key has this name.
+pub const PROGRAM: &str = "nlac";
+
 impl Actor {
     /// Whoever reaches a service without sign-in: they may do everything.
     #[must_use]

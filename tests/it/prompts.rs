@@ -328,6 +328,30 @@ async fn an_upgrade_with_other_prompts_does_not_fail_a_running_job() {
     service.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_takes_back_a_set_that_a_downgrade_gave_to_the_users() {
+    let service = Service::start().await;
+    let store = &service.app.store;
+    let (sets, mut fewer) = (PromptSet::shipped(), PromptSet::shipped());
+    fewer.remove("desk");
+    library::ship(store, &fewer).await.unwrap();
+    assert_eq!(service.get("/v1/prompts/desk").await.1["shipped"], false);
+    library::ship(store, &sets).await.unwrap();
+    let (_, set) = service.get("/v1/prompts/desk").await;
+    assert_eq!((&set["shipped"], &set["version"]), (&json!(true), &json!(1)), "{set}");
+
+    // What a user made of it meanwhile stays the user's.
+    library::ship(store, &fewer).await.unwrap();
+    let mut files = desk();
+    files.get_mut(&PromptPart::Refiner).unwrap().push_str("\nplease\n");
+    assert_eq!(put(&service, "desk", &files).await.0, 200);
+    library::ship(store, &sets).await.unwrap();
+    let (_, set) = service.get("/v1/prompts/desk").await;
+    assert_eq!(set["shipped"], false);
+    assert_eq!(part(&set, "refiner")["text"].as_str().unwrap(), files[&PromptPart::Refiner]);
+    service.stop().await;
+}
+
 /// `nlac prompts …`, with what it said.
 async fn nlac(service: &Service, words: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
