@@ -14,7 +14,8 @@ text_enum!(
     Scope {
         /// See everything but keys and the audit log.
         Read = "read",
-        /// Submit and control jobs, import datasets, ask the critic.
+        /// Submit and control jobs, delete those that are over, import and delete datasets, give rewards, push and
+        /// delete prompt sets, make webhooks, ask the critic.
         Submit = "submit",
         /// Register engines and trainers, drain and resume replicas.
         Operate = "operate",
