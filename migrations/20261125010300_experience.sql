@@ -27,9 +27,12 @@ create index checkpoints_newest on checkpoints (job_id, id);
 create index checkpoints_of_iteration on checkpoints (iteration_id);
 create index checkpoints_kept on checkpoints (job_id) where role = 'online' and expired_at is null;
 
--- One row is files of a version that nothing needs, still to be deleted: here, and on the trainer.
+-- One row is a version that nothing needs. Its adapter is still to be unloaded from the engine, and its files are still
+-- to be deleted: here, and on the trainer.
 create table leftover_files (
     checkpoint_id uuid primary key,         -- its row may be gone
+    name          text not null,            -- the adapter's, as the engine knows it
+    engine        text not null,
     path          text not null,
     trainer       text not null,
     trainer_state text                      -- null: a target has none

@@ -1,4 +1,4 @@
-//! Jobs: submit, list, read, pause, resume, cancel, and their iterations and metrics.
+//! Jobs: submit, list, read, pause, resume, cancel, delete, and their iterations and metrics.
 
 use axum::{
     Extension, Json,

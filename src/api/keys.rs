@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     domain::{
-        access::{Actor, LOCAL, Scope, Scopes, Secret},
+        access::{Actor, LOCAL, PROGRAM, Scope, Scopes, Secret},
         ids::KeyId,
     },
     store::{
@@ -151,6 +151,10 @@ async fn insert(
     actor: &Actor,
     (id, mut new): (KeyId, NewKey),
 ) -> Result<MadeKey, Problem> {
+    if new.name == PROGRAM {
+        return Err(Problem::unprocessable(format!("name: {PROGRAM:?} means the program itself"))
+            .remedy("choose the name of a person or a program of yours"));
+    }
     if new.name == LOCAL || new.name == "unknown" {
         return Err(Problem::unprocessable(format!(
             "name: {:?} means that nobody signed in",

@@ -129,7 +129,7 @@ pub struct AppState {
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
-        (name = "jobs", description = "Submit, watch, pause, resume, cancel"),
+        (name = "jobs", description = "Submit, watch, pause, resume, cancel, delete"),
         (name = "experience", description = "Episodes, transitions and what was said about them"),
         (name = "critic", description = "The critic as a service"),
         (name = "datasets", description = "Logged episodes of others"),

@@ -244,7 +244,7 @@ pub struct DemoArgs {
     /// Write the outcome as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// What is learnt from what.
+    /// Training algorithm.
     #[arg(long, value_enum, default_value_t = Algorithm::Nlac)]
     pub algorithm: Algorithm,
     /// Switch a part of the method off, to see what it does.

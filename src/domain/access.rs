@@ -14,7 +14,8 @@ text_enum!(
     Scope {
         /// See everything but keys and the audit log.
         Read = "read",
-        /// Submit and control jobs, import datasets, ask the critic.
+        /// Submit and control jobs, delete those that are over, import and delete datasets, give rewards, push and
+        /// delete prompt sets, make webhooks, ask the critic.
         Submit = "submit",
         /// Register engines and trainers, drain and resume replicas.
         Operate = "operate",
@@ -67,6 +68,9 @@ pub struct Actor {
 
 /// The name of who asks where nobody signs in. No key has it.
 pub const LOCAL: &str = "local";
+
+/// Who creates what ships with nlac, such as its prompt sets. No key has this name.
+pub const PROGRAM: &str = "nlac";
 
 impl Actor {
     /// Whoever reaches a service without sign-in: they may do everything.

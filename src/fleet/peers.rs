@@ -85,6 +85,21 @@ impl Peers {
         Ok(Arc::new(self.tinker(&record)?))
     }
 
+    /// Has an engine unload an adapter. An engine that is no longer registered, or that serves no adapters, has none.
+    pub(crate) async fn unload(
+        &self,
+        store: &Store,
+        engine: &str,
+        adapter: &str,
+    ) -> Result<(), Fault> {
+        let all = peers::engines(&mut *store.acquire().await?).await?;
+        let found = all.into_iter().find(|e| e.record.name == engine).map(|e| e.record);
+        let Some(record) = found.filter(|record| record.kind.serves_adapters()) else {
+            return Ok(());
+        };
+        self.pool(record)?.unload(adapter).await.map_err(|e| e.fault())
+    }
+
     /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
     pub(crate) async fn delete_state(
         &self,

@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 
 use crate::{
     domain::{
+        access::PROGRAM,
         fault::Fault,
         job::Job,
         prompt::{PromptFiles, PromptHashes, PromptPart},
@@ -17,9 +18,6 @@ use crate::{
     prompt::PromptSet,
     store::{Store, StoreError, jobs, prompts},
 };
-
-/// Who stores the sets that ship, as lists show it.
-const PROGRAM: &str = "nlac";
 
 /// Reads and tries prompt sets.
 pub struct Library {
@@ -34,7 +32,9 @@ impl Library {
     }
 }
 
-/// Stores the sets that ship: those that have changed get a new version. Several services may do it at once.
+/// Stores the sets that ship: those that have changed get a new version. A set that an earlier version of nlac shipped,
+/// and a version between did not, ships again; a user's set of that name stays the user's. Several services may do it
+/// at once.
 ///
 /// # Errors
 /// See [`StoreError`]; a shipped set that cannot be parsed is left out with a message in the log.
@@ -43,6 +43,7 @@ pub async fn ship(store: &Store, sets: &BTreeMap<String, PromptFiles>) -> Result
     prompts::lock(&mut tx).await?;
     let names: Vec<_> = sets.keys().map(String::as_str).collect();
     prompts::release(&mut tx, &names).await?;
+    prompts::reclaim(&mut tx, &names, PROGRAM).await?;
     for (name, files) in sets {
         let newest = prompts::versions(&mut tx, name).await?.into_iter().next();
         if newest.is_some_and(|set| !set.shipped) {

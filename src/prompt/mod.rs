@@ -7,6 +7,7 @@ mod encoder;
 mod error;
 mod front;
 mod leak;
+mod limits;
 mod reply;
 mod set;
 mod shipped;

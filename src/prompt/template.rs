@@ -1,6 +1,6 @@
 //! One prompt file: front matter in YAML between `---` lines, then a minijinja body.
 
-use minijinja::{Environment, UndefinedBehavior, value::Serde};
+use minijinja::{Environment, value::Serde};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -8,15 +8,13 @@ use sha2::{Digest, Sha256};
 use super::{
     PromptError,
     front::{File, FrontMatter},
+    limits,
     reply::Replies,
 };
 use crate::{
     domain::prompt::{PromptMistake, PromptPart},
     experience::{context::Context, message::Message},
 };
-
-/// Most instructions of one rendering: no template of a prompt needs as many, and one that never ends is stopped.
-const FUEL: u64 = 1_000_000;
 
 /// How much of the conversation a part sees before its own message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -142,7 +140,7 @@ impl Template {
     /// The part's own message; none where it has no body.
     fn text(&self, variables: &Value) -> Result<Option<String>, minijinja::Error> {
         let Some(body) = &self.body else { return Ok(None) };
-        let text = body.get_template("body")?.render(Serde(variables))?;
+        let text = limits::render(&body.get_template("body")?, Serde(variables).into())?;
         Ok(Some(text.trim().to_owned()))
     }
 }
@@ -164,9 +162,9 @@ fn compile(file: &File<'_>) -> Result<Option<Environment<'static>>, PromptMistak
     if file.body.is_empty() {
         return Ok(None);
     }
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(FUEL));
+    limits::check(file.body)
+        .map_err(|refused| file.in_body(Some(refused.line), refused.what, refused.remedy))?;
+    let mut environment = limits::environment();
     let added = environment.add_template_owned("body", file.body.to_owned());
     added.map_err(|error| broken(file, &error))?;
     Ok(Some(environment))
@@ -175,7 +173,7 @@ fn compile(file: &File<'_>) -> Result<Option<Environment<'static>>, PromptMistak
 fn broken(file: &File<'_>, error: &minijinja::Error) -> PromptMistake {
     let kind = error.kind().to_string();
     let what = error.detail().map_or_else(|| kind.clone(), |detail| format!("{kind}: {detail}"));
-    file.in_body(error.line(), what, "write the body in Jinja as minijinja reads it")
+    file.in_body(error.line(), what, "see \"Writing prompts\" in the manual")
 }
 
 /// The body uses, and the front matter lists, exactly the variables that the part is given.

@@ -1,5 +1,5 @@
-//! Removes jobs and datasets that people deleted, piece by piece: a reconciler that may run at any time, in any number of
-//! processes.
+//! Removes jobs and datasets that people deleted, piece by piece: a reconciler that may run at any time, in any number
+//! of processes.
 
 use std::time::Duration;
 

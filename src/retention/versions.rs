@@ -1,7 +1,8 @@
-//! Deletes the files of versions that nothing needs: adapters here, and states on their trainers. The row is marked
-//! first, so that nobody begins to use a version whose files are about to go; a crash leaves files for the next round.
+//! Removes versions that nothing needs: unloads their adapters from the engine, then deletes their files here and their
+//! states on the trainer. The row is marked first, so that nobody begins to use a version whose files are about to go.
+//! A crash leaves the rest for the next round.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +18,8 @@ use crate::{
 
 /// Pause between two looks.
 const EVERY: Duration = Duration::from_secs(300);
-/// Checkpoints per look.
-const MOST: i64 = 1000;
+/// Checkpoints that are read at a time.
+const BATCH: i64 = 1000;
 
 /// Deletes versions of jobs.
 pub struct Expiry {
@@ -69,17 +70,45 @@ impl Expiry {
                 tracing::debug!(%job, expired, "versions expired");
             }
         }
-        let leftovers = expiry::leftovers(&mut *self.store.acquire().await?, MOST).await?;
-        for leftover in leftovers {
-            let id = leftover.checkpoint_id;
-            match self.delete(&leftover).await {
-                Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
-                Err(fault) => {
-                    tracing::warn!(checkpoint.id = %id, %fault, "an old version stays on disk");
+        self.clear().await
+    }
+
+    /// Removes what is left of versions that expired or were deleted.
+    async fn clear(&self) -> Result<(), StoreError> {
+        // Each call to an engine that is away takes a whole deadline, so a round asks it once.
+        let mut away = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let mut conn = self.store.acquire().await?;
+            let leftovers = expiry::leftovers(&mut conn, after, BATCH).await?;
+            drop(conn);
+            let Some(last) = leftovers.last() else { return Ok(()) };
+            after = Some(last.checkpoint_id);
+            for leftover in leftovers {
+                let id = leftover.checkpoint_id;
+                if away.contains(&leftover.engine) {
+                    continue;
+                }
+                if let Err(fault) = self.unload(&leftover).await {
+                    let (adapter, engine) = (&leftover.name, &leftover.engine);
+                    tracing::warn!(adapter, engine, %fault, "an old adapter stays loaded");
+                    if matches!(fault, Fault::Away { .. }) {
+                        away.insert(leftover.engine);
+                    }
+                    continue;
+                }
+                match self.delete(&leftover).await {
+                    Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
+                    Err(fault) => {
+                        tracing::warn!(checkpoint.id = %id, %fault, "an old version stays on disk");
+                    }
                 }
             }
         }
-        Ok(())
+    }
+
+    async fn unload(&self, leftover: &Leftover) -> Result<(), Fault> {
+        self.peers.unload(&self.store, &leftover.engine, &leftover.name).await
     }
 
     async fn delete(&self, leftover: &Leftover) -> Result<(), Fault> {

@@ -130,8 +130,8 @@ pub async fn version(
     Ok(row.map(Into::into))
 }
 
-/// The newest version below iteration `below` that engines have and that no rollback rejected, and its lag: how many later
-/// versions below it were not rejected either.
+/// The newest version below iteration `below` that engines have and that no rollback rejected, and its lag: how many
+/// later versions below it were not rejected either.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -175,8 +175,8 @@ pub async fn set_published(conn: &mut PgConnection, id: CheckpointId) -> Result<
     Ok(())
 }
 
-/// Which of these adapters nothing will ask for again: older versions of a job, and all of jobs that
-/// are over. Promoted ones stay.
+/// Which of these adapters nothing will ask for again: older versions of a job, all versions of jobs that are over, and
+/// versions that expired or were deleted with their job. Promoted versions stay.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -192,7 +192,8 @@ pub async fn unused(
          where c.name = any($1)
              and c.id is distinct from j.promoted_checkpoint_id
              and ((c.job_id = $2 and c.version < $3)
-                  or j.status in ('succeeded', 'failed', 'cancelled'))",
+                  or j.status in ('succeeded', 'failed', 'cancelled'))
+         union select name from leftover_files where name = any($1)",
     )
     .bind(names)
     .bind(job)
@@ -212,8 +213,8 @@ pub struct WantedAdapterRow {
     pub sha256: String,
 }
 
-/// Adapters that jobs under way may ask an engine for and promoted ones, oldest first; with `guests` also those that people asked
-/// something lately.
+/// Adapters that jobs under way may ask an engine for and promoted ones, oldest first; with `guests` also those that
+/// people asked something lately.
 ///
 /// # Errors
 /// See [`StoreError`].

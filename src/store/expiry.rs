@@ -1,4 +1,4 @@
-//! Which versions lose their files, and which of these files are still to be deleted.
+//! Which versions expire, and which expired versions still have an adapter to unload and files to delete.
 
 use sqlx::PgConnection;
 
@@ -20,8 +20,8 @@ pub async fn crowded(conn: &mut PgConnection, newest: u16) -> Result<Vec<JobId>,
     .await?)
 }
 
-/// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints those are. The caller holds the
-/// job's lock, so that nobody promotes a version or goes back to it meanwhile.
+/// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints those are.
+/// The caller holds the job's lock, so that nobody promotes a version or goes back to it meanwhile.
 ///
 /// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, or
 /// if a job that may still go on needs it: what its iterations act by, learn from, average, or are sent back to.
@@ -54,10 +54,11 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
              update checkpoints c set expired_at = now()
              where c.job_id = $1 and c.expired_at is null and c.version not in (select version from kept)
                  and not exists (select from oldest_needed o where c.version >= o.version)
-             returning id, path, trainer_state
+             returning id, name, path, trainer_state
          )
-         insert into leftover_files (checkpoint_id, path, trainer_state, trainer)
-         select e.id, e.path, e.trainer_state, job.spec #>> '{model,trainer}' from expired e, job",
+         insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, trainer)
+         select e.id, e.name, job.spec #>> '{model,engine}', e.path, e.trainer_state, job.spec #>> '{model,trainer}'
+         from expired e, job",
     )
     .bind(job)
     .bind(i64::from(newest))
@@ -66,11 +67,15 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
     Ok(expired.rows_affected())
 }
 
-/// Files of a checkpoint that nothing needs.
+/// What is left of a checkpoint that nothing needs.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Leftover {
     /// The checkpoint; its row may be gone.
     pub checkpoint_id: CheckpointId,
+    /// The name that the engine knows its adapter by.
+    pub name: String,
+    /// The engine of its job.
+    pub engine: String,
     /// Directory of its adapter.
     pub path: String,
     /// The trainer of its job.
@@ -79,21 +84,26 @@ pub struct Leftover {
     pub trainer_state: Option<String>,
 }
 
-/// Files that are still to be deleted, oldest first.
+/// What is still to be unloaded and deleted, oldest first, from after a checkpoint on.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn leftovers(conn: &mut PgConnection, limit: i64) -> Result<Vec<Leftover>, StoreError> {
+pub async fn leftovers(
+    conn: &mut PgConnection,
+    after: Option<CheckpointId>,
+    limit: i64,
+) -> Result<Vec<Leftover>, StoreError> {
     Ok(sqlx::query_as(
         "-- expiry::leftovers
-         select * from leftover_files order by checkpoint_id limit $1",
+         select * from leftover_files where $1::uuid is null or checkpoint_id > $1 order by checkpoint_id limit $2",
     )
+    .bind(after)
     .bind(limit)
     .fetch_all(conn)
     .await?)
 }
 
-/// Files are deleted.
+/// Nothing is left of a checkpoint.
 ///
 /// # Errors
 /// See [`StoreError`].

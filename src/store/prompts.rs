@@ -151,6 +151,29 @@ pub async fn release(conn: &mut PgConnection, shipping: &[&str]) -> Result<(), S
     Ok(())
 }
 
+/// Takes sets that ship back from the users, where the program itself created their newest version. [`lock`] comes
+/// before it.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn reclaim(
+    conn: &mut PgConnection,
+    shipping: &[&str],
+    program: &str,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- prompts::reclaim
+         update prompt_sets s set shipped = true
+         where not shipped and name = any($1) and created_by = $2 and not exists (
+             select from prompt_sets n where n.name = s.name and n.version > s.version and n.created_by <> $2)",
+    )
+    .bind(shipping)
+    .bind(program)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// The newest version of each set, by name.
 ///
 /// # Errors

@@ -119,6 +119,7 @@ async fn keys_end_at_once_and_no_secret_is_kept() {
     let refused = [
         (json!({ "name": "alice", "scopes": ["read"] }), 409),
         (json!({ "name": "local", "scopes": ["read"] }), 422),
+        (json!({ "name": "nlac", "scopes": ["read"] }), 422),
         (json!({ "name": "bob", "scopes": [] }), 422),
         (json!({ "name": "bob", "scopes": ["all"] }), 422),
         (json!({ "name": "b<b>", "scopes": ["read"] }), 422),

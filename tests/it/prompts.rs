@@ -93,7 +93,7 @@ async fn files_that_cannot_be_used_are_refused_by_file_and_line() {
     bellman.push_str("\n{{ hindsight }}\n");
     let line = bellman.lines().count();
     files.insert(PromptPart::General, "- one\n- [".into());
-    let front = "---\nrole: value\ncontext: state_action\nreply:\n  yes: '('\n---\n{{ 1 | nope }}";
+    let front = "---\nrole: value\ncontext: state_action\nreply:\n  yes: '('\n---\n{{ 'x'.nope }}";
     files.insert(PromptPart::Value, front.into());
     let (status, problem) = put(&service, "mine", &files).await;
     assert_eq!((status, &problem["code"]), (422, &json!("prompts_unusable")), "{problem}");
@@ -123,6 +123,84 @@ async fn files_that_cannot_be_used_are_refused_by_file_and_line() {
     assert_eq!(status, 422);
     assert!(problem["detail"].as_str().unwrap().contains("critic"), "{problem}");
     assert_eq!(service.get("/v1/prompts/mine").await.0, 404);
+    service.stop().await;
+}
+
+/// Bodies that would take the server's memory, stack or time, with words of what is said about them.
+fn greedy() -> Vec<(String, &'static str)> {
+    let mut bodies: Vec<(String, &str)> = [
+        ("{{ critique|indent(60000000000) }}", "filters"),
+        ("{% filter indent(60000000000) %}x{% endfilter %}", "`filter`"),
+        ("{% set a = 'x' %}", "`set`"),
+        ("{% with a = critique %}{% endwith %}", "`with`"),
+        ("{% macro m() %}{% endmacro %}", "`macro`"),
+        ("{% include critique %}", "`include`"),
+        ("{{ 'x' * 60000000000 }}", "`*`"),
+        ("{{ critique ~ critique }}", "`~`"),
+        ("{{ critique + critique }}", "`+`"),
+        ("{{ '%60000000000d' % 1 }}", "`%`"),
+        ("{% for a in [critique] %}{% endfor %}", "lists"),
+        ("{{ {'a': critique} }}", "`{`"),
+        ("{{ (critique, critique) }}", "`,`"),
+        ("{{ range(60000000000) }}", "calls"),
+        ("{{ critique.replace('', critique) }}", "calls"),
+        ("{% if critique is defined %}{% endif %}", "tests"),
+    ]
+    .map(|(body, what)| (body.to_owned(), what))
+    .into();
+    bodies.push((format!("{{{{ {} critique }}}}", "not ".repeat(10_000)), "500 tokens"));
+    let chain = "{% elif critique %}".repeat(2_000);
+    bodies.push((format!("{{% if critique %}}{chain}{{% endif %}}"), "500 tokens"));
+    bodies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_cannot_exhaust_the_server() {
+    let service = Service::start().await;
+    let refiner = &desk()[&PromptPart::Refiner];
+    let line = refiner.lines().count() + 1;
+    let pushed = async |more: &str| {
+        let mut files = desk();
+        files.insert(PromptPart::Refiner, format!("{}\n{more}\n", refiner.trim_end()));
+        put(&service, "mine", &files).await
+    };
+    for (body, what) in greedy() {
+        let shown = &body[..body.len().min(80)];
+        let (status, problem) = pushed(&body).await;
+        assert_eq!((status, &problem["code"]), (422, &json!("prompts_unusable")), "{shown}");
+        let error = &problem["errors"][0];
+        assert_eq!(
+            (&error["path"], &error["line"]),
+            (&json!("refiner.md"), &json!(line)),
+            "{shown}"
+        );
+        assert!(error["message"].as_str().unwrap().contains(what), "{shown}: {problem}");
+        assert!(!error["remedy"].as_str().unwrap().is_empty(), "{shown}");
+    }
+    // Loops in loops: the instructions and the text are bounded.
+    let nested = |depth: usize, inner: &str| {
+        let (begin, end) = ("{% for c in critique %}".repeat(depth), "{% endfor %}".repeat(depth));
+        format!("{begin}{inner}{end}")
+    };
+    let (_, problem) = pushed(&nested(8, "")).await;
+    assert!(problem["errors"][0]["message"].as_str().unwrap().contains("fuel"), "{problem}");
+    let (_, problem) = pushed(&nested(4, &"x".repeat(10_000))).await;
+    assert!(problem["errors"][0]["message"].as_str().unwrap().contains("8 MiB"), "{problem}");
+
+    // What prompts need is there.
+    let (status, problem) = pushed(
+        "{% for c in critique if c != ' ' %}{% if loop.first or not (c in 'abc') %}{{ loop.index }}\
+         {% elif critique[0] == c %}-{% else %}{{ c }}{% endif %}{% endfor %} {% raw %}a ~ b{% endraw %}",
+    )
+    .await;
+    assert_eq!(status, 200, "{problem}");
+    // As many as a body may have: the stack holds them.
+    let (status, problem) =
+        pushed(&format!("{{% if {} critique %}}{{% endif %}}", "not ".repeat(480))).await;
+    assert_eq!(status, 200, "{problem}");
+    let chain = "{% elif critique %}".repeat(120);
+    let (status, problem) = pushed(&format!("{{% if critique %}}{chain}{{% endif %}}")).await;
+    assert_eq!(status, 200, "{problem}");
     service.stop().await;
 }
 
@@ -247,6 +325,30 @@ async fn an_upgrade_with_other_prompts_does_not_fail_a_running_job() {
             .iter()
             .all(|c| c["provenance"]["prompt_hash"] == pinned)
     );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_takes_back_a_set_that_a_downgrade_gave_to_the_users() {
+    let service = Service::start().await;
+    let store = &service.app.store;
+    let (sets, mut fewer) = (PromptSet::shipped(), PromptSet::shipped());
+    fewer.remove("desk");
+    library::ship(store, &fewer).await.unwrap();
+    assert_eq!(service.get("/v1/prompts/desk").await.1["shipped"], false);
+    library::ship(store, &sets).await.unwrap();
+    let (_, set) = service.get("/v1/prompts/desk").await;
+    assert_eq!((&set["shipped"], &set["version"]), (&json!(true), &json!(1)), "{set}");
+
+    // What a user made of it meanwhile stays the user's.
+    library::ship(store, &fewer).await.unwrap();
+    let mut files = desk();
+    files.get_mut(&PromptPart::Refiner).unwrap().push_str("\nplease\n");
+    assert_eq!(put(&service, "desk", &files).await.0, 200);
+    library::ship(store, &sets).await.unwrap();
+    let (_, set) = service.get("/v1/prompts/desk").await;
+    assert_eq!(set["shipped"], false);
+    assert_eq!(part(&set, "refiner")["text"].as_str().unwrap(), files[&PromptPart::Refiner]);
     service.stop().await;
 }
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use nlac::{
     app::ServiceSettings,
     domain::retention::{Keep, KeepVersions, Retention},
+    embedded::{base_model, local::LocalPeers},
 };
 use serde_json::json;
 
-use crate::support::{Place, Service, settings, small_job};
+use crate::support::{Place, Service, http, model_dir, settings, small_job};
 
 /// Runs SQL on a service's database, and gives the number that it answers.
 async fn number(service: &Service, sql: &'static str) -> i64 {
@@ -252,4 +253,65 @@ async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
     none_left(&service, "select count(*) from leftover_files").await;
     assert_eq!(names(&adapters), Vec::<String>::new());
     service.stop().await;
+}
+
+/// Adapters that an engine has loaded.
+async fn loaded(engine: &str) -> Vec<String> {
+    let answer = http().get(format!("{engine}/v1/models")).send().await.unwrap();
+    let models: serde_json::Value = answer.json().await.unwrap();
+    let names = models["data"].as_array().unwrap().iter().map(|card| card["id"].as_str().unwrap());
+    names.filter(|name| *name != base_model::NAME).map(ToOwned::to_owned).collect()
+}
+
+/// Moves the engine `apart` to another URL.
+async fn move_engine(service: &Service, url: &str) {
+    let mut conn = service.app.store.acquire().await.unwrap();
+    sqlx::query("update engines set urls = array[$1] where name = 'apart'")
+        .bind(url)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_job_leaves_no_adapter_on_its_engine() {
+    let place = Place::new();
+    // An engine that does not restart with the service.
+    let elsewhere = Place::new();
+    let apart = LocalPeers::start(&model_dir(), base_model::NAME, elsewhere.path(), 1).unwrap();
+    let engine = apart.engine_url();
+    let service = Service::start_with(&settings(place.path())).await;
+    let record = json!({ "kind": "vllm", "urls": [engine], "base_model": base_model::NAME,
+        "model_dir": model_dir() });
+    let put = service.http.put(format!("{}/v1/engines/apart", service.url)).json(&record);
+    assert!(put.send().await.unwrap().status().is_success());
+    let mut spec = small_job();
+    spec["model"]["engine"] = "apart".into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
+    let id = job["id"].as_str().unwrap();
+    assert_eq!(service.finished(id).await["status"], "succeeded");
+    assert!(!loaded(&engine).await.is_empty());
+    let delete = service.http.delete(format!("{}/v1/jobs/{id}", service.url)).send();
+    assert_eq!(delete.await.unwrap().status(), 204);
+    none_left(&service, "select count(*) from jobs").await;
+    let left = "select count(*) from leftover_files";
+    let versions = number(&service, left).await;
+    move_engine(&service, "http://127.0.0.1:9").await;
+    service.stop().await;
+
+    // An engine that cannot be reached: the next round tries again.
+    let service = Service::start_with(&settings(place.path())).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let adapters = place.path().join("adapters");
+    assert_eq!(number(&service, left).await, versions);
+    assert_eq!(names(&adapters).len(), usize::try_from(versions).unwrap());
+    move_engine(&service, &engine).await;
+    service.stop().await;
+
+    let service = Service::start_with(&settings(place.path())).await;
+    none_left(&service, left).await;
+    assert_eq!(loaded(&engine).await, Vec::<String>::new());
+    assert_eq!(names(&adapters), Vec::<String>::new());
+    service.stop().await;
+    apart.stop().await;
 }

@@ -123,10 +123,12 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     for (_, name, description) in REFUSALS {
         components.responses.insert(name.into(), refusal(description).into());
     }
-    let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs, imports datasets, \
-                  pushes prompt sets and asks the critic; `operate` registers engines and trainers, drains and resumes replicas; `admin` \
-                  makes keys and reads the audit log. All include `read`, `admin` includes all. Nothing of this is \
-                  asked for while sign-in is off, as it is by default on loopback.";
+    let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs and deletes those that \
+                  are over, imports datasets and deletes those that no job under way names, gives rewards, pushes \
+                  and deletes prompt sets, makes webhooks and asks the critic; `operate` registers engines and \
+                  trainers, drains and resumes replicas; `admin` makes keys and reads the audit log. All include \
+                  `read`, `admin` includes all. Nothing of this is asked for while sign-in is off, as it is by \
+                  default on loopback.";
     let bearer = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(scopes)).build();
     let cookie = ApiKeyValue::with_description("nlac_session", "What /sign-in sets for the pages");
     for (name, scheme) in [

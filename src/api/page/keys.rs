@@ -165,7 +165,10 @@ async fn show(
         trouble: trouble.map(Problem::sentence),
         scopes: [
             scope(Scope::Read, "see jobs, episodes, transitions, the fleet"),
-            scope(Scope::Submit, "submit, pause and cancel jobs, import datasets"),
+            scope(
+                Scope::Submit,
+                "submit, control and delete jobs, import and delete datasets, give rewards, push prompt sets",
+            ),
             scope(Scope::Operate, "register engines and trainers, drain replicas"),
             scope(Scope::Admin, "all of this, and keys and the audit log"),
         ],

@@ -1,4 +1,4 @@
-//! What is learnt from what.
+//! Training algorithms and their settings.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::{
     roles::{RoleSampling, RoleWeights},
 };
 
-/// What is learnt from what.
+/// Training algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AlgorithmSpec {

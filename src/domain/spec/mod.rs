@@ -41,10 +41,10 @@ pub struct JobSpec {
     /// Which model, where it is served and where it is trained.
     #[garde(dive)]
     pub model: ModelSpec,
-    /// What is learnt from what.
+    /// Training algorithm.
     #[garde(dive)]
     pub algorithm: AlgorithmSpec,
-    /// Logged episodes to learn from, taken over when the job starts.
+    /// Names of datasets: logged episodes to learn from. They are linked when iteration 1 begins.
     #[serde(default)]
     #[garde(length(max = 16), inner(length(min = 1, max = 63)))]
     #[schema(max_items = 16)]

@@ -1,0 +1,170 @@
+//! Bounds of a template. Users push templates, so no template may exhaust the server's memory, stack or time.
+
+use std::io;
+
+use minijinja::{
+    Environment, Error, ErrorKind, Template, UndefinedBehavior, Value,
+    machinery::{Token, tokenize},
+    syntax::SyntaxConfig,
+};
+
+/// Most instructions of one rendering: no template of a prompt needs as many, and one that never ends is stopped.
+const FUEL: u64 = 100_000;
+/// Most bytes that one rendering writes: more than a model's context holds.
+const MOST_BYTES: usize = 8 << 20;
+/// Most tokens of Jinja in a body. Parser and compiler recurse over them, on a stack of fixed size.
+const MOST_TOKENS: usize = 500;
+/// Statements that a body may use.
+const STATEMENTS: [&str; 6] = ["for", "endfor", "if", "elif", "else", "endif"];
+/// Words that a value follows.
+const OPERATORS: [&str; 8] = ["for", "in", "if", "elif", "else", "and", "or", "not"];
+
+/// Something that a body may not use.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Line of the body, from 1.
+    pub line: usize,
+    /// What it is.
+    pub what: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// What templates are compiled in. It has no filters, tests or functions: some of them make a text of any size in one
+/// instruction, which the fuel does not bound.
+pub(super) fn environment() -> Environment<'static> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
+    environment
+}
+
+/// Looks for what a body may not use. It reads tokens, because the compiler already computes constant expressions.
+///
+/// # Errors
+/// The first that it finds. A body that cannot be read passes: the compiler names what is wrong with it.
+pub(super) fn check(body: &str) -> Result<(), Refused> {
+    let (mut count, mut before) = (0, None);
+    for (token, span) in tokenize(body, false, SyntaxConfig::default()).map_while(Result::ok) {
+        if !matches!(token, Token::TemplateData(_)) {
+            count += 1;
+            let refused = if count > MOST_TOKENS {
+                let what = format!("the body has more than {MOST_TOKENS} tokens of Jinja");
+                Some((what, "write more of it as plain text"))
+            } else {
+                refused(before.as_ref(), &token)
+            };
+            if let Some((what, remedy)) = refused {
+                return Err(Refused { line: span.start_line.into(), what, remedy });
+            }
+        }
+        before = Some(token);
+    }
+    Ok(())
+}
+
+/// Whether a token may follow the one `before` it; if not, what is wrong and what to do.
+fn refused(before: Option<&Token<'_>>, token: &Token<'_>) -> Option<(String, &'static str)> {
+    const PLAIN: &str = "write the text itself into the body";
+    let refused = match token {
+        Token::Ident(name) if matches!(before, Some(Token::BlockStart)) => {
+            let known = STATEMENTS.contains(name);
+            return (!known).then(|| {
+                (format!("the statement `{name}` is not available"), "use `for` and `if` only")
+            });
+        }
+        Token::Ident("is") => {
+            ("tests (`is`) are not available", "compare with `==`, or test the value itself")
+        }
+        Token::Pipe => ("filters (`|`) are not available", "write the variable without a filter"),
+        Token::ParenOpen if follows_value(before) => ("calls are not available", PLAIN),
+        Token::BracketOpen if !follows_value(before) => {
+            ("lists are not available", "loop over a variable")
+        }
+        Token::Ident(_)
+        | Token::TemplateData(_)
+        | Token::VariableStart
+        | Token::VariableEnd
+        | Token::BlockStart
+        | Token::BlockEnd
+        | Token::Str(_)
+        | Token::String(_)
+        | Token::Int(_)
+        | Token::Int128(_)
+        | Token::Float(_)
+        | Token::Minus
+        | Token::Dot
+        | Token::Eq
+        | Token::Ne
+        | Token::Gt
+        | Token::Gte
+        | Token::Lt
+        | Token::Lte
+        | Token::BracketOpen
+        | Token::BracketClose
+        | Token::ParenOpen
+        | Token::ParenClose => return None,
+        Token::Plus
+        | Token::Mul
+        | Token::Div
+        | Token::FloorDiv
+        | Token::Pow
+        | Token::Mod
+        | Token::Comma
+        | Token::Colon
+        | Token::Tilde
+        | Token::Assign
+        | Token::BraceOpen
+        | Token::BraceClose => return Some((format!("{token} is not available"), PLAIN)),
+    };
+    Some((refused.0.to_owned(), refused.1))
+}
+
+/// Whether a value ends with the token `before`, so that a bracket after it calls or indexes that value.
+fn follows_value(before: Option<&Token<'_>>) -> bool {
+    match before {
+        Some(Token::Ident(word)) => !OPERATORS.contains(word),
+        Some(Token::Str(_) | Token::String(_) | Token::ParenClose | Token::BracketClose) => true,
+        _ => false,
+    }
+}
+
+/// Renders a template.
+///
+/// # Errors
+/// What minijinja reports, or a text that is too long.
+pub(super) fn render(template: &Template<'_, '_>, variables: Value) -> Result<String, Error> {
+    let mut text = Text::default();
+    match template.render_captured_to(variables, &mut text) {
+        Ok(_) => {}
+        Err(_) if text.is_full => {
+            let what = format!("the text is longer than {} MiB", MOST_BYTES >> 20);
+            return Err(Error::new(ErrorKind::WriteFailure, what));
+        }
+        Err(error) => return Err(error),
+    }
+    String::from_utf8(text.bytes)
+        .map_err(|error| Error::new(ErrorKind::WriteFailure, error.to_string()))
+}
+
+/// What a template has written. It takes no more than [`MOST_BYTES`].
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Text {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if more.len() > MOST_BYTES - self.bytes.len() {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
