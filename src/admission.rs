@@ -1,9 +1,14 @@
 //! Checks that a job fits the engines and the trainer that it names, before the job starts.
 
-use crate::domain::{
-    generation::Weights,
-    peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
-    spec::{AlgorithmSpec, JobSpec, RoleWeights},
+use crate::{
+    algo,
+    domain::{
+        environment::Capabilities,
+        generation::Weights,
+        peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+        prompt::{PromptHashes, PromptPart},
+        spec::{AlgorithmSpec, JobSpec, RoleWeights},
+    },
 };
 
 /// Why a job cannot run there, and what to change.
@@ -140,7 +145,8 @@ pub fn engine_unable(
             "lower lora.rank, or start the engine with a higher --max-lora-rank",
         ));
     }
-    let longest = longest_answer(spec);
+    let needs = algo::of(&spec.algorithm).needs();
+    let longest = needs.longest_answer.max(spec.rollout.max_tokens);
     if let Some(room) = found.max_model_len.filter(|room| longest >= *room) {
         unable.push(misfit(
             "/model/engine",
@@ -170,25 +176,36 @@ pub fn trainer_able(trainer: &TrainerRecord, found: &TrainerCapabilities) -> Res
     ))
 }
 
-/// Most tokens that any part may write on the job's own engine.
-fn longest_answer(spec: &JobSpec) -> u32 {
-    let of_algorithm = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) => {
-            let (w, s) = (&nlac.weights, &nlac.sampling);
-            let parts = [
-                (w.next_action, s.next_action),
-                (w.next_prediction, s.next_prediction),
-                (w.bellman, s.bellman),
-                (w.successor, s.successor),
-                (w.evaluator, s.evaluator),
-                (w.refiner, s.refiner),
-                (w.corrector, s.corrector),
-            ];
-            let ours = parts.iter().filter(|(weights, _)| *weights != Weights::Frozen);
-            ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0)
-        }
-        AlgorithmSpec::ScalarCritic(scalar) => scalar.action.max_tokens,
-        AlgorithmSpec::RejectionFineTuning(_) | AlgorithmSpec::React(_) => 0,
-    };
-    of_algorithm.max(spec.rollout.max_tokens)
+/// What a job asks of its environment and that it cannot do.
+#[must_use]
+pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Misfit> {
+    let Some(pointer) = algo::of(&spec.algorithm).needs().revisits else { return Vec::new() };
+    let mut unable = Vec::new();
+    if !capabilities.replayable {
+        let what = "this goes back to states of episodes, and the environment is not replayable";
+        unable.push(misfit(pointer, what, "choose another value, or another environment"));
+    }
+    if !spec.datasets.is_empty() {
+        let what = "this goes back to states of episodes, and cannot go on from logged ones";
+        unable.push(misfit(pointer, what, "leave datasets empty, or choose another value"));
+    }
+    unable
+}
+
+/// Prompts that a job needs and that its set does not have.
+#[must_use]
+pub fn prompts_missing(spec: &JobSpec, hashes: &PromptHashes) -> Vec<Misfit> {
+    let set = &spec.model.prompts;
+    let lacks = |part: PromptPart| (!hashes.contains_key(&part)).then(|| part.file());
+    let algorithm = algo::of(&spec.algorithm).needs().prompts.into_iter().filter_map(lacks);
+    let algorithm = algorithm.map(|file| {
+        let remedy = "choose a set that has it, or another algorithm";
+        misfit("/model/prompts", format!("set {set} has no {file}"), remedy)
+    });
+    let rehearses = spec.rehearsal.share > 0.0;
+    let rehearsal = rehearses.then_some(PromptPart::General).and_then(lacks).map(|file| {
+        let what = format!("prompt set {set} has no {file}");
+        misfit("/rehearsal/share", what, "choose a set that has it, or share: 0")
+    });
+    rehearsal.into_iter().chain(algorithm).collect()
 }

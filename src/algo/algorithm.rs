@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Annotations, Replayed, Setting};
+use super::{Annotations, Asked, Forecast, Needs, Replayed, Setting};
 use crate::domain::{
     fault::Fault,
     job::Phase,
@@ -44,8 +44,16 @@ pub trait Algorithm: Send + Sync {
         &TRAINING
     }
 
+    /// What it needs beside what every job does.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
     /// Which experience an iteration learns from.
     fn draw(&self) -> Draw<'_>;
+
+    /// What annotating asks of engine, environment and trainer; none where a rate is missing that it depends on.
+    fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked>;
 
     /// Makes records and training examples of what was drawn.
     ///

@@ -5,10 +5,12 @@
 //! engine, and the same code runs against vLLM.
 
 mod algorithm;
+mod forecast;
 pub mod guard;
 mod left_out;
 mod lesson;
 pub mod minibatch;
+mod needs;
 pub mod nlac;
 mod react;
 pub mod rehearsal;
@@ -19,6 +21,8 @@ pub mod scalar;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use algorithm::{Algorithm, Checkup, Draw, of};
+pub use forecast::{Asked, Calls, End, Forecast};
+pub use needs::Needs;
 
 use crate::{
     domain::{

@@ -2,13 +2,17 @@
 
 use async_trait::async_trait;
 
-use super::{Algorithm, Annotations, Draw, Replayed, Setting};
+use super::{Algorithm, Annotations, Asked, Draw, Forecast, Replayed, Setting};
 use crate::domain::{fault::Fault, spec::ReactSpec};
 
 #[async_trait]
 impl Algorithm for ReactSpec {
     fn draw(&self) -> Draw<'_> {
         Draw::Nothing
+    }
+
+    fn forecast(&self, _forecast: &Forecast<'_>) -> Option<Asked> {
+        Some(Asked::default())
     }
 
     async fn annotate(

@@ -4,9 +4,13 @@
 use async_trait::async_trait;
 use rand::seq::SliceRandom;
 
-use super::{Algorithm, Annotations, Draw, Replayed, Setting, lesson};
+use super::{Algorithm, Annotations, Asked, Draw, Forecast, Replayed, Setting, lesson};
 use crate::domain::{
-    fault::Fault, ids::TransitionId, seed::SeedPath, spec::RejectionSpec, training::ExampleSource,
+    fault::Fault,
+    ids::TransitionId,
+    seed::SeedPath,
+    spec::RejectionSpec,
+    training::{ExampleSource, Objective},
 };
 
 /// Draws the steps to imitate from those of the newest successful episodes, in their stored order.
@@ -26,6 +30,10 @@ pub fn select(
 impl Algorithm for RejectionSpec {
     fn draw(&self) -> Draw<'_> {
         Draw::Successes(self)
+    }
+
+    fn forecast(&self, _forecast: &Forecast<'_>) -> Option<Asked> {
+        Some(Asked { examples: vec![(Objective::Policy, 1.0)], ..Asked::default() })
     }
 
     /// The policy prompt of s, and the action that was taken in it; none for an action that the token limit cut.

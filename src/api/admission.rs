@@ -6,12 +6,7 @@ use sqlx::PgConnection;
 use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
     admission::{self, Misfit},
-    domain::{
-        environment::Capabilities,
-        peer::TrainerKind,
-        prompt::{PromptHashes, PromptPart},
-        spec::{Ablation, AlgorithmSpec, JobSpec},
-    },
+    domain::{peer::TrainerKind, prompt::PromptHashes, spec::JobSpec},
     store::{
         datasets,
         peers::{self, EngineRow},
@@ -41,8 +36,8 @@ impl Admission {
         self.mistakes.push(Mistake::at(pointer, what).remedy(remedy));
     }
 
-    fn hold(&mut self, outcome: Result<(), Misfit>) {
-        self.mistakes.extend(outcome.err().map(Mistake::from));
+    fn hold(&mut self, misfits: impl IntoIterator<Item = Misfit>) {
+        self.mistakes.extend(misfits.into_iter().map(Mistake::from));
     }
 }
 
@@ -50,7 +45,8 @@ impl Admission {
 /// to do.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
     let mut out = Admission::default();
-    check_environment(spec, state.environments.capabilities(&spec.environment), &mut out);
+    let capabilities = state.environments.capabilities(&spec.environment);
+    out.hold(admission::environment_unable(spec, capabilities));
     let mut conn = state.store.acquire().await?;
     find_prompts(&mut conn, spec, &mut out).await?;
     let engines = peers::engines(&mut conn).await?;
@@ -59,19 +55,16 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     drop(conn);
 
     if let Some(engine) = engine_named(&engines, "/model/engine", &spec.model.engine, &mut out) {
-        out.hold(admission::engine_registered(spec, &engine.record));
+        out.hold(admission::engine_registered(spec, &engine.record).err());
         match capabilities::engine(state, engine).await? {
-            Ok(found) => {
-                let unable = admission::engine_unable(spec, &engine.record, &found);
-                out.mistakes.extend(unable.into_iter().map(Mistake::from));
-            }
+            Ok(found) => out.hold(admission::engine_unable(spec, &engine.record, &found)),
             Err(reason) => out.warnings.push(unknown("engine", &engine.record.name, &reason)),
         }
     }
     let frozen = spec.model.frozen.as_deref();
     let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
     if frozen.is_none() || known.is_some() {
-        out.hold(admission::frozen_registered(spec, known.map(|view| &view.record)));
+        out.hold(admission::frozen_registered(spec, known.map(|view| &view.record)).err());
     }
     let trainer = trainers.iter().find(|t| t.record.name == spec.model.trainer);
     let Some(trainer) = trainer else {
@@ -79,9 +72,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
         unregistered("/model/trainer", &spec.model.trainer, known, &mut out);
         return Ok(out);
     };
-    out.hold(admission::trainer_registered(spec, &trainer.record));
+    out.hold(admission::trainer_registered(spec, &trainer.record).err());
     match capabilities::trainer(state, trainer).await? {
-        Ok(found) => out.hold(admission::trainer_able(&trainer.record, &found)),
+        Ok(found) => out.hold(admission::trainer_able(&trainer.record, &found).err()),
         Err(reason) => out.warnings.push(unknown("trainer", &trainer.record.name, &reason)),
     }
     if trainer.record.kind == TrainerKind::SkyrlJax && spec.optimizer.grad_clip_norm > 0.0 {
@@ -147,23 +140,6 @@ async fn check_datasets(
     Ok(())
 }
 
-/// What the algorithm needs of its environment.
-fn check_environment(spec: &JobSpec, capabilities: Capabilities, out: &mut Admission) {
-    let AlgorithmSpec::Nlac(nlac) = &spec.algorithm else { return };
-    if nlac.ablation != Ablation::RawRollouts {
-        return;
-    }
-    if !capabilities.replayable {
-        let what = "raw_rollouts goes back to states, and the environment is not replayable";
-        out.refuse("/algorithm/ablation", what, "choose another ablation or environment");
-    }
-    if !spec.datasets.is_empty() {
-        let what = "raw_rollouts cannot go on from logged states";
-        let remedy = "leave datasets empty, or choose another ablation";
-        out.refuse("/algorithm/ablation", what, remedy);
-    }
-}
-
 /// The prompt set must be stored, and whole enough for the algorithm.
 async fn find_prompts(
     conn: &mut PgConnection,
@@ -173,7 +149,7 @@ async fn find_prompts(
     let name = &spec.model.prompts;
     match prompts::versions(conn, name).await?.into_iter().next() {
         Some(set) => {
-            check_prompts(spec, &set.parts, out);
+            out.hold(admission::prompts_missing(spec, &set.parts));
             out.prompt_hashes = set.parts.0;
         }
         None => {
@@ -185,22 +161,4 @@ async fn find_prompts(
         }
     }
     Ok(())
-}
-
-/// Parts that the algorithm plays must have a prompt.
-fn check_prompts(spec: &JobSpec, hashes: &PromptHashes, out: &mut Admission) {
-    let set = &spec.model.prompts;
-    if spec.rehearsal.share > 0.0 && !hashes.contains_key(&PromptPart::General) {
-        let what = format!("prompt set {set} has no general.yaml");
-        out.refuse("/rehearsal/share", what, "choose a set that has it, or share: 0");
-    }
-    let needed = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) if nlac.correct_reasoning => PromptPart::Corrector,
-        AlgorithmSpec::ScalarCritic(_) => PromptPart::Value,
-        _ => return,
-    };
-    if !hashes.contains_key(&needed) {
-        let what = format!("set {set} has no {}", needed.file());
-        out.refuse("/model/prompts", what, "choose a set that has it, or another algorithm");
-    }
 }

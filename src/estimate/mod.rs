@@ -3,7 +3,6 @@
 
 mod basis;
 mod budgets;
-mod calls;
 mod observed;
 mod projection;
 
@@ -16,15 +15,10 @@ use self::{
     budgets::{budgets, ended},
     projection::{Projection, Totals},
 };
-use crate::domain::{spec::JobSpec, text_enum::text_enum};
-
-/// Which end of what is possible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Least,
-    Likely,
-    Most,
-}
+use crate::{
+    algo::End,
+    domain::{spec::JobSpec, text_enum::text_enum},
+};
 
 /// One quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

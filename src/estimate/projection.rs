@@ -1,11 +1,11 @@
 //! What a job does, iteration by iteration, at given rates. Every count grows with every rate, so lowest
 //! rates give lowest counts.
 
-use super::{
-    End,
-    observed::{Observed, Pace, Spread},
+use super::observed::{Observed, Pace, Spread};
+use crate::{
+    algo::{self, Asked, Calls, Draw, End, Forecast},
+    domain::{generation::Role, spec::JobSpec, training::Objective},
 };
-use crate::domain::spec::{AlgorithmSpec, JobSpec};
 
 /// What a job comes to; none where a rate is not known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -97,23 +97,25 @@ impl Projection<'_> {
         totals.episodes += episodes;
         let acted = self.steps().map(|steps| steps * episodes);
         let batch = self.batch(stored);
-        let rollouts =
-            batch.zip(self.rest()).map(|(batch, rest)| batch * self.rollouts(index) * rest);
+        let asked = batch.and_then(|batch| self.asked(index, batch));
+        let rollouts = asked.as_ref().map(|asked| asked.env_steps);
         totals.env_steps = sum(totals.env_steps, acted.zip(rollouts).map(|(a, b)| a + b));
-        let calls = acted.zip(batch).and_then(|(acted, batch)| self.calls(index, acted, batch));
-        totals.calls =
-            sum(totals.calls, calls.as_ref().map(|calls| calls.iter().map(|c| c.2).sum()));
+        let calls = acted.zip(asked.as_ref()).map(|(acted, asked)| self.calls(acted, asked));
+        totals.calls = sum(
+            totals.calls,
+            calls.as_ref().map(|calls| calls.iter().map(|calls| calls.count).sum()),
+        );
         let written = calls.as_ref().and_then(|calls| {
-            let written = calls.iter().map(|(role, most, count)| {
+            let written = calls.iter().map(|Calls { role, max_tokens, count }| {
                 let measured = self.observed.generated.get(role);
-                count_of(*count, self.rate(measured, 1.0, f64::from(*most)))
+                count_of(*count, self.rate(measured, 1.0, f64::from(*max_tokens)))
             });
             written.sum::<Option<f64>>()
         });
         totals.generated = sum(totals.generated, written);
         // A prompt is as long as its template and the conversation: only measuring tells.
         let read = calls.as_ref().and_then(|calls| {
-            let read = calls.iter().map(|(role, _, count)| {
+            let read = calls.iter().map(|Calls { role, count, .. }| {
                 let measured = self.observed.prompt.get(role)?;
                 count_of(*count, self.rate(Some(measured), 1.0, f64::MAX))
             });
@@ -121,7 +123,7 @@ impl Projection<'_> {
         });
         totals.prompt = sum(totals.prompt, read);
 
-        let examples = batch.and_then(|batch| self.examples(batch));
+        let examples = batch.zip(asked.as_ref()).and_then(|(b, asked)| self.examples(b, asked));
         let optimizer = &self.spec.optimizer;
         let passes = f64::from(optimizer.epochs);
         let all = examples.as_ref().map(|examples| examples.iter().map(|e| e.1).sum::<f64>());
@@ -178,17 +180,60 @@ impl Projection<'_> {
         totals.seconds = sum(totals.seconds, seconds);
     }
 
-    /// Transitions that an iteration replays.
+    /// Steps that an iteration draws.
     fn batch(&self, stored: Option<f64>) -> Option<f64> {
-        match (&self.spec.algorithm, self.spec.algorithm.replay()) {
-            (_, Some(replay)) => {
-                Some(stored?.min(f64::from(replay.batch)).min(f64::from(replay.capacity)))
-            }
-            (AlgorithmSpec::RejectionFineTuning(spec), None) => {
-                Some(stored?.min(f64::from(spec.batch)))
-            }
-            _ => Some(0.0),
+        match algo::of(&self.spec.algorithm).draw() {
+            Draw::Replay(replay) => Some(stored?.min(replay.batch.min(replay.capacity).into())),
+            Draw::Successes(rejection) => Some(stored?.min(rejection.batch.into())),
+            Draw::Nothing => Some(0.0),
         }
+    }
+
+    /// What the algorithm asks to annotate a batch.
+    fn asked(&self, iteration: u32, batch: f64) -> Option<Asked> {
+        let rest = match self.end {
+            End::Least => Some(1.0),
+            // Half an episode in the mean.
+            End::Likely => self.steps().map(|steps| f64::midpoint(steps, 1.0)),
+            End::Most => Some(self.most_steps()),
+        };
+        algo::of(&self.spec.algorithm).forecast(&Forecast {
+            end: self.end,
+            iteration,
+            batch,
+            open: self.rate(self.observed.open.as_ref(), 0.0, 1.0),
+            noes: self.rate(self.observed.noes.as_ref(), 0.0, 1.0),
+            rest,
+            rollout: &self.spec.rollout,
+        })
+    }
+
+    /// Calls of an iteration that takes `acted` steps.
+    fn calls(&self, acted: f64, asked: &Asked) -> Vec<Calls> {
+        let (rollout, rehearsal) = (&self.spec.rollout, &self.spec.rehearsal);
+        let mut calls = vec![Calls::new(Role::Policy, rollout.max_tokens, acted)];
+        calls.extend(&asked.calls);
+        calls.push(Calls::new(Role::Policy, rehearsal.max_tokens, self.rehearsed()));
+        calls.retain(|calls| calls.count > 0.0);
+        calls
+    }
+
+    fn rehearsed(&self) -> f64 {
+        let replayed = self.spec.algorithm.replay().map_or(0, |replay| replay.batch);
+        (f64::from(replayed) * f64::from(self.spec.rehearsal.share)).round()
+    }
+
+    /// Training examples: what cannot be read is left out, so the bounds reach down to nothing.
+    fn examples(&self, batch: f64, asked: &Asked) -> Option<Vec<(Objective, f64)>> {
+        let most = asked.examples.iter().map(|(objective, most)| {
+            let measured = self.observed.examples.get(objective);
+            Some((*objective, batch * self.rate(measured, 0.0, *most)?))
+        });
+        let rehearsed = if self.end == End::Least { 0.0 } else { self.rehearsed() };
+        let mut examples = most.collect::<Option<Vec<_>>>()?;
+        examples.push((Objective::Rehearsal, rehearsed));
+        examples.retain(|(_, count)| *count > 0.0);
+        Some(examples)
     }
 }
 

@@ -11,6 +11,7 @@ mod advise;
 mod best_of;
 mod corrector;
 mod critique;
+mod forecast;
 mod health;
 mod hindsight;
 mod refine;
@@ -24,7 +25,7 @@ pub use self::advise::{Advised, advise};
 pub use self::health::{Foreseen, foresee, gains};
 pub use super::Annotations;
 use super::{
-    Algorithm, Checkup, Draw, Replayed,
+    Algorithm, Asked, Checkup, Draw, Forecast, Needs, Replayed,
     left_out::all_but_refused,
     lesson::{self, Lesson},
 };
@@ -60,8 +61,16 @@ impl Setting<'_> {
 
 #[async_trait]
 impl Algorithm for NlacSpec {
+    fn needs(&self) -> Needs {
+        forecast::needs(self)
+    }
+
     fn draw(&self) -> Draw<'_> {
         Draw::Replay(&self.replay)
+    }
+
+    fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked> {
+        forecast::asked(self, forecast)
     }
 
     async fn annotate(

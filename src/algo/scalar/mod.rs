@@ -3,12 +3,14 @@
 //! one of the bins so that its mean is right; the policy learns several actions in proportion to
 //! `exp(Q / α)` (algorithms sheet §1.9).
 
+mod forecast;
+
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rand::Rng;
 
 use super::{
-    Algorithm, Annotations, Draw, Replayed,
+    Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed,
     left_out::all_but_refused,
     lesson::{self, Lesson},
     message_of,
@@ -19,6 +21,7 @@ use crate::{
         fault::Fault,
         generation::{FinishReason, Generation, Role, Weights},
         ids::PredictionId,
+        prompt::PromptPart,
         seed::SeedPath,
         spec::{SamplingSpec, ScalarSpec},
         training::{ExampleSource, Objective, TrainingExample},
@@ -35,8 +38,17 @@ const VALUE_TOKENS: u32 = 4;
 
 #[async_trait]
 impl Algorithm for ScalarSpec {
+    fn needs(&self) -> Needs {
+        let longest_answer = self.action.max_tokens;
+        Needs { prompts: vec![PromptPart::Value], longest_answer, ..Needs::default() }
+    }
+
     fn draw(&self) -> Draw<'_> {
         Draw::Replay(&self.replay)
+    }
+
+    fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked> {
+        forecast::asked(self, forecast)
     }
 
     async fn annotate(

@@ -1,0 +1,64 @@
+//! What an iteration will ask of the engine and the trainer, counted before it runs.
+
+use crate::domain::{generation::Role, spec::RolloutSpec, training::Objective};
+
+/// Which end of what is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The least that can happen.
+    Least,
+    /// The mean of what was measured.
+    Likely,
+    /// The most that can happen.
+    Most,
+}
+
+/// What is known of an iteration before it runs, at one end of what is possible. A rate that nobody has measured is
+/// none at [`End::Likely`].
+#[derive(Debug)]
+pub struct Forecast<'a> {
+    /// The end.
+    pub end: End,
+    /// Number of the iteration, from 1.
+    pub iteration: u32,
+    /// Steps that are drawn.
+    pub batch: f64,
+    /// Share of them after which their episode goes on, 0 to 1.
+    pub open: Option<f64>,
+    /// Share of verdicts that say No, 0 to 1.
+    pub noes: Option<f64>,
+    /// Steps of a rollout from a stored state to the end.
+    pub rest: Option<f64>,
+    /// How the policy acts.
+    pub rollout: &'a RolloutSpec,
+}
+
+/// Calls of one kind in an iteration.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls {
+    /// Who speaks.
+    pub role: Role,
+    /// Tokens of an answer at most.
+    pub max_tokens: u32,
+    /// How many there are.
+    pub count: f64,
+}
+
+impl Calls {
+    /// So many answers of a role.
+    #[must_use]
+    pub const fn new(role: Role, max_tokens: u32, count: f64) -> Self {
+        Self { role, max_tokens, count }
+    }
+}
+
+/// What annotating a batch asks.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// What the engine is to write.
+    pub calls: Vec<Calls>,
+    /// Steps that are taken in the environment.
+    pub env_steps: f64,
+    /// Training examples of an objective at most, for each step that was drawn.
+    pub examples: Vec<(Objective, f64)>,
+}

@@ -1,0 +1,15 @@
+//! What a job needs because of its algorithm, checked before it starts.
+
+use crate::domain::prompt::PromptPart;
+
+/// What an algorithm needs beside what every job does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Prompts that not every set has.
+    pub prompts: Vec<PromptPart>,
+    /// JSON pointer of the setting that goes back to states of stored episodes. It needs a replayable environment, and
+    /// no logged episodes.
+    pub revisits: Option<&'static str>,
+    /// Most tokens that the job's own engine writes for it in one answer.
+    pub longest_answer: u32,
+}

@@ -1,0 +1,25 @@
+//! What the scalar critic will ask of the engine and the trainer.
+
+use super::VALUE_TOKENS;
+use crate::{
+    algo::{Asked, Calls, Forecast},
+    domain::{generation::Role, spec::ScalarSpec, training::Objective},
+};
+
+/// What annotating a batch asks; none where a rate is missing.
+pub(super) fn asked(scalar: &ScalarSpec, forecast: &Forecast<'_>) -> Option<Asked> {
+    let open = forecast.batch * forecast.open?;
+    let candidates = match forecast.iteration <= scalar.warmup_iterations {
+        true => 0.0,
+        false => forecast.batch * f64::from(scalar.candidates),
+    };
+    let values = (open + candidates) * f64::from(scalar.values);
+    let calls = vec![
+        Calls::new(Role::Policy, scalar.action.max_tokens, open),
+        Calls::new(Role::Policy, forecast.rollout.max_tokens, candidates),
+        Calls::new(Role::Value, VALUE_TOKENS, values),
+    ];
+    let examples =
+        vec![(Objective::Critic, 1.0), (Objective::Policy, f64::from(scalar.candidates))];
+    Some(Asked { calls, env_steps: 0.0, examples })
+}
