@@ -133,9 +133,16 @@ async fn check_datasets(
         absent |= size.is_none();
         logged += size.unwrap_or(0);
     }
-    if spec.rollout.episodes == 0 && logged == 0 && !absent && spec.algorithm.trains() {
+    if spec.rollout.episodes > 0 || absent || !spec.algorithm.trains() {
+        return Ok(());
+    }
+    if logged == 0 {
         let what = "rollout.episodes is 0 and there is no dataset";
         out.refuse("/rollout/episodes", what, "collect episodes, or name a dataset that has some");
+    } else if !datasets::any_rewarded(conn, &spec.datasets).await? {
+        let what = "rollout.episodes is 0 and no step of the datasets has its reward yet";
+        let remedy = "collect episodes, or report rewards with POST /v1/episodes/{id}/reward";
+        out.refuse("/rollout/episodes", what, remedy);
     }
     Ok(())
 }

@@ -60,6 +60,23 @@ pub async fn size(conn: &mut PgConnection, name: &str) -> Result<Option<u32>, St
     Ok(size.map(|size| u32::try_from(size).unwrap_or(u32::MAX)))
 }
 
+/// Whether any step of these datasets has its reward.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn any_rewarded(conn: &mut PgConnection, names: &[String]) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- datasets::any_rewarded
+         select exists (
+             select from datasets d join dataset_episodes x on x.dataset_id = d.id
+             join transitions t on t.episode_id = x.episode_id
+             where d.name = any($1) and d.deleted_at is null and t.reward_status <> 'pending')",
+    )
+    .bind(names)
+    .fetch_one(conn)
+    .await?)
+}
+
 /// Adds episodes to a dataset, which is made if it is not there; those whose key is there already stay
 /// as they are. Returns how many were new.
 ///

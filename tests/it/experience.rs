@@ -167,6 +167,29 @@ async fn a_reward_may_arrive_a_day_later_and_nothing_is_learnt_from_it_before() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_without_a_single_reward_is_rejected_before_it_starts() {
+    let service = Service::start().await;
+    let unrewarded = json!({
+        "messages": [user("i want a refund form empty left 5"), assistant("do it now .")],
+        "rewards": [null],
+    });
+    import(&service, "unrewarded", &[unrewarded]).await;
+    let mut spec = small_job();
+    spec["rollout"]["episodes"] = 0.into();
+    spec["datasets"] = json!(["unrewarded"]);
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "{problem}");
+    assert!(problem.to_string().contains("no step of the datasets has its reward"), "{problem}");
+    let (_, held) = service.get("/v1/datasets/unrewarded/episodes").await;
+    let path = format!("/v1/episodes/{}/reward", held["data"][0]["id"].as_str().unwrap());
+    let (status, shown) = service.post(&path, &json!({ "reward": 1 })).await;
+    assert_eq!(status, 200, "{shown}");
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reward_that_never_comes_expires_and_may_still_come() {
     let place = Place::new();
     let service = Service::start_with(&settings(place.path())).await;
