@@ -23,7 +23,7 @@ fn adapter(model: &Model, name: &str, rank: usize, seed: u64) -> std::path::Path
     let mut trainer = LoraTrainer::new(config, base, lora, seed, 1);
     let input = tokens(seed as u32, 12);
     let targets = tokens(seed as u32 + 100, 12);
-    trainer.forward_backward(&[Example { input, targets, weights: vec![1.0; 12] }]);
+    trainer.forward_backward(&[Example::said(input, targets, vec![1.0; 12])]);
     trainer.optim_step(&AdamParams {
         learning_rate: 0.05,
         beta1: 0.9,

@@ -107,7 +107,7 @@ fn an_adapter_that_does_not_fit_is_refused_by_what_is_wrong() {
 }
 
 fn example() -> Vec<Example> {
-    vec![Example { input: vec![1, 4, 7, 9], targets: vec![4, 7, 9, 2], weights: vec![0.25; 4] }]
+    vec![Example::said(vec![1, 4, 7, 9], vec![4, 7, 9, 2], vec![0.25; 4])]
 }
 
 #[test]

@@ -5,7 +5,10 @@
 use nlac_local::{
     model::{Config, Extend, KvCache, Lora, LoraConfig, Weights, extend},
     pretrain::{Schedule, pretrain},
-    train::{AdamParams, Example, Gradients, LoraTrainer, forward_backward, logprobs},
+    train::{
+        AdamParams, Clip, Example, Gradients, LoraTrainer, Loss, Sampled, forward_backward,
+        logprobs,
+    },
 };
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -40,18 +43,33 @@ fn examples(seed: u64, lengths: &[usize]) -> Vec<Example> {
             let prompt = number % 3 * n / 2;
             let masked = |i: usize| i < prompt || i.is_multiple_of(3);
             let weights = (0..n).map(|i| if masked(i) { 0.0 } else { 0.05 }).collect();
-            Example { input: tokens[..n].to_vec(), targets: tokens[1..].to_vec(), weights }
+            Example::said(tokens[..n].to_vec(), tokens[1..].to_vec(), weights)
         })
         .collect()
 }
 
 fn loss(logprobs: &[Vec<f32>], examples: &[Example]) -> f64 {
-    -examples
-        .iter()
-        .zip(logprobs)
-        .flat_map(|(e, l)| e.weights.iter().zip(l))
-        .map(|(w, l)| f64::from(*w) * f64::from(*l))
-        .sum::<f64>()
+    let of_example = |(example, logprobs): (&Example, &Vec<f32>)| {
+        let losses = logprobs.iter().enumerate().map(|(i, l)| example.loss_at(i, *l));
+        losses.map(f64::from).sum::<f64>()
+    };
+    examples.iter().zip(logprobs).map(of_example).sum()
+}
+
+/// The same sequences as if a policy had sampled them: ratios of 1, of 1.6 and of 0.6, which is beyond both clips,
+/// each with good and bad advantages.
+fn sampled(
+    examples: &[Example],
+    logprobs: &[Vec<f32>],
+    of: impl Fn(Sampled) -> Loss,
+) -> Vec<Example> {
+    let with = |(example, logprobs): (&Example, &Vec<f32>)| {
+        let old = logprobs.iter().enumerate().map(|(i, l)| l + [0.0, 0.5, -0.5][i / 2 % 3]);
+        let advantages = (0..logprobs.len()).map(|i| if i % 2 == 0 { 1.5 } else { -0.5 });
+        let sampled = Sampled { logprobs: old.collect(), advantages: advantages.collect() };
+        Example { loss: of(sampled), ..example.clone() }
+    };
+    examples.iter().zip(logprobs).map(with).collect()
 }
 
 /// One Adam step with β = 0 and a huge ε moves every weight by −rate · gradient / ε: the gradient can
@@ -69,7 +87,13 @@ fn gradient_probe() -> AdamParams {
 
 #[test]
 fn lora_gradients_agree_with_finite_differences_and_none_is_zero() {
-    for qk_norm in [true, false] {
+    type Of = fn(Sampled) -> Loss;
+    let losses: [Of; 3] = [
+        |_| Loss::CrossEntropy,
+        Loss::ImportanceSampling,
+        |sampled| Loss::Ppo(sampled, Clip::default()),
+    ];
+    for (qk_norm, of) in [true, false].into_iter().flat_map(|qk| losses.map(|of| (qk, of))) {
         let config = config(qk_norm);
         let base = Weights::random(&config, 3);
         let directory = tempfile::tempdir().unwrap();
@@ -81,6 +105,8 @@ fn lora_gradients_agree_with_finite_differences_and_none_is_zero() {
         trainer.optim_step(&AdamParams { learning_rate: 0.05, eps: 1e-8, ..gradient_probe() });
         let at = directory.path().join("at");
         trainer.lora().save_peft(&at, "base").unwrap();
+        let here = logprobs(&config, &trainer.lora().merge(&base), &examples, 1);
+        let examples = sampled(&examples, &here, of);
         let mut probe = LoraTrainer::new(config.clone(), base.clone(), shape, 5, 1);
         let state = directory.path().join("state");
         trainer.save_state(&state).unwrap();
@@ -322,4 +348,30 @@ fn adam_takes_the_textbook_step() {
     assert!((value[0] - (1.0 * 0.95 - 0.1)).abs() < 1e-5, "{value:?}");
     assert!((value[1] - (-2.0 * 0.95 + 0.1)).abs() < 1e-5, "{value:?}");
     assert_eq!(gradient, vec![0.0, 0.0]);
+}
+
+#[test]
+fn a_clipped_position_pulls_no_further_and_a_ratio_of_one_pulls_like_cross_entropy() {
+    let config = config(true);
+    let base = Weights::random(&config, 3);
+    let plain = examples(1, &[9]);
+    let here = logprobs(&config, &base, &plain, 1);
+    let gradient = |examples: &[Example]| {
+        let mut gradients = Gradients::zeros(&config, false);
+        forward_backward(&config, &base, examples, &mut gradients, 1);
+        gradients.tensors_mut().into_iter().flatten().map(|g| *g).collect::<Vec<_>>()
+    };
+    let ppo = |advantage: f32, gap: f32| {
+        let advantages = vec![advantage; here[0].len()];
+        let logprobs = here[0].iter().map(|l| l - gap).collect();
+        let loss = Loss::Ppo(Sampled { logprobs, advantages }, Clip::default());
+        gradient(&[Example { loss, ..plain[0].clone() }])
+    };
+    assert_eq!(ppo(1.0, 0.0), gradient(&plain));
+    // Said more often than before, and better than expected: far enough. So with the reverse.
+    assert!(ppo(1.0, 0.5).iter().all(|g| *g == 0.0));
+    assert!(ppo(-1.0, -0.5).iter().all(|g| *g == 0.0));
+    // On the way back, nothing is clipped.
+    assert!(ppo(-1.0, 0.5).iter().any(|g| *g != 0.0));
+    assert!(ppo(1.0, -0.5).iter().any(|g| *g != 0.0));
 }

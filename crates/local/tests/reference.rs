@@ -39,11 +39,7 @@ fn two_steps_and_the_adapter_agree_with_pytorch() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|e| Example {
-            input: tokens(&e["input"]),
-            targets: tokens(&e["targets"]),
-            weights: floats(&e["weights"]),
-        })
+        .map(|e| Example::said(tokens(&e["input"]), tokens(&e["targets"]), floats(&e["weights"])))
         .collect();
     let number = |name: &str| reference[name].as_f64().unwrap() as f32;
     let adam = AdamParams {

@@ -70,6 +70,40 @@ fn the_loss_falls_and_the_steps_are_counted() {
 }
 
 #[test]
+fn an_advantage_makes_a_sequence_likelier_or_less_likely() {
+    let files = Model::new();
+    let server = trainer(files.trainer());
+    for (loss_fn, config) in
+        [("importance_sampling", json!({})), ("ppo", json!({ "clip_high_threshold": 1.3 }))]
+    {
+        let model = server.create_model(8, 1);
+        let mut input = batch(1, 2, 20, 1.0);
+        let before = forward(&server, &model, &input);
+        for (datum, advantage) in [(0, 1.0), (1, -1.0)] {
+            let inputs = &mut input["data"][datum]["loss_fn_inputs"];
+            inputs["logprobs"] = json!({ "data": logprobs(&before, datum) });
+            inputs["advantages"] = json!({ "data": vec![advantage; 20] });
+        }
+        input["loss_fn"] = json!(loss_fn);
+        input["loss_fn_config"] = config;
+        let output = forward_backward(&server, &model, 1, &input);
+        // Every ratio is 1, and the advantages cancel.
+        assert!(output["metrics"]["loss:sum"].as_f64().unwrap().abs() < 1e-4, "{output}");
+        optim_step(&server, &model, 2, 0.01);
+        input["loss_fn"] = json!("cross_entropy");
+        input["loss_fn_config"] = Value::Null;
+        let after = forward(&server, &model, &input);
+        let gain = |datum| {
+            let sum = |output| logprobs(output, datum).iter().sum::<f64>();
+            sum(&after) - sum(&before)
+        };
+        assert!(gain(0) > 0.01, "{loss_fn}: {}", gain(0));
+        assert!(gain(1) < -0.01, "{loss_fn}: {}", gain(1));
+        server.tinker("unload_model", json!({ "model_id": model }));
+    }
+}
+
+#[test]
 fn the_loss_is_a_sum_over_tokens() {
     let files = Model::new();
     let server = trainer(files.trainer());
@@ -318,7 +352,13 @@ fn what_is_wrong_is_refused_in_skyrls_words() {
         server.submit("forward_backward", body)
     };
     let mut other = batch(1, 1, 4, 1.0);
+    other["loss_fn"] = json!("cispo");
+    assert_eq!(train(other.clone()).status, 422);
     other["loss_fn"] = json!("importance_sampling");
+    let lacking = server.retrieve(&train(other.clone()));
+    assert_eq!(detail(&lacking).0, 400, "no log-probabilities of the policy that sampled");
+    other["loss_fn"] = json!("ppo");
+    other["loss_fn_config"] = json!({ "clip_low_threshold": 1.3 });
     assert_eq!(train(other.clone()).status, 422);
     other["loss_fn"] = json!("cross_entropy");
     other["loss_fn_config"] = json!({ "clip": 0.2 });

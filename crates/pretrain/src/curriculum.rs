@@ -187,11 +187,7 @@ impl<'a> Curriculum<'a> {
         tokens.extend(self.encoder.encode_text(target)?);
         tokens.push(EOS);
         let weights = (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
-        Ok(Example {
-            input: tokens[..tokens.len() - 1].to_vec(),
-            targets: tokens[1..].to_vec(),
-            weights,
-        })
+        Ok(Example::said(tokens[..tokens.len() - 1].to_vec(), tokens[1..].to_vec(), weights))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Mutex;
 
+use super::Loss;
 use crate::model::{
     Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward, forward,
     log_softmax_at, matmul, rms_norm_backward, rope_backward, silu_backward,
@@ -11,7 +12,7 @@ use crate::model::{
 use crate::model::{Segment, apply};
 
 /// One sequence to learn: `targets[i]` is to follow `input[..=i]`, with `weights[i]` in the loss. The
-/// loss is the sum over positions of weight times cross entropy, in nats, as Tinker sums.
+/// loss is the sum over positions of weight times the position's loss, in nats, as Tinker sums.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
     /// Token ids read.
@@ -20,6 +21,16 @@ pub struct Example {
     pub targets: Vec<u32>,
     /// Weight of each position; 0 masks it.
     pub weights: Vec<f32>,
+    /// What each position's loss is.
+    pub loss: Loss,
+}
+
+impl Example {
+    /// A sequence that is learnt by cross entropy.
+    #[must_use]
+    pub const fn said(input: Vec<u32>, targets: Vec<u32>, weights: Vec<f32>) -> Self {
+        Self { input, targets, weights, loss: Loss::CrossEntropy }
+    }
 }
 
 /// Sequences per shard. Part of the definition of a gradient's rounding, not of the machine.
@@ -214,14 +225,15 @@ fn shard_backward(
     let v = config.vocab_size;
     let live = LiveRows::of_loss(shard);
     let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
-    let positions = shard.iter().flat_map(|e| e.targets.iter().zip(&e.weights));
-    for (row, ((target, weight), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
-        if *weight != 0.0 {
+    let positions = shard.iter().flat_map(|e| (0..e.targets.len()).map(move |i| (e, i)));
+    for (row, ((example, i), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
+        let (target, pull) = (&example.targets[i], example.pull_at(i, *logprob));
+        if pull != 0.0 {
             let row_logits = &logits[row * v..(row + 1) * v];
             let normaliser = row_logits[*target as usize] - logprob;
             let start = dlogits.len();
-            dlogits.extend(row_logits.iter().map(|l| weight * libm::expf(l - normaliser)));
-            dlogits[start + *target as usize] -= weight;
+            dlogits.extend(row_logits.iter().map(|l| pull * libm::expf(l - normaliser)));
+            dlogits[start + *target as usize] -= pull;
             read.extend_from_slice(&hidden[row * d..(row + 1) * d]);
             at.push(row);
         }

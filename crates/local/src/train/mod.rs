@@ -3,12 +3,14 @@
 mod adam;
 mod backward;
 mod lora_trainer;
+mod loss;
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
 pub use adam::{Adam, AdamParams};
 pub use backward::{Example, Gradients, forward_backward, logprobs};
 pub use lora_trainer::{LoraTrainer, StepStats};
+pub use loss::{Clip, Loss, Sampled};
 
 /// Writes a directory all at once: filled under a temporary name, flushed, renamed. A reader sees the
 /// whole of it or nothing.

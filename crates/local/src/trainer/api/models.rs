@@ -12,9 +12,9 @@ use super::{Shared, error::ApiError, fresh, seconds, timestamp};
 use crate::trainer::{
     compute::Operation,
     wire::{
-        ClientConfig, CreateModel, CreatedModel, Cursor, Health, Heartbeat, LoraAsked, ModelData,
-        ModelInfo, ModelOnly, ServerCapabilities, Session, SupportedModel, Telemetry, TrainingRun,
-        TrainingRuns, Typed, UnloadQueued,
+        ClientConfig, CreateModel, CreatedModel, Cursor, Health, Heartbeat, LOSSES, LoraAsked,
+        ModelData, ModelInfo, ModelOnly, ServerCapabilities, Session, SupportedModel, Telemetry,
+        TrainingRun, TrainingRuns, Typed, UnloadQueued,
     },
 };
 
@@ -47,7 +47,7 @@ pub(super) async fn telemetry() -> Json<Telemetry> {
 pub(super) async fn capabilities(State(shared): State<Arc<Shared>>) -> Json<ServerCapabilities> {
     let model_name = shared.options.base_model_name.clone();
     let supported_models = [SupportedModel { model_name }];
-    Json(ServerCapabilities { supported_models, supported_loss_fns: ["cross_entropy"] })
+    Json(ServerCapabilities { supported_models, supported_loss_fns: LOSSES })
 }
 
 pub(super) async fn create_session(State(shared): State<Arc<Shared>>) -> Json<Session> {

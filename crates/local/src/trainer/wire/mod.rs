@@ -16,7 +16,7 @@ pub use requests::{
     WeightsQuery,
 };
 
-use crate::train::Example;
+use crate::train::{Clip, Example, Loss, Sampled};
 
 #[derive(Debug, Deserialize, Serialize, Clone)]
 pub struct Forward {
@@ -57,6 +57,21 @@ pub struct LossInputs {
     pub target_tokens: Tensor<u32>,
     #[serde(default)]
     pub weights: Option<Tensor<f32>>,
+    /// For losses that look back to the policy that sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<Tensor<f32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advantages: Option<Tensor<f32>>,
+}
+
+/// The losses that this trainer has.
+pub const LOSSES: [&str; 3] = ["cross_entropy", "importance_sampling", "ppo"];
+
+#[derive(Clone, Copy)]
+enum LossFn {
+    CrossEntropy,
+    ImportanceSampling,
+    Ppo(Clip),
 }
 
 #[derive(Debug, Deserialize, Serialize, Clone)]
@@ -76,31 +91,64 @@ impl<T> Tensor<T> {
 }
 
 impl ForwardInput {
-    /// Refuses a loss that this trainer does not have.
+    /// Refuses a loss that this trainer does not have, or settings that it does not take.
     pub fn check(&self) -> Result<(), String> {
-        let loss = &self.loss_fn;
-        if loss != "cross_entropy" {
-            return Err(format!(
-                "loss_fn {loss:?} is not supported; Input should be 'cross_entropy'"
-            ));
-        }
+        self.loss().map(|_| ())
+    }
+
+    fn loss(&self) -> Result<LossFn, String> {
+        let name = self.loss_fn.as_str();
         let settings = self.loss_fn_config.as_ref().and_then(serde_json::Value::as_object);
         let keys: Vec<_> = settings.into_iter().flat_map(|s| s.keys()).collect();
+        let loss = match name {
+            "cross_entropy" => LossFn::CrossEntropy,
+            "importance_sampling" => LossFn::ImportanceSampling,
+            "ppo" => return self.clip().map(LossFn::Ppo),
+            _ => {
+                return Err(format!(
+                    "loss_fn {name:?} is not supported; Input should be one of {LOSSES:?}"
+                ));
+            }
+        };
         if keys.is_empty() {
-            return Ok(());
+            return Ok(loss);
         }
-        Err(format!(
-            "loss_fn='cross_entropy' does not accept loss_fn_config keys. Received: {keys:?}."
-        ))
+        Err(format!("loss_fn='{name}' does not accept loss_fn_config keys. Received: {keys:?}."))
+    }
+
+    fn clip(&self) -> Result<Clip, String> {
+        let mut clip = Clip::default();
+        let settings = self.loss_fn_config.as_ref().and_then(serde_json::Value::as_object);
+        for (key, value) in settings.into_iter().flatten() {
+            let bound = value.as_f64().filter(|bound| bound.is_finite() && *bound >= 0.0);
+            let Some(bound) = bound else {
+                return Err(format!("loss_fn_config {key}: a ratio of at least 0 is needed"));
+            };
+            match key.as_str() {
+                "clip_low_threshold" => clip.low = bound as f32,
+                "clip_high_threshold" => clip.high = bound as f32,
+                _ => {
+                    return Err(format!(
+                        "loss_fn='ppo' does not accept loss_fn_config key {key:?}; it accepts \
+                         clip_low_threshold and clip_high_threshold"
+                    ));
+                }
+            }
+        }
+        if clip.low > clip.high {
+            return Err("clip_low_threshold is above clip_high_threshold".into());
+        }
+        Ok(clip)
     }
 
     /// The examples, checked against a model's limits.
     pub fn examples(&self, vocab_size: usize, longest: usize) -> Result<Vec<Example>, String> {
-        self.data
-            .iter()
-            .enumerate()
-            .map(|(i, datum)| datum.example(i, vocab_size, longest))
-            .collect()
+        let loss = self.loss()?;
+        let read = |(i, datum): (usize, &Datum)| {
+            let example = datum.example(i, vocab_size, longest)?;
+            Ok(Example { loss: datum.loss(i, loss)?, ..example })
+        };
+        self.data.iter().enumerate().map(read).collect()
     }
 }
 
@@ -134,7 +182,31 @@ impl Datum {
         if weights.iter().any(|w| !w.is_finite()) {
             return Err(format!("datum {index}: a weight is not finite"));
         }
-        Ok(Example { input, targets, weights })
+        Ok(Example::said(input, targets, weights))
+    }
+
+    fn loss(&self, index: usize, loss: LossFn) -> Result<Loss, String> {
+        Ok(match loss {
+            LossFn::CrossEntropy => Loss::CrossEntropy,
+            LossFn::ImportanceSampling => Loss::ImportanceSampling(self.sampled(index)?),
+            LossFn::Ppo(clip) => Loss::Ppo(self.sampled(index)?, clip),
+        })
+    }
+
+    fn sampled(&self, index: usize) -> Result<Sampled, String> {
+        let inputs = &self.loss_fn_inputs;
+        let length = inputs.target_tokens.data.len();
+        let read = |name: &str, tensor: &Option<Tensor<f32>>| {
+            let data = tensor.as_ref().map(|tensor| tensor.data.clone()).unwrap_or_default();
+            if data.len() != length || data.iter().any(|value| !value.is_finite()) {
+                return Err(format!(
+                    "datum {index}: this loss needs {length} finite {name}, one per target token"
+                ));
+            }
+            Ok(data)
+        };
+        let logprobs = read("logprobs", &inputs.logprobs)?;
+        Ok(Sampled { logprobs, advantages: read("advantages", &inputs.advantages)? })
     }
 }
 
@@ -166,7 +238,7 @@ impl ForwardOutput {
             .zip(logprobs)
             .map(|(example, logprobs)| {
                 let loss: Vec<f32> =
-                    logprobs.iter().zip(&example.weights).map(|(l, w)| -l * w).collect();
+                    logprobs.iter().enumerate().map(|(i, l)| example.loss_at(i, *l)).collect();
                 total += loss.iter().map(|l| f64::from(*l)).sum::<f64>();
                 LossOutput {
                     logprobs: Tensor::float32(logprobs),
