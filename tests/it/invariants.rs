@@ -376,7 +376,7 @@ fn invariant_08_the_target_follows_by_its_rate() {
     let saved = |name: &str, seed: u64| {
         let shape = LoraConfig { rank: 4, alpha: 32.0 };
         let mut trainer = LoraTrainer::new(config.clone(), base.clone(), shape, seed, 1);
-        let example = Example { input: vec![1, 9], targets: vec![9, 17], weights: vec![1.0; 2] };
+        let example = Example::said(vec![1, 9], vec![9, 17], vec![1.0; 2]);
         trainer.forward_backward(&[example]);
         let adam = AdamParams {
             learning_rate: 0.01,

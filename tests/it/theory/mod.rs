@@ -136,10 +136,8 @@ fn invariant_07_the_critic_learns_the_targets_whole_distribution() {
     let base = Weights::load(&model_dir(), &config).unwrap();
     let shape = LoraConfig { rank: 8, alpha: 32.0 };
     let mut trainer = LoraTrainer::new(config, base, shape, 1, 1);
-    let example = |target: u32, weight: f32| Example {
-        input: vec![1, 9, 17],
-        targets: vec![9, 17, target],
-        weights: vec![0.0, 0.0, weight],
+    let example = |target: u32, weight: f32| {
+        Example::said(vec![1, 9, 17], vec![9, 17, target], vec![0.0, 0.0, weight])
     };
     // 55 samples of one text, 45 of another, none of a third.
     let batch = [example(30, 0.55), example(31, 0.45)];
