@@ -83,9 +83,17 @@ create table training_examples (
     prompt_tokens     integer[] not null,
     completion_tokens integer[] not null,
     weight            real not null,
-    loss              real,                 -- per token, before the iteration's first step on it
+    advantages        real[],               -- per completion token; null for what is learnt by cross entropy
+    old_logprobs      real[],               -- per completion token, of the policy that sampled it
+    clip_low          real,                 -- bounds of the ratio of the policies; null without bounds
+    clip_high         real,
+    loss              real,                 -- cross entropy per token, before the iteration's first step on it
     unique (iteration_id, ordinal),
-    check ((transition_id is null) = (objective = 'rehearsal'))
+    check ((transition_id is null) = (objective = 'rehearsal')),
+    check ((advantages is null) = (old_logprobs is null)),
+    check ((clip_low is null) = (clip_high is null)),
+    check (advantages is null or (cardinality(advantages) = cardinality(completion_tokens)
+        and cardinality(old_logprobs) = cardinality(completion_tokens)))
 );
 create index training_examples_of_transition on training_examples (transition_id);
 

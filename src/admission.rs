@@ -159,21 +159,35 @@ pub fn engine_unable(
     unable
 }
 
-/// What a job's trainer must be able to do.
-///
-/// # Errors
-/// Another base model.
-pub fn trainer_able(trainer: &TrainerRecord, found: &TrainerCapabilities) -> Result<(), Misfit> {
+/// All that a job asks of its trainer and that it cannot do.
+#[must_use]
+pub fn trainer_unable(
+    spec: &JobSpec,
+    trainer: &TrainerRecord,
+    found: &TrainerCapabilities,
+) -> Vec<Misfit> {
     let TrainerRecord { name, base_model, .. } = trainer;
-    if found.models.contains(base_model) {
-        return Ok(());
+    let mut unable = Vec::new();
+    if !found.models.contains(base_model) {
+        let trained = found.models.join(", ");
+        unable.push(misfit(
+            "/model/trainer",
+            format!("trainer {name} does not train {base_model}; it trains {trained}"),
+            "register it under the name that it tells, or start it with that model",
+        ));
     }
-    let trained = found.models.join(", ");
-    Err(misfit(
-        "/model/trainer",
-        format!("trainer {name} does not train {base_model}; it trains {trained}"),
-        "register it under the name that it tells, or start it with that model",
-    ))
+    let needed = algo::of(&spec.algorithm).needs().loss;
+    if let Some((loss, all)) = needed.zip(found.losses.as_ref())
+        && !all.iter().any(|known| known == loss)
+    {
+        let (what, known) = (spec.algorithm.name(), all.join(", "));
+        unable.push(misfit(
+            "/model/trainer",
+            format!("{what} needs the loss {loss}, and trainer {name} has {known}"),
+            "choose another trainer, or another algorithm",
+        ));
+    }
+    unable
 }
 
 /// What a job asks of its environment and that it cannot do.
@@ -190,6 +204,33 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
         unable.push(misfit(pointer, what, "leave datasets empty, or choose another value"));
     }
     unable
+}
+
+/// What an algorithm that learns on policy cannot learn from.
+#[must_use]
+pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
+    let (name, mut unfit) = (spec.algorithm.name(), Vec::new());
+    if !algo::of(&spec.algorithm).needs().on_policy {
+        return unfit;
+    }
+    if !spec.datasets.is_empty() {
+        let what = format!(
+            "{name} learns from what its own policy has just sampled, not from logged episodes"
+        );
+        unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
+    }
+    let temperature = spec.rollout.temperature;
+    if (temperature - 1.0).abs() > f32::EPSILON {
+        let what = format!(
+            "{name} learns by the probabilities at temperature 1, and the policy samples at {temperature}"
+        );
+        unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
+    }
+    if spec.rollout.group < 2 {
+        let what = format!("{name} compares the episodes of a group, and rollout.group is 1");
+        unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
+    }
+    unfit
 }
 
 /// Prompts that a job needs and that its set does not have.

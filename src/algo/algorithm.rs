@@ -6,7 +6,7 @@ use super::{Annotations, Asked, Forecast, Needs, Replayed, Setting};
 use crate::domain::{
     fault::Fault,
     job::Phase,
-    spec::{AlgorithmSpec, RejectionSpec, ReplaySpec},
+    spec::{AlgorithmSpec, RejectionSpec, ReplaySpec, TargetUpdate},
 };
 
 /// The phases of an iteration that trains.
@@ -20,8 +20,21 @@ pub enum Draw<'a> {
     Replay(&'a ReplaySpec),
     /// Steps of the newest episodes that solved their task.
     Successes(&'a RejectionSpec),
+    /// Every step of the iteration's own episodes, their groups whole.
+    Rollouts,
     /// None.
     Nothing,
+}
+
+impl<'a> Draw<'a> {
+    /// How transitions are replayed, where they are.
+    #[must_use]
+    pub const fn replay(self) -> Option<&'a ReplaySpec> {
+        match self {
+            Self::Replay(replay) => Some(replay),
+            Self::Successes(_) | Self::Rollouts | Self::Nothing => None,
+        }
+    }
 }
 
 /// What is known when an algorithm measures its own health, after an iteration.
@@ -51,6 +64,11 @@ pub trait Algorithm: Send + Sync {
 
     /// Which experience an iteration learns from.
     fn draw(&self) -> Draw<'_>;
+
+    /// How the target weights follow. Those of an algorithm that asks them nothing are the online weights.
+    fn target(&self) -> TargetUpdate {
+        TargetUpdate::Copy { every: 1 }
+    }
 
     /// What annotating asks of engine, environment and trainer; none where a rate is missing that it depends on.
     fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked>;
@@ -85,6 +103,7 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::Nlac(nlac) => nlac,
         AlgorithmSpec::RejectionFineTuning(rejection) => rejection,
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
+        AlgorithmSpec::Grpo(grpo) => grpo,
         AlgorithmSpec::React(react) => react,
     }
 }

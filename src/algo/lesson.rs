@@ -40,6 +40,7 @@ impl Lesson<'_> {
             prompt_tokens: prompt.into_iter().map(u32::cast_signed).collect(),
             completion_tokens: self.completion,
             weight: self.weight,
+            policy_gradient: None,
             loss: None,
         })
     }

@@ -41,6 +41,7 @@ pub fn data(examples: &[&TrainingExample], mean: LossMean) -> Vec<Datum> {
             prompt: e.prompt_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
             completion: e.completion_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
             weight: e.weight * share(e),
+            policy_gradient: e.policy_gradient.clone(),
         })
         .collect()
 }
@@ -84,6 +85,7 @@ mod tests {
             prompt_tokens: vec![1, 2],
             completion_tokens: vec![3; tokens],
             weight,
+            policy_gradient: None,
             loss: None,
         }
     }

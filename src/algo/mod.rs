@@ -6,6 +6,7 @@
 
 mod algorithm;
 mod forecast;
+pub mod grpo;
 pub mod guard;
 mod left_out;
 mod lesson;
@@ -146,6 +147,8 @@ pub struct Replayed {
     pub next_state: Context,
     /// The action as the engine wrote it, end-of-text included.
     pub action_tokens: Vec<u32>,
+    /// Log-probability that the policy that acted gave to each of them, natural log; none where it is not known.
+    pub action_logprobs: Option<Vec<f32>>,
     /// The token limit cut the action: it has no end-of-text, and no policy learns it.
     pub action_cut: bool,
     /// Its place in the iteration's batch: names its random choices.
@@ -181,6 +184,7 @@ impl Replayed {
             observation: Vec::new(),
             next_state,
             action_tokens: Vec::new(),
+            action_logprobs: None,
             action_cut: false,
             position: 0,
             episode_seed: None,

@@ -10,6 +10,10 @@ pub struct Needs {
     /// JSON pointer of the setting that goes back to states of stored episodes. It needs a replayable environment, and
     /// no logged episodes.
     pub revisits: Option<&'static str>,
+    /// It learns from what its own policy has just sampled, at temperature 1, and from nothing else.
+    pub on_policy: bool,
+    /// The loss that it needs beside cross entropy, by its name in the Tinker API.
+    pub loss: Option<&'static str>,
     /// Most tokens that the job's own engine writes for it in one answer.
     pub longest_answer: u32,
 }

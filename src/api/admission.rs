@@ -47,6 +47,7 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     let mut out = Admission::default();
     let capabilities = state.environments.capabilities(&spec.environment);
     out.hold(admission::environment_unable(spec, capabilities));
+    out.hold(admission::experience_unfit(spec));
     let mut conn = state.store.acquire().await?;
     find_prompts(&mut conn, spec, &mut out).await?;
     let engines = peers::engines(&mut conn).await?;
@@ -74,7 +75,7 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     };
     out.hold(admission::trainer_registered(spec, &trainer.record).err());
     match capabilities::trainer(state, trainer).await? {
-        Ok(found) => out.hold(admission::trainer_able(&trainer.record, &found).err()),
+        Ok(found) => out.hold(admission::trainer_unable(spec, &trainer.record, &found)),
         Err(reason) => out.warnings.push(unknown("trainer", &trainer.record.name, &reason)),
     }
     if trainer.record.kind == TrainerKind::SkyrlJax && spec.optimizer.grad_clip_norm > 0.0 {

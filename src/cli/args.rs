@@ -267,6 +267,8 @@ pub enum Algorithm {
     RejectionFineTuning,
     /// An actor-critic whose critic says a number.
     ScalarCritic,
+    /// A policy gradient from groups of episodes of one task.
+    Grpo,
     /// The prompt alone, nothing is trained.
     React,
 }

@@ -96,6 +96,10 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
         (Algorithm::ScalarCritic, None) => {
             spec["algorithm"] = json!({ "kind": "scalar_critic", "replay": replay });
         }
+        (Algorithm::Grpo, None) => {
+            spec["algorithm"] = json!({ "kind": "grpo" });
+            spec["rollout"]["group"] = 8.into();
+        }
         (Algorithm::React, None) => spec["algorithm"] = json!({ "kind": "react" }),
     }
     Ok(spec)

@@ -29,7 +29,7 @@ async fn examine_in_order(
     let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
     let reached = async {
         let client = Tinker::new(trainer, key, &Meters::default())?;
-        let models = client.check().await?;
+        let models = client.check().await?.models;
         Ok::<_, TrainerError>((client, models))
     };
     let told = |(_, models): &(Tinker, Vec<String>)| format!("it trains {}", models.join(", "));
@@ -89,30 +89,39 @@ async fn examine_in_order(
     seen.attempt("unload", remedy, run.close(), |()| String::new()).await;
 }
 
-/// Twice the weight must be twice the gradient; where it is not, losses are reduced otherwise than the
-/// registration says.
+/// Twice the weight must be twice the gradient, and a sequence of weight 0 must change nothing; where it is otherwise,
+/// losses are reduced otherwise than the registration says.
 async fn examine_reduction(client: &Tinker, seen: &mut Examination) {
     let remedy =
         "a trainer that averages per sequence is registered as kind skyrl_jax, others as tinker";
-    let norm = async |weight: f32| -> Result<Option<f32>, TrainerError> {
+    let norm = async |data: &[Datum]| -> Result<Option<f32>, TrainerError> {
         let mut run: Box<dyn Run> = client.open(RANK, 1, None).await?;
-        let report = run.step(&data(weight), &adam(1e-3)).await?;
+        let report = run.step(data, &adam(1e-3)).await?;
         run.close().await?;
         Ok(report.grad_norm)
     };
-    let ratio = async {
-        let (one, two) = (norm(1.0).await?, norm(2.0).await?);
-        Ok::<_, TrainerError>(one.zip(two).map(|(one, two)| two / one))
+    let ratios = async {
+        let one = norm(&data(1.0)).await?;
+        let double = norm(&data(2.0)).await?;
+        let beside_nothing = norm(&[data(1.0), data(0.0)].concat()).await?;
+        let to_one = |other: Option<f32>| one.zip(other).map(|(one, other)| other / one);
+        Ok::<_, TrainerError>(to_one(double).zip(to_one(beside_nothing)))
     };
-    let told = |ratio: &Option<f32>| {
-        ratio.map_or("it tells no gradient norm".into(), |r| {
-            format!("twice the weight, {r:.2} × the gradient")
+    let told = |ratios: &Option<(f32, f32)>| {
+        ratios.map_or("it tells no gradient norm".into(), |(double, _)| {
+            format!("twice the weight, {double:.2} × the gradient")
         })
     };
-    let ratio = seen.attempt("reduction", remedy, ratio, told).await.flatten();
-    if let Some(ratio) = ratio.filter(|ratio| (ratio - 2.0).abs() > 0.02) {
-        let what = format!("twice the weight makes {ratio:.2} × the gradient, not 2 ×");
-        seen.conclude("reduction", Err(Trouble { what, remedy }));
+    let ratios = seen.attempt("reduction", remedy, ratios, told).await.flatten();
+    let Some((double, beside_nothing)) = ratios else { return };
+    for (what, ratio, due) in [
+        ("twice the weight", double, 2.0),
+        ("as many sequences again of weight 0", beside_nothing, 1.0),
+    ] {
+        if (ratio - due).abs() > 0.02 {
+            let what = format!("{what} makes {ratio:.2} × the gradient, not {due} ×");
+            seen.conclude("reduction", Err(Trouble { what, remedy }));
+        }
     }
 }
 
@@ -122,6 +131,7 @@ fn data(weight: f32) -> Vec<Datum> {
         prompt: (0..prompt).map(|i| 3 + i % 7).collect(),
         completion: (0..completion).map(|i| 4 + i % 5).collect(),
         weight: weight / 20.0,
+        policy_gradient: None,
     };
     vec![datum(6, 4), datum(3, 16)]
 }

@@ -38,6 +38,8 @@ pub mod names {
     pub const COLLECT_SUCCESS: &str = "collect.success";
     /// Share of collected episodes that were truncated, 0 to 1.
     pub const COLLECT_TRUNCATED: &str = "collect.truncated";
+    /// Share of groups whose episodes all gained the same, 0 to 1: nobody can compare these.
+    pub const COLLECT_LEVEL_GROUPS: &str = "collect.level_groups";
     /// Collected episodes that failed technically.
     pub const COLLECT_FAILED: &str = "collect.failed";
     /// Environment steps taken for training so far.

@@ -163,6 +163,9 @@ impl EngineCapabilities {
 pub struct TrainerCapabilities {
     /// Base models that it trains.
     pub models: Vec<String>,
+    /// Losses that it has, by their names in the Tinker API; null where it does not tell.
+    #[serde(default)]
+    pub losses: Option<Vec<String>>,
 }
 
 /// Finds out what peers can do.

@@ -45,6 +45,29 @@ text_enum!(
     }
 );
 
+/// Bounds of the ratio p / p_old of a token between which an example may still pull (PPO).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Clip {
+    /// Lower bound, below 1.
+    #[serde(rename = "clip_low")]
+    pub low: f32,
+    /// Upper bound, above 1.
+    #[serde(rename = "clip_high")]
+    pub high: f32,
+}
+
+/// What a policy learns from a text that an earlier policy sampled. The vectors have one value per completion token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyGradient {
+    /// How much better than expected each token turned out.
+    pub advantages: Vec<f32>,
+    /// Log-probability that the policy that sampled gave to each, natural log, at temperature 1.
+    pub old_logprobs: Vec<f32>,
+    /// None is importance sampling without bounds.
+    #[serde(flatten)]
+    pub clip: Option<Clip>,
+}
+
 /// A prompt and the text that it should bring forth, both as token ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingExample {
@@ -66,6 +89,9 @@ pub struct TrainingExample {
     pub completion_tokens: Vec<i32>,
     /// Weight in the loss (λ times importance weight).
     pub weight: f32,
+    /// How a policy gradient is taken of it; none is learnt by cross entropy.
+    #[serde(flatten)]
+    pub policy_gradient: Option<PolicyGradient>,
     /// Cross entropy per token, natural log, before the iteration's first step on it; null until learnt.
     pub loss: Option<f32>,
 }

@@ -77,7 +77,8 @@ impl Projection<'_> {
 
     /// Totals after each iteration, up to the last.
     pub fn run(&self, last: u32) -> impl Iterator<Item = Totals> {
-        let stale = self.spec.algorithm.replay().and_then(|replay| replay.max_staleness);
+        let stale =
+            algo::of(&self.spec.algorithm).draw().replay().and_then(|replay| replay.max_staleness);
         let mut totals = self.before(last);
         let per_iteration = self.steps().map(|s| s * f64::from(self.spec.rollout.episodes));
         (1..=last).map(move |index| {
@@ -96,7 +97,7 @@ impl Projection<'_> {
         let episodes = f64::from(self.spec.rollout.episodes);
         totals.episodes += episodes;
         let acted = self.steps().map(|steps| steps * episodes);
-        let batch = self.batch(stored);
+        let batch = self.batch(stored, acted);
         let asked = batch.and_then(|batch| self.asked(index, batch));
         let rollouts = asked.as_ref().map(|asked| asked.env_steps);
         totals.env_steps = sum(totals.env_steps, acted.zip(rollouts).map(|(a, b)| a + b));
@@ -181,10 +182,11 @@ impl Projection<'_> {
     }
 
     /// Steps that an iteration draws.
-    fn batch(&self, stored: Option<f64>) -> Option<f64> {
+    fn batch(&self, stored: Option<f64>, acted: Option<f64>) -> Option<f64> {
         match algo::of(&self.spec.algorithm).draw() {
             Draw::Replay(replay) => Some(stored?.min(replay.batch.min(replay.capacity).into())),
             Draw::Successes(rejection) => Some(stored?.min(rejection.batch.into())),
+            Draw::Rollouts => acted,
             Draw::Nothing => Some(0.0),
         }
     }
@@ -219,7 +221,8 @@ impl Projection<'_> {
     }
 
     fn rehearsed(&self) -> f64 {
-        let replayed = self.spec.algorithm.replay().map_or(0, |replay| replay.batch);
+        let replayed =
+            algo::of(&self.spec.algorithm).draw().replay().map_or(0, |replay| replay.batch);
         (f64::from(replayed) * f64::from(self.spec.rehearsal.share)).round()
     }
 

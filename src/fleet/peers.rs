@@ -121,7 +121,8 @@ impl Peers {
             return Err(Fault::fail(misfit));
         }
         let found = self.ask_trainer(&trainer).await?;
-        admission::trainer_able(&trainer, &found).map_err(Fault::fail)
+        let misfit = admission::trainer_unable(spec, &trainer, &found).into_iter().next();
+        misfit.map_or(Ok(()), |misfit| Err(Fault::fail(misfit)))
     }
 
     /// Has an engine that lacks a checkpoint's adapter load it.
@@ -149,7 +150,7 @@ impl Peers {
 
     async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
         let asking = async { self.tinker(record)?.check().await.map_err(|e| e.fault()) };
-        Ok(TrainerCapabilities { models: in_time(asking).await? })
+        in_time(asking).await
     }
 
     fn tinker(&self, record: &TrainerRecord) -> Result<Tinker, Fault> {

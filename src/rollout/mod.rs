@@ -5,5 +5,5 @@ mod play;
 mod sampler;
 
 pub use branch::{Origin, branch};
-pub use play::{Played, PlayedStep, Rollout, play};
+pub use play::{Chance, Played, PlayedStep, Rollout, play};
 pub use sampler::{Prompt, Published, Sampler};

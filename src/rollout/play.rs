@@ -92,15 +92,30 @@ impl Rollout<'_> {
     }
 }
 
-/// Plays an episode of a task. `seed` names all its chance: the environment's and every action's.
+/// The chance of an episode.
+#[derive(Debug, Clone)]
+pub struct Chance {
+    /// The environment's; a group of episodes shares it.
+    pub environment: SeedPath,
+    /// That of the policy's samples.
+    pub policy: SeedPath,
+}
+
+impl From<SeedPath> for Chance {
+    /// That of an episode on its own.
+    fn from(seed: SeedPath) -> Self {
+        Self { environment: seed.clone(), policy: seed }
+    }
+}
+
+/// Plays an episode of a task.
 ///
 /// # Errors
 /// [`Fault::Retry`], [`Fault::Away`] and [`Fault::Cancelled`] of the engine or the environment: then the episode was not
 /// played. A permanent failure is an episode that failed.
-pub async fn play(rollout: &Rollout<'_>, task: &Task, seed: &SeedPath) -> Result<Played, Fault> {
-    let env_seed = seed.label("environment").sampling_seed();
-    let mut played = Played::unfinished(env_seed);
-    let outcome = act_out(rollout, task, seed, &mut played).await;
+pub async fn play(rollout: &Rollout<'_>, task: &Task, chance: &Chance) -> Result<Played, Fault> {
+    let mut played = Played::unfinished(chance.environment.label("environment").sampling_seed());
+    let outcome = act_out(rollout, task, &chance.policy, &mut played).await;
     played.settle(outcome)
 }
 

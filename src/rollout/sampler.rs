@@ -11,7 +11,7 @@ use crate::{
         seed::SeedPath,
         spec::SamplingSpec,
     },
-    engine::{Adapter, Completion, Engine, EngineError, Frozen, Origin, Request},
+    engine::{Adapter, Completion, Engine, EngineError, Frozen, Origin, Request, Scoring},
     experience::{context::Context, message::Message},
     prompt::{Encoder, PromptSet, Template},
     telemetry::spans,
@@ -76,6 +76,31 @@ impl Sampler<'_> {
         let context = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
         let role = Role::Policy;
         self.sample(Prompt { role, template, context: &context, weights, sampling, seed }).await
+    }
+
+    /// Log-probabilities that the base model gives to the tokens of a reply of the policy, natural log.
+    ///
+    /// # Errors
+    /// See [`Sampler::samples`].
+    pub async fn base_logprobs(
+        &self,
+        state: &Context,
+        reply: &[u32],
+        session: u64,
+    ) -> Result<Vec<f32>, Fault> {
+        let template = self.prompts.policy();
+        let context = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+        let scoring = Scoring {
+            adapter: None,
+            prompt: self.encoder.encode(&context).map_err(Fault::fail)?,
+            continuations: vec![reply.to_vec()],
+            session,
+            origin: self.origin,
+        };
+        let scored = self.engine.score(scoring).await.map_err(|e| e.fault())?;
+        let [scored] = <[_; 1]>::try_from(scored)
+            .map_err(|all| Fault::Fail(format!("asked for one score, got {}", all.len())))?;
+        Ok(scored.logprobs)
     }
 
     /// Answers a prompt.

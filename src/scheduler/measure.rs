@@ -88,6 +88,7 @@ pub(super) async fn finish(
         (names::COLLECT_SUCCESS, share(sums.collected_successes, sums.collected)),
         (names::COLLECT_TRUNCATED, share(sums.collected_truncated, sums.collected)),
         (names::COLLECT_FAILED, (collected > 0).then_some(sums.collected_failed as f64)),
+        (names::COLLECT_LEVEL_GROUPS, share(sums.groups_level, sums.groups)),
         (names::TARGETS_ACCEPTED, share(sums.targets_accepted, sums.targets)),
         (names::TARGETS_MISQUOTED, share(sums.targets_misquoted, sums.targets)),
         (names::TARGETS_UNPARSEABLE, share(sums.targets_unparseable, sums.targets)),

@@ -48,6 +48,8 @@ pub struct Summary {
     pub collected_successes: i64,
     pub collected_truncated: i64,
     pub collected_failed: i64,
+    pub groups: i64,
+    pub groups_level: i64,
     pub targets: i64,
     pub targets_accepted: i64,
     pub targets_misquoted: i64,
@@ -76,7 +78,7 @@ pub async fn summary(
 ) -> Result<Summary, StoreError> {
     Ok(sqlx::query_as(
         "-- metrics::summary
-         select g.*, e.*, t.*, c.*, r.*, s.*, x.*, d.* from
+         select g.*, e.*, o.*, t.*, c.*, r.*, s.*, x.*, d.* from
          (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
               coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
           from generations where iteration_id = $1) g,
@@ -86,6 +88,13 @@ pub async fn summary(
               count(*) filter (where e.end_reason = 'failed') as collected_failed
           from rollouts r join episodes e on e.id = r.episode_id
           where r.iteration_id = $1 and r.purpose = 'collect') e,
+         (select count(*) as groups, count(*) filter (where lowest = highest) as groups_level from
+              (select min(gained) as lowest, max(gained) as highest from
+                  (select e.seed, sum(t.reward) as gained from rollouts r join episodes e on e.id = r.episode_id
+                   join transitions t on t.episode_id = e.id
+                   where r.iteration_id = $1 and r.purpose = 'collect' and e.end_reason <> 'failed'
+                   group by e.id) gains
+               group by seed having count(*) > 1) spreads) o,
          (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted,
               count(*) filter (where status = 'misquoted') as targets_misquoted,
               count(*) filter (where status = 'unparseable') as targets_unparseable

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::{
     ids::{ExampleId, IterationId, JobId, TransitionId},
-    training::{ExampleSource, Objective, TrainStep, TrainingExample},
+    training::{Clip, ExampleSource, Objective, PolicyGradient, TrainStep, TrainingExample},
 };
 
 #[derive(sqlx::FromRow)]
@@ -22,11 +22,17 @@ struct Row {
     prompt_tokens: Vec<i32>,
     completion_tokens: Vec<i32>,
     weight: f32,
+    advantages: Option<Vec<f32>>,
+    old_logprobs: Option<Vec<f32>>,
+    clip_low: Option<f32>,
+    clip_high: Option<f32>,
     loss: Option<f32>,
 }
 
 impl From<Row> for TrainingExample {
     fn from(row: Row) -> Self {
+        let clip = row.clip_low.zip(row.clip_high).map(|(low, high)| Clip { low, high });
+        let sampled = row.advantages.zip(row.old_logprobs);
         Self {
             id: row.id,
             ordinal: row.ordinal,
@@ -37,6 +43,11 @@ impl From<Row> for TrainingExample {
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
             weight: row.weight,
+            policy_gradient: sampled.map(|(advantages, old_logprobs)| PolicyGradient {
+                advantages,
+                old_logprobs,
+                clip,
+            }),
             loss: row.loss,
         }
     }
@@ -56,9 +67,10 @@ pub async fn insert_examples(
         sqlx::query(
             "-- training::insert_examples
              insert into training_examples (id, job_id, iteration_id, ordinal, transition_id,
-                 objective, source, prompt_hash, prompt_tokens, completion_tokens, weight)
+                 objective, source, prompt_hash, prompt_tokens, completion_tokens, weight, advantages,
+                 old_logprobs, clip_low, clip_high)
              select id, $2, $3, ordinal, transition_id, objective, source, prompt_hash,
-                 prompt_tokens, completion_tokens, weight
+                 prompt_tokens, completion_tokens, weight, advantages, old_logprobs, clip_low, clip_high
              from json_populate_recordset(null::training_examples, $1::json)",
         )
         .bind(json(rows)?)

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     domain::{
         generation::FinishReason,
-        ids::{EpisodeId, GenerationId, JobId, TransitionId},
+        ids::{EpisodeId, GenerationId, IterationId, JobId, TransitionId},
     },
     experience::{
         context::Context,
@@ -38,6 +38,8 @@ pub struct Loaded {
     pub next_state: Context,
     /// The action's tokens, as the engine wrote them; none where no engine that was asked wrote it.
     pub action_tokens: Option<Vec<i32>>,
+    /// Log-probabilities of these tokens, where the engine told them.
+    pub action_logprobs: Option<Vec<f32>>,
     /// The token limit cut the action. Imported actions are whole: logs do not tell.
     pub action_cut: bool,
     /// The environment, where it is known.
@@ -66,6 +68,7 @@ struct Row {
     environment: Option<String>,
     seed: Option<i64>,
     token_ids: Option<Vec<i32>>,
+    logprobs: Option<Vec<f32>>,
     finish_reason: Option<FinishReason>,
 }
 
@@ -96,6 +99,7 @@ impl Row {
                 generation_id: self.generation_id,
             },
             action_tokens: self.token_ids,
+            action_logprobs: self.logprobs,
             action_cut: self.finish_reason == Some(FinishReason::Length),
             environment: self.environment,
             episode_seed: self.seed,
@@ -160,7 +164,7 @@ pub async fn load(
 ) -> Result<Vec<Loaded>, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(
         "-- transitions::load
-         select t.*, e.environment, e.seed, g.token_ids, g.finish_reason
+         select t.*, e.environment, e.seed, g.token_ids, g.logprobs, g.finish_reason
          from transitions t
          join episodes e on e.id = t.episode_id
          left join generations g on g.id = t.generation_id
@@ -185,6 +189,33 @@ pub async fn load(
         })
         .collect();
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
+}
+
+/// All steps of an iteration's own episodes that came to an end or were truncated, in their order. `number` of `of` takes
+/// every so-manyth group of `group` episodes.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_iteration(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+    group: u32,
+    (number, of): (u32, u32),
+) -> Result<Vec<TransitionId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- transitions::of_iteration
+         select t.id from rollouts r join episodes e on e.id = r.episode_id
+         join transitions t on t.episode_id = r.episode_id
+         where r.iteration_id = $1 and r.purpose = 'collect' and e.end_reason <> 'failed'
+             and r.ordinal / $2 % $4 = $3
+         order by r.ordinal, t.step",
+    )
+    .bind(iteration)
+    .bind(group.cast_signed())
+    .bind(number.cast_signed())
+    .bind(of.cast_signed())
+    .fetch_all(conn)
+    .await?)
 }
 
 /// Which steps of successful episodes are imitated.

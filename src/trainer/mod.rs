@@ -14,7 +14,11 @@ use std::{borrow::Cow, path::Path};
 use async_trait::async_trait;
 
 use crate::{
-    domain::{fault::Fault, peer::TrainerKind},
+    domain::{
+        fault::Fault,
+        peer::{TrainerCapabilities, TrainerKind},
+        training::PolicyGradient,
+    },
     net::NetError,
 };
 
@@ -29,6 +33,8 @@ pub struct Datum {
     pub completion: Vec<u32>,
     /// Weight of each completion token in the loss, which trainers sum over tokens.
     pub weight: f32,
+    /// How a policy gradient is taken of it; none is learnt by cross entropy.
+    pub policy_gradient: Option<PolicyGradient>,
 }
 
 /// How a trainer makes one loss of its tokens' losses.
@@ -72,7 +78,8 @@ pub struct Adam {
 /// A step that a trainer was asked for.
 #[derive(Debug)]
 pub struct AskedStep {
-    gradient: Asked,
+    /// The gradients of each loss, with the places of its data.
+    gradients: Vec<(Vec<usize>, Asked)>,
     update: Asked,
     /// Tokens of each datum, and how many of them are its completion's.
     lengths: Vec<(usize, usize)>,
@@ -173,8 +180,8 @@ impl TrainerError {
 /// A trainer.
 #[async_trait]
 pub trait Trainer: Send + Sync {
-    /// Base models that it trains.
-    async fn check(&self) -> Result<Vec<String>, TrainerError>;
+    /// What it can do.
+    async fn check(&self) -> Result<TrainerCapabilities, TrainerError>;
 
     /// Starts a fresh adapter, or one from a saved state (`tinker://…`), optimizer included.
     async fn open(

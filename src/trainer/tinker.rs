@@ -12,12 +12,15 @@ use super::{
     Adam, Asked, AskedStep, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
     operation::{self, LastResult, Operation},
     wire::{
-        Capabilities, Forward, ForwardBackward, ForwardResult, Input, Optim, OptimResult, Polled,
-        Saved, Session, Submitted, WireDatum,
+        Capabilities, Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult,
+        Polled, Saved, Session, Submitted, WireDatum,
     },
 };
 use crate::{
-    domain::peer::TrainerRecord,
+    domain::{
+        peer::{TrainerCapabilities, TrainerRecord},
+        training::PolicyGradient,
+    },
     net::{Client, NetError, Secret, pause_after},
     telemetry::Meters,
 };
@@ -198,11 +201,14 @@ fn detail(body: &str) -> String {
 
 #[async_trait]
 impl Trainer for Tinker {
-    async fn check(&self) -> Result<Vec<String>, TrainerError> {
+    async fn check(&self) -> Result<TrainerCapabilities, TrainerError> {
         let path = "/api/v1/get_server_capabilities";
         let found: Capabilities =
             self.http.get(path, Duration::from_secs(15)).await.map_err(|e| self.net(e))?;
-        Ok(found.supported_models.into_iter().map(|m| m.model_name).collect())
+        Ok(TrainerCapabilities {
+            models: found.supported_models.into_iter().map(|m| m.model_name).collect(),
+            losses: found.supported_loss_fns,
+        })
     }
 
     async fn open(
@@ -312,12 +318,39 @@ impl TinkerRun {
 
     /// Log-probability of every position of the data, as the weights are.
     async fn logprobs(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError> {
-        let input =
-            Input { data: data.iter().map(WireDatum::weighed).collect(), loss_fn: "cross_entropy" };
+        let data_of = data
+            .iter()
+            .map(|datum| WireDatum::summed(&Datum { policy_gradient: None, ..datum.clone() }));
+        let input = Input { data: data_of.collect(), loss: LossFn::CrossEntropy };
         let seq_id = self.next_sequence();
         let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
         let forward = self.tinker.call("forward", &body).await?;
         self.checked("forward", &lengths(data), forward)
+    }
+
+    /// Data of one loss, as the trainer reduces it. `sequences` is how many share the step.
+    async fn input(
+        &mut self,
+        loss: LossFn,
+        data: &[Datum],
+        sequences: usize,
+    ) -> Result<Input, TrainerError> {
+        if self.tinker.reduction == Reduction::TokenSum {
+            return Ok(Input { data: data.iter().map(WireDatum::summed).collect(), loss });
+        }
+        // A mean over a sequence's tokens loses its weights; advantages keep them.
+        let (loss, gradients) = match loss {
+            LossFn::CrossEntropy => {
+                let all = self.logprobs(data).await?;
+                let each = data.iter().zip(&all).map(|(d, l)| PolicyGradient::imitating(d, l));
+                (LossFn::ImportanceSampling, each.collect())
+            }
+            loss => (loss, data.iter().filter_map(|d| d.policy_gradient.clone()).collect()),
+        };
+        let gradients: Vec<PolicyGradient> = gradients;
+        let each = data.iter().zip(&gradients);
+        let data = each.map(|(datum, gradient)| WireDatum::averaged(datum, gradient, sequences));
+        Ok(Input { data: data.collect(), loss })
     }
 
     /// The log-probabilities of a result, one per position of each datum and finite.
@@ -348,42 +381,40 @@ impl TinkerRun {
 #[async_trait]
 impl Run for TinkerRun {
     async fn ask(&mut self, data: &[Datum], adam: &Adam) -> Result<AskedStep, TrainerError> {
-        let input = match self.tinker.reduction {
-            Reduction::TokenSum => Input {
-                data: data.iter().map(WireDatum::weighed).collect(),
-                loss_fn: "cross_entropy",
-            },
-            Reduction::SequenceMean => Input {
-                data: self
-                    .logprobs(data)
-                    .await?
-                    .into_iter()
-                    .zip(data)
-                    .map(|(logprobs, datum)| WireDatum::advantaged(datum, logprobs, data.len()))
-                    .collect(),
-                loss_fn: "importance_sampling",
-            },
-        };
-        let seq_id = self.next_sequence();
-        let forward =
-            ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
-        let gradient = self.tinker.ask("forward_backward", &forward).await?;
+        let mut losses: Vec<(LossFn, Vec<usize>)> = Vec::new();
+        for (place, datum) in data.iter().enumerate() {
+            let loss = LossFn::of(datum);
+            match losses.iter_mut().find(|(known, _)| *known == loss) {
+                Some((_, places)) => places.push(place),
+                None => losses.push((loss, vec![place])),
+            }
+        }
+        let mut gradients = Vec::with_capacity(losses.len());
+        for (loss, places) in losses {
+            let part: Vec<_> = places.iter().map(|&place| data[place].clone()).collect();
+            let input = self.input(loss, &part, data.len()).await?;
+            let seq_id = self.next_sequence();
+            let forward =
+                ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
+            gradients.push((places, self.tinker.ask("forward_backward", &forward).await?));
+        }
         let seq_id = self.next_sequence();
         let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
         let update = self.tinker.ask("optim_step", &optim).await?;
-        Ok(AskedStep { gradient, update, lengths: lengths(data) })
+        Ok(AskedStep { gradients, update, lengths: lengths(data) })
     }
 
     async fn report(&self, step: AskedStep) -> Result<StepReport, TrainerError> {
-        let forward = self.tinker.answer("forward_backward", step.gradient).await?;
-        let losses = self
-            .checked("forward_backward", &step.lengths, forward)?
-            .iter()
-            .zip(&step.lengths)
-            .map(|(logprobs, (_, learnt))| {
-                -logprobs[logprobs.len() - learnt..].iter().sum::<f32>() / (*learnt).max(1) as f32
-            })
-            .collect();
+        let mut losses = vec![0.0; step.lengths.len()];
+        for (places, asked) in step.gradients {
+            let lengths: Vec<_> = places.iter().map(|&place| step.lengths[place]).collect();
+            let forward = self.tinker.answer("forward_backward", asked).await?;
+            let logprobs = self.checked("forward_backward", &lengths, forward)?;
+            for ((place, logprobs), (_, learnt)) in places.into_iter().zip(logprobs).zip(lengths) {
+                let said = logprobs[logprobs.len() - learnt..].iter().sum::<f32>();
+                losses[place] = -said / learnt.max(1) as f32;
+            }
+        }
         let optim: OptimResult = self.tinker.answer("optim_step", step.update).await?;
         let grad_norm = optim.metrics.and_then(|metrics| {
             let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Adam, Datum};
+use crate::domain::training::{Clip, PolicyGradient};
 
 #[derive(Serialize)]
 pub(super) struct ForwardBackward<'a> {
@@ -22,7 +23,36 @@ pub(super) struct Forward<'a> {
 #[derive(Serialize)]
 pub(super) struct Input {
     pub data: Vec<WireDatum>,
-    pub loss_fn: &'static str,
+    #[serde(flatten)]
+    pub loss: LossFn,
+}
+
+/// A loss by the name that trainers know. All data of a request share it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "loss_fn", content = "loss_fn_config", rename_all = "snake_case")]
+pub(super) enum LossFn {
+    CrossEntropy,
+    ImportanceSampling,
+    Ppo(ClipThresholds),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct ClipThresholds {
+    clip_low_threshold: f32,
+    clip_high_threshold: f32,
+}
+
+impl LossFn {
+    /// That of a datum.
+    pub fn of(datum: &Datum) -> Self {
+        match datum.policy_gradient.as_ref().map(|gradient| gradient.clip) {
+            None => Self::CrossEntropy,
+            Some(None) => Self::ImportanceSampling,
+            Some(Some(Clip { low, high })) => {
+                Self::Ppo(ClipThresholds { clip_low_threshold: low, clip_high_threshold: high })
+            }
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -46,7 +76,8 @@ pub(super) struct Chunk {
 #[derive(Serialize)]
 pub(super) struct LossInputs {
     pub target_tokens: Tensor<u32>,
-    pub weights: Tensor<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Tensor<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<Tensor<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,43 +97,88 @@ impl<T> Tensor<T> {
     }
 }
 
+impl Tensor<f32> {
+    const fn floats(data: Vec<f32>) -> Self {
+        let length = data.len();
+        Self::new(data, "float32", length)
+    }
+}
+
 impl WireDatum {
-    /// Cross entropy by the datum's weight.
-    pub fn weighed(datum: &Datum) -> Self {
-        Self::new(datum, datum.weight)
+    /// For a trainer that sums over tokens. The losses of a policy gradient take no weights everywhere: the advantages
+    /// hold the datum's, and those of the prompt are 0.
+    pub fn summed(datum: &Datum) -> Self {
+        let plain = Self::tokens(datum);
+        let length = plain.loss_fn_inputs.target_tokens.data.len();
+        let inputs = match &datum.policy_gradient {
+            None => LossInputs {
+                weights: Some(padded(datum, length, vec![datum.weight; datum.completion.len()])),
+                ..plain.loss_fn_inputs
+            },
+            Some(gradient) => {
+                let scaled = gradient.advantages.iter().map(|a| a * datum.weight).collect();
+                LossInputs {
+                    advantages: Some(padded(datum, length, scaled)),
+                    logprobs: Some(padded(datum, length, gradient.old_logprobs.clone())),
+                    ..plain.loss_fn_inputs
+                }
+            }
+        };
+        Self { loss_fn_inputs: inputs, ..plain }
     }
 
-    /// The same gradient on a trainer that averages: importance sampling from the policy as it is, so that
-    /// every ratio is 1, with the weight as advantage. `logprobs` are all positions' own; `sequences`
+    /// The same gradient on a trainer that averages: weights only mask, and the advantages undo the means. `sequences`
     /// is how many share the step.
-    pub fn advantaged(datum: &Datum, logprobs: Vec<f32>, sequences: usize) -> Self {
-        let mut wire = Self::new(datum, 1.0);
-        let length = wire.loss_fn_inputs.weights.data.len();
+    pub fn averaged(datum: &Datum, gradient: &PolicyGradient, sequences: usize) -> Self {
+        let plain = Self::tokens(datum);
+        let length = plain.loss_fn_inputs.target_tokens.data.len();
         let undone = datum.weight * datum.completion.len() as f32 * sequences as f32;
-        let inputs = &mut wire.loss_fn_inputs;
-        inputs.advantages = Some(Tensor::new(vec![undone; length], "float32", length));
-        inputs.logprobs = Some(Tensor::new(logprobs, "float32", length));
-        wire
+        let advantages = gradient.advantages.iter().map(|a| a * undone).collect();
+        let inputs = LossInputs {
+            weights: Some(padded(datum, length, vec![1.0; datum.completion.len()])),
+            advantages: Some(padded(datum, length, advantages)),
+            logprobs: Some(padded(datum, length, gradient.old_logprobs.clone())),
+            ..plain.loss_fn_inputs
+        };
+        Self { loss_fn_inputs: inputs, ..plain }
     }
 
     /// Position i of the input predicts target i: the input is all but the last token, the targets all
     /// but the first.
-    fn new(datum: &Datum, weight: f32) -> Self {
+    fn tokens(datum: &Datum) -> Self {
         let tokens: Vec<u32> = datum.prompt.iter().chain(&datum.completion).copied().collect();
         let length = tokens.len().saturating_sub(1);
-        let masked = datum.prompt.len().saturating_sub(1);
-        let weights = (0..length).map(|i| if i < masked { 0.0 } else { weight }).collect();
         Self {
             model_input: ModelInput {
                 chunks: [Chunk { kind: "encoded_text", tokens: tokens[..length].to_vec() }],
             },
             loss_fn_inputs: LossInputs {
                 target_tokens: Tensor::new(tokens[1..].to_vec(), "int64", length),
-                weights: Tensor::new(weights, "float32", length),
+                weights: None,
                 logprobs: None,
                 advantages: None,
             },
         }
+    }
+}
+
+/// Values of the completion's tokens, after zeros for the prompt's.
+fn padded(datum: &Datum, length: usize, values: Vec<f32>) -> Tensor<f32> {
+    let mut all = vec![0.0; datum.prompt.len().saturating_sub(1)];
+    all.extend(values);
+    // Where there is no prompt, nothing predicts the first token.
+    let surplus = all.len().saturating_sub(length);
+    all.drain(..surplus);
+    Tensor::floats(all)
+}
+
+impl PolicyGradient {
+    /// Cross entropy as a policy gradient from the policy as it is: every ratio is 1 and every advantage too.
+    /// `logprobs` are those of all positions.
+    pub(super) fn imitating(datum: &Datum, logprobs: &[f32]) -> Self {
+        let length = datum.completion.len();
+        let old_logprobs = logprobs[logprobs.len().saturating_sub(length)..].to_vec();
+        Self { advantages: vec![1.0; old_logprobs.len()], old_logprobs, clip: None }
     }
 }
 
@@ -151,6 +227,8 @@ pub(super) struct Session {
 #[derive(Deserialize)]
 pub(super) struct Capabilities {
     pub supported_models: Vec<SupportedModel>,
+    #[serde(default)]
+    pub supported_loss_fns: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -213,7 +291,9 @@ impl Polled {
 
 #[cfg(test)]
 mod tests {
-    use super::{Datum, WireDatum};
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::{Datum, PolicyGradient, WireDatum};
 
     fn data() -> Vec<Datum> {
         [(4, 3, 0.05), (9, 12, 0.02), (1, 1, 0.3)]
@@ -221,33 +301,52 @@ mod tests {
                 prompt: (0..prompt).collect(),
                 completion: (0..completion).collect(),
                 weight,
+                policy_gradient: None,
             })
             .to_vec()
     }
 
-    /// What stands before the gradient of each position's log-probability.
+    /// What stands before the gradient of each position's log-probability, on SkyRL's JAX backend: the mean over
+    /// sequences of sum(w · A · ratio) / sum(w), here with ratio 1.
+    fn averaged(datum: &Datum, gradient: &PolicyGradient, sequences: usize) -> Vec<f32> {
+        let inputs = WireDatum::averaged(datum, gradient, sequences).loss_fn_inputs;
+        let (weights, advantages) = (inputs.weights.unwrap().data, inputs.advantages.unwrap().data);
+        let total: f32 = weights.iter().sum();
+        assert_eq!(inputs.logprobs.unwrap().data.len(), weights.len());
+        let each = weights.iter().zip(advantages);
+        each.map(|(w, a)| w * a / total / sequences as f32).collect()
+    }
+
+    fn close(a: &[f32], b: &[f32]) {
+        assert_eq!(a.len(), b.len());
+        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} and {b:?}");
+    }
+
     #[test]
     fn a_mean_over_sequences_gives_every_token_the_weight_that_a_sum_gives_it() {
         let data = data();
         for datum in &data {
-            let summed = WireDatum::weighed(datum).loss_fn_inputs;
-            let positions = summed.weights.data.len();
-            assert_eq!(positions, datum.prompt.len() + datum.completion.len() - 1);
-            let learnt = summed.weights.data.iter().filter(|w| **w > 0.0).count();
-            assert_eq!(learnt, datum.completion.len());
+            let positions = datum.prompt.len() + datum.completion.len() - 1;
+            let summed = WireDatum::summed(datum).loss_fn_inputs.weights.unwrap().data;
+            assert_eq!(summed.len(), positions);
+            assert_eq!(summed.iter().filter(|w| **w > 0.0).count(), datum.completion.len());
+            let gradient = PolicyGradient::imitating(datum, &vec![-1.5; positions]);
+            close(&summed, &averaged(datum, &gradient, data.len()));
+        }
+    }
 
-            // SkyRL's JAX backend: mean over sequences of sum(w · A · ratio) / sum(w), here with ratio 1.
-            let sent = WireDatum::advantaged(datum, vec![-1.5; positions], data.len());
-            let inputs = sent.loss_fn_inputs;
-            assert_eq!(inputs.logprobs.map(|l| l.data), Some(vec![-1.5; positions]));
-            let total: f32 = inputs.weights.data.iter().sum();
-            let advantages = inputs.advantages.map(|a| a.data).unwrap_or_default();
-            assert_eq!(advantages.len(), positions);
-            let averaged = inputs.weights.data.iter().zip(advantages);
-            let averaged = averaged.map(|(w, a)| w * a / total / data.len() as f32);
-            for (sum, mean) in summed.weights.data.iter().zip(averaged) {
-                assert!((sum - mean).abs() < 1e-6, "{sum} and {mean}");
-            }
+    #[test]
+    fn advantages_of_single_tokens_arrive_the_same_on_both_kinds_of_trainer() {
+        let mut data = data();
+        for datum in &mut data {
+            let advantages = (0..datum.completion.len()).map(|i| i as f32 - 1.0).collect();
+            let old_logprobs = vec![-0.5; datum.completion.len()];
+            let gradient = PolicyGradient { advantages, old_logprobs, clip: None };
+            datum.policy_gradient = Some(gradient.clone());
+            let summed = WireDatum::summed(datum).loss_fn_inputs;
+            assert!(summed.weights.is_none());
+            close(&summed.advantages.unwrap().data, &averaged(datum, &gradient, 3));
+            assert_eq!(summed.logprobs.unwrap().data.last(), Some(&-0.5));
         }
     }
 }

@@ -61,6 +61,9 @@ impl Slice {
 /// Transitions per unit.
 const TRANSITIONS: u32 = 64;
 
+/// Episodes per unit, where whole episodes are learnt from; more where a group is larger.
+const EPISODES: u32 = 32;
+
 /// Annotate slice `chunk` of `chunks` of the iteration's batch with the adapters of a version.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Annotate {
@@ -75,8 +78,15 @@ impl Work for Annotate {
     const PHASE: Phase = Phase::Annotate;
 
     fn plan(iteration: &Planned<'_>) -> Vec<Self> {
-        let replay = iteration.spec.algorithm.replay();
-        let chunks = replay.map_or(1, |replay| replay.batch.div_ceil(TRANSITIONS));
+        let chunks = match algo::of(&iteration.spec.algorithm).draw() {
+            Draw::Replay(replay) => replay.batch.div_ceil(TRANSITIONS),
+            Draw::Rollouts => {
+                let rollout = &iteration.spec.rollout;
+                (rollout.episodes / rollout.group)
+                    .clamp(1, rollout.episodes.div_ceil(EPISODES).max(1))
+            }
+            Draw::Successes(_) | Draw::Nothing => 1,
+        };
         let version = iteration.version;
         (0..chunks).map(|chunk| Self { version, chunk, chunks }).collect()
     }
@@ -94,6 +104,7 @@ impl Worker {
         let Drawn { batch, left_out } = match algorithm.draw() {
             Draw::Replay(spec) => self.draw(&context, spec, slice).await?,
             Draw::Successes(spec) => self.select_successes(&context, spec).await?,
+            Draw::Rollouts => self.rollouts(&context, slice).await?,
             Draw::Nothing => Drawn::default(),
         };
         if batch.is_empty()
@@ -193,7 +204,8 @@ impl Worker {
         slice: Slice,
     ) -> Result<Annotations, Fault> {
         let spec = &context.job.spec.rehearsal;
-        let replayed = context.job.spec.algorithm.replay().map_or(0, |replay| replay.batch);
+        let replayed =
+            algo::of(&context.job.spec.algorithm).draw().replay().map_or(0, |replay| replay.batch);
         let all = (replayed as f32 * spec.share).round() as u32;
         let count = (slice.number..all).step_by(slice.of as usize).count();
         if count == 0 {
@@ -225,6 +237,17 @@ impl Worker {
             .into_iter()
             .map(|transition_id| replay_draws::Draw { transition_id, importance: 1.0 });
         load(context, &mut conn, (0..).zip(draws).collect()).await
+    }
+
+    /// The steps of a slice of the iteration's own groups of episodes.
+    async fn rollouts(&self, context: &IterationContext, slice: Slice) -> Result<Drawn, Fault> {
+        let group = context.job.spec.rollout.group;
+        let mut conn = self.store.acquire().await?;
+        let which = (slice.number, slice.of);
+        let steps =
+            transitions::of_iteration(&mut conn, context.iteration.id, group, which).await?;
+        let draw = |transition_id| replay_draws::Draw { transition_id, importance: 1.0 };
+        load(context, &mut conn, (0..).zip(steps.into_iter().map(draw)).collect()).await
     }
 }
 
@@ -274,6 +297,7 @@ impl JobContext {
             observation: loaded.observation,
             next_state: loaded.next_state,
             action_tokens,
+            action_logprobs: loaded.action_logprobs,
             action_cut: loaded.action_cut,
             position,
             episode_seed: loaded.episode_seed,

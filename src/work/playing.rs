@@ -15,7 +15,7 @@ use crate::{
         episode::{Episode, Purpose, Source},
         history::History,
     },
-    rollout::{Played, Rollout, play},
+    rollout::{Chance, Played, Rollout, play},
     store::{
         StoreError, leases,
         rollouts::{self, Series},
@@ -47,9 +47,11 @@ impl Worker {
         ordinals: Range<u32>,
     ) -> Result<(Vec<(u32, Played)>, Option<Fault>), Fault> {
         // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
-        let (split, seed) = match series.purpose {
-            Purpose::Collect => (Split::Train, context.seed("collect")),
-            Purpose::Evaluate => (Split::HeldOut, chance(&context.job, "evaluate", 0)),
+        let (split, seed, group) = match series.purpose {
+            Purpose::Collect => {
+                (Split::Train, context.seed("collect"), context.job.spec.rollout.group)
+            }
+            Purpose::Evaluate => (Split::HeldOut, chance(&context.job, "evaluate", 0), 1),
         };
         let there = rollouts::played(&mut *self.store.acquire().await?, series).await?;
         let sampler = context.sampler()?;
@@ -63,8 +65,12 @@ impl Worker {
         let task = &Task::Drawn(split);
         let playing =
             ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
-                let (rollout, seed) = (&rollout, seed.index(u64::from(ordinal)));
-                async move { (ordinal, play(rollout, task, &seed).await) }
+                let of = |ordinal: u32| seed.index(u64::from(ordinal));
+                // The seed of a group is that of its first episode.
+                let chance =
+                    Chance { environment: of(ordinal - ordinal % group), policy: of(ordinal) };
+                let rollout = &rollout;
+                async move { (ordinal, play(rollout, task, &chance).await) }
             });
         let (mut played, mut failed) = (Vec::new(), None);
         for (ordinal, outcome) in join_all(playing).await {

@@ -12,6 +12,7 @@ use super::{
     learn::settle,
 };
 use crate::{
+    algo,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         event::EventKind,
@@ -99,7 +100,8 @@ impl Worker {
         context: &IterationContext,
         online: &Checkpoint,
     ) -> Result<Checkpoint, Fault> {
-        let rate = context.job.spec.algorithm.target().rate(online.version.cast_unsigned());
+        let rate =
+            algo::of(&context.job.spec.algorithm).target().rate(online.version.cast_unsigned());
         let mut conn = self.store.acquire().await?;
         let role = CheckpointRole::Target;
         let before =

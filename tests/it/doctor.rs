@@ -50,7 +50,7 @@ async fn what_works_and_what_does_not_are_told() {
     let mut gone = json!({ "kind": "vllm", "base_model": "x", "model_dir": engine["model_dir"] });
     gone["urls"] = json!([engine["urls"][0], "http://127.0.0.1:9"]);
     put("/v1/engines/gone", gone).await;
-    // Summed, but registered as averaging: it is asked for a loss that it does not have.
+    // Summed, but registered as averaging: what undoes the mean makes the gradient too large.
     let body =
         json!({ "kind": "skyrl_jax", "url": local["url"], "base_model": local["base_model"] });
     put("/v1/trainers/mistaken", body).await;
@@ -58,7 +58,7 @@ async fn what_works_and_what_does_not_are_told() {
     assert!(!well);
     assert!(said.contains("FAILED  gone http://127.0.0.1:9 "), "{said}");
     assert!(said.contains("not x\n        register it under the name that it serves"), "{said}");
-    assert!(said.contains("FAILED  mistaken"), "{said}");
+    assert!(said.contains("of weight 0 makes 2.00 × the gradient"), "{said}");
     assert!(said.contains("\n3 of "), "{said}");
     service.stop().await;
 }

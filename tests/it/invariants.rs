@@ -323,7 +323,7 @@ async fn invariant_03_the_online_weights_act_and_make_no_target() {
         temperature: 1.0,
     };
     let task = Task::Drawn(Split::Train);
-    let played = play(&rollout, &task, &SeedPath::root(3)).await.unwrap();
+    let played = play(&rollout, &task, &SeedPath::root(3).into()).await.unwrap();
     let steps = played.steps.iter().map(|s| s.generation.as_ref().unwrap());
     assert!(steps.clone().count() > 1 && steps.clone().all(|g| g.weights == Weights::Online));
     assert!(steps.clone().all(|g| g.model == "online"));

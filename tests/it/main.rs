@@ -25,6 +25,7 @@ mod invariants;
 mod keys;
 mod layering;
 mod learning;
+mod on_policy;
 mod outage;
 mod peers;
 mod pipeline;

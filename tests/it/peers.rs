@@ -5,9 +5,10 @@ use nlac::{
     domain::{
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+        training::{Clip, PolicyGradient},
     },
     embedded::{base_model, local::LocalPeers},
-    engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
+    engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Scoring},
     telemetry::Meters,
     trainer::{Adam, Datum, Tinker, Trainer, adapter},
 };
@@ -41,6 +42,58 @@ fn pool(name: &str, url: &str, base_model: &str) -> Pool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_step_takes_the_gradients_of_unlike_losses_together() {
+    let place = Place::new();
+    let name = base_model::NAME;
+    let local = LocalPeers::start(&model_dir(), name, place.path(), 1).unwrap();
+    let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &local.trainer_url(), name);
+    let trainer = Tinker::new(&trainer, None, &Meters::default()).unwrap();
+    let engine = pool("e", &local.engine_url(), name);
+    let prompt = vec![1, 4, 15, 16, 17];
+    let completions: Vec<Vec<u32>> = (0..8).map(|i| vec![30 + i % 5, 31 + i % 3, 2]).collect();
+    let scoring = Scoring {
+        adapter: None,
+        prompt: prompt.clone(),
+        continuations: completions.clone(),
+        session: 0,
+        origin: None,
+    };
+    let scored = engine.score(scoring).await.unwrap();
+    let step = async |gradient: &dyn Fn(usize) -> Option<PolicyGradient>| {
+        let datum = |(i, completion): (usize, &Vec<u32>)| Datum {
+            prompt: prompt.clone(),
+            completion: completion.clone(),
+            weight: 0.05,
+            policy_gradient: gradient(i),
+        };
+        let data: Vec<_> = completions.iter().enumerate().map(datum).collect();
+        let mut run = trainer.open(16, 1, None).await.unwrap();
+        let report = run.step(&data, &ADAM).await.unwrap();
+        run.close().await.unwrap();
+        report
+    };
+    let imitated = step(&|_| None).await;
+    // Policies that are still the one that sampled, and an advantage of 1: the same gradient by three losses.
+    let mixed = step(&|i| {
+        let old_logprobs = scored[i].logprobs.clone();
+        let clip = (i % 3 == 1).then_some(Clip { low: 0.8, high: 1.2 });
+        let gradient = PolicyGradient { advantages: vec![1.0; 3], old_logprobs, clip };
+        (i % 3 > 0).then_some(gradient)
+    })
+    .await;
+    assert_eq!(mixed.losses, imitated.losses, "each in its place");
+    let norms = [mixed.grad_norm.unwrap(), imitated.grad_norm.unwrap()];
+    assert!((norms[0] / norms[1] - 1.0).abs() < 1e-3, "{norms:?}");
+    // Without an advantage nothing of the second half is learnt.
+    let half = step(&|i| {
+        let old_logprobs = scored[i].logprobs.clone();
+        (i >= 4).then(|| PolicyGradient { advantages: vec![0.0; 3], old_logprobs, clip: None })
+    })
+    .await;
+    assert!(half.grad_norm.unwrap() < 0.95 * norms[1], "{half:?} {norms:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_trained_is_what_is_served() {
     let place = Place::new();
     let name = base_model::NAME;
@@ -48,7 +101,9 @@ async fn what_is_trained_is_what_is_served() {
     let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &local.trainer_url(), name);
     let trainer = Tinker::new(&trainer, None, &Meters::default()).unwrap();
     let engine = pool("e", &local.engine_url(), name);
-    assert_eq!(trainer.check().await.unwrap(), [name]);
+    let found = trainer.check().await.unwrap();
+    assert_eq!(found.models, [name]);
+    assert_eq!(found.losses.unwrap(), ["cross_entropy", "importance_sampling", "ppo"]);
 
     let prompt = vec![1, 4, 15, 16, 17];
     let data: Vec<Datum> = (0..20_u32)
@@ -56,6 +111,7 @@ async fn what_is_trained_is_what_is_served() {
             prompt: prompt.clone(),
             completion: vec![30 + i % 3, 31, 32, 2],
             weight: 1.0 / 80.0,
+            policy_gradient: None,
         })
         .collect();
     let mut run = trainer.open(16, 1, None).await.unwrap();
@@ -84,8 +140,12 @@ async fn what_is_trained_is_what_is_served() {
     assert_eq!(adapted.model, served.name);
     let base = engine.generate(request(None, &prompt, 1.0, 7)).await.unwrap();
     assert_ne!(adapted.logprobs, base.logprobs);
-    let datum =
-        Datum { prompt: prompt.clone(), completion: adapted.token_ids.clone(), weight: 0.0 };
+    let datum = Datum {
+        prompt: prompt.clone(),
+        completion: adapted.token_ids.clone(),
+        weight: 0.0,
+        policy_gradient: None,
+    };
     let mut check = trainer.open(16, 1, Some(&state)).await.unwrap();
     let loss = check.step(&[datum], &ADAM).await.unwrap().losses[0];
     let logprobs = adapted.logprobs.clone().unwrap();

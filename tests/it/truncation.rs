@@ -45,7 +45,7 @@ async fn played<F: Fn(Asked<'_>) -> String + Send + Sync>(
         spec: &rollout,
         temperature: 1.0,
     };
-    play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(3)).await.unwrap()
+    play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(3).into()).await.unwrap()
 }
 
 fn assert_truncated(played: &Played, by: TruncatedBy) {

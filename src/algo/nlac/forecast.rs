@@ -27,6 +27,7 @@ pub(super) fn needs(nlac: &NlacSpec) -> Needs {
         prompts: nlac.correct_reasoning.then_some(PromptPart::Corrector).into_iter().collect(),
         revisits: (nlac.ablation == Ablation::RawRollouts).then_some("/algorithm/ablation"),
         longest_answer: ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0),
+        ..Needs::default()
     }
 }
 

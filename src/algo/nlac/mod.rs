@@ -34,7 +34,7 @@ use crate::{
         annotation::{TargetStatus, Verdict},
         fault::Fault,
         seed::SeedPath,
-        spec::{Ablation, NlacSpec, OnSameAction, OnYes},
+        spec::{Ablation, NlacSpec, OnSameAction, OnYes, TargetUpdate},
         training::{ExampleSource, Objective, TrainingExample},
     },
     experience::message::Message,
@@ -67,6 +67,10 @@ impl Algorithm for NlacSpec {
 
     fn draw(&self) -> Draw<'_> {
         Draw::Replay(&self.replay)
+    }
+
+    fn target(&self) -> TargetUpdate {
+        self.target
     }
 
     fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked> {

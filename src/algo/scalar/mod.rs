@@ -23,7 +23,7 @@ use crate::{
         ids::PredictionId,
         prompt::PromptPart,
         seed::SeedPath,
-        spec::{SamplingSpec, ScalarSpec},
+        spec::{SamplingSpec, ScalarSpec, TargetUpdate},
         training::{ExampleSource, Objective, TrainingExample},
     },
     experience::{context::Context, message::Message},
@@ -45,6 +45,10 @@ impl Algorithm for ScalarSpec {
 
     fn draw(&self) -> Draw<'_> {
         Draw::Replay(&self.replay)
+    }
+
+    fn target(&self) -> TargetUpdate {
+        self.target
     }
 
     fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked> {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{AppState, problem::Problem},
+    domain::spec::AlgorithmSpec,
     store::peers::{self, EngineRow, TrainerRow},
 };
 
@@ -89,11 +90,7 @@ impl Settings {
             ("/model/base", "Model", models.into_iter().map(|m| (m.clone(), m)).collect()),
             ("/model/engine", "Engine", serving.map(engine).collect()),
             ("/model/trainer", "Trainer", trainers.iter().map(trainer).collect()),
-            (
-                "/algorithm/kind",
-                "Algorithm",
-                named(&["nlac", "rejection_fine_tuning", "scalar_critic", "react"]),
-            ),
+            ("/algorithm/kind", "Algorithm", named(AlgorithmSpec::names())),
         ];
         let value = |pointer: &str| match spec.pointer(pointer) {
             None | Some(Value::Null) => String::new(),

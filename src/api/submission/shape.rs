@@ -269,7 +269,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::mistakes;
-    use crate::domain::spec::JobSpec;
+    use crate::domain::spec::{AlgorithmSpec, JobSpec};
 
     fn spec() -> Value {
         let text = include_str!("../../../examples/help-desk.yaml");
@@ -289,7 +289,7 @@ mod tests {
         assert!(read.is_ok());
         assert_eq!(found(|_| {}), []);
         // With every default written out, and each of the algorithms.
-        for kind in ["nlac", "rejection_fine_tuning", "scalar_critic", "react"] {
+        for kind in AlgorithmSpec::names() {
             let mut spec = spec();
             spec["algorithm"] = json!({ "kind": kind });
             let read: Result<JobSpec, _> = serde_json::from_value(spec);

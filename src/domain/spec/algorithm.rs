@@ -2,17 +2,22 @@
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 use super::{
     baselines::{ReactSpec, RejectionSpec, ScalarSpec},
+    on_policy::GrpoSpec,
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
 };
 
 /// Training algorithm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[derive(
+    Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate, IntoStaticStr, VariantNames,
+)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AlgorithmSpec {
     /// Natural Language Actor-Critic.
     Nlac(#[garde(dive)] NlacSpec),
@@ -20,6 +25,8 @@ pub enum AlgorithmSpec {
     RejectionFineTuning(#[garde(dive)] RejectionSpec),
     /// An actor-critic whose critic says a number.
     ScalarCritic(#[garde(dive)] ScalarSpec),
+    /// GRPO: a policy gradient from groups of episodes of one task.
+    Grpo(#[garde(dive)] GrpoSpec),
     /// The prompt alone: evaluated once, never trained.
     React(#[garde(dive)] ReactSpec),
 }
@@ -27,39 +34,20 @@ pub enum AlgorithmSpec {
 impl AlgorithmSpec {
     /// Its word in a spec.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Nlac(_) => "nlac",
-            Self::RejectionFineTuning(_) => "rejection_fine_tuning",
-            Self::ScalarCritic(_) => "scalar_critic",
-            Self::React(_) => "react",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The words of all.
+    #[must_use]
+    pub const fn names() -> &'static [&'static str] {
+        Self::VARIANTS
     }
 
     /// Something is learnt.
     #[must_use]
     pub const fn trains(&self) -> bool {
         !matches!(self, Self::React(_))
-    }
-
-    /// Which transitions are replayed, where they are.
-    #[must_use]
-    pub const fn replay(&self) -> Option<&ReplaySpec> {
-        match self {
-            Self::Nlac(spec) => Some(&spec.replay),
-            Self::ScalarCritic(spec) => Some(&spec.replay),
-            Self::RejectionFineTuning(_) | Self::React(_) => None,
-        }
-    }
-
-    /// How the target weights follow; those that nobody asks are the online weights.
-    #[must_use]
-    pub const fn target(&self) -> TargetUpdate {
-        match self {
-            Self::Nlac(spec) => spec.target,
-            Self::ScalarCritic(spec) => spec.target,
-            Self::RejectionFineTuning(_) | Self::React(_) => TargetUpdate::Copy { every: 1 },
-        }
     }
 }
 

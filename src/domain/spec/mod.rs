@@ -4,6 +4,7 @@
 mod algorithm;
 mod baselines;
 mod guards;
+mod on_policy;
 mod replay;
 mod roles;
 
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{ReactSpec, RejectionSpec, ScalarSpec};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
+pub use on_policy::{ClipSpec, GrpoSpec};
 pub use replay::ReplaySpec;
 pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
 
@@ -188,9 +190,14 @@ pub enum ToolFormat {
 #[serde(default, deny_unknown_fields)]
 pub struct RolloutSpec {
     /// Episodes per iteration; 0 learns from datasets alone.
-    #[garde(range(max = 100_000))]
+    #[garde(range(max = 100_000), custom(whole_groups(&self.group)))]
     #[schema(maximum = 100_000)]
     pub episodes: u32,
+    /// Episodes of one group: they have the same task and the same environment seed, and differ by what the policy
+    /// samples. Algorithms that compare episodes with their group need at least 2.
+    #[garde(range(min = 1, max = 1_024))]
+    #[schema(minimum = 1, maximum = 1_024)]
+    pub group: u32,
     /// Sampling temperature of the policy.
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
@@ -342,6 +349,15 @@ pub struct BudgetSpec {
     pub wall_seconds: Option<u64>,
 }
 
+fn whole_groups(group: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
+    move |episodes, ()| {
+        if episodes.is_multiple_of((*group).max(1)) {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!("must be a multiple of rollout.group, which is {group}")))
+    }
+}
+
 const fn default_questions() -> u32 {
     20
 }
@@ -356,7 +372,14 @@ fn default_prompts() -> String {
 
 impl Default for RolloutSpec {
     fn default() -> Self {
-        Self { episodes: 64, temperature: 1.0, max_tokens: 256, max_steps: 200, max_seconds: 3_600 }
+        Self {
+            episodes: 64,
+            group: 1,
+            temperature: 1.0,
+            max_tokens: 256,
+            max_steps: 200,
+            max_seconds: 3_600,
+        }
     }
 }
 

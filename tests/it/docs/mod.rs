@@ -109,7 +109,10 @@ fn jobs_and_parts_of_jobs_are_what_the_service_takes() {
 
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
+        // Another kind has other fields.
+        (Value::Object(into), Value::Object(from))
+            if from.get("kind").is_none_or(|kind| into.get("kind") == Some(kind)) =>
+        {
             for (key, value) in from {
                 merge(into.entry(key).or_insert(Value::Null), value);
             }

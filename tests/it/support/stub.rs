@@ -139,8 +139,19 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         Ok(each.collect())
     }
 
-    async fn score(&self, _: Scoring) -> Result<Vec<Scored>, EngineError> {
-        unreachable!("the algorithm scores nothing")
+    async fn score(&self, scoring: Scoring) -> Result<Vec<Scored>, EngineError> {
+        let adapter = scoring.adapter.as_ref().map(|a| a.name.as_str());
+        let prompt = self.encoder.decode(&scoring.prompt).unwrap();
+        let each = scoring.continuations.iter().map(|tokens| {
+            let asked = Asked { adapter, prompt: &prompt, seed: 0 };
+            let logprob = (self.logprob)(&asked, &self.encoder.decode(tokens).unwrap());
+            Scored {
+                engine: "stub".into(),
+                model: adapter.unwrap_or("base").into(),
+                logprobs: vec![logprob; tokens.len()],
+            }
+        });
+        Ok(each.collect())
     }
 
     async fn load(&self, _: &Adapter) -> Result<(), EngineError> {

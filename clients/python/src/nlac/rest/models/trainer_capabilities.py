@@ -13,17 +13,27 @@ T = TypeVar("T", bound="TrainerCapabilities")
 class TrainerCapabilities:
     """What a trainer was found to be able to do."""
 
+    losses: list[str] | None
+    """ Losses that it has, by their names in the Tinker API; null where it does not tell. """
     models: list[str]
     """ Base models that it trains. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        losses: list[str] | None
+        if isinstance(self.losses, list):
+            losses = self.losses
+
+        else:
+            losses = self.losses
+
         models = self.models
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "losses": losses,
                 "models": models,
             }
         )
@@ -33,9 +43,26 @@ class TrainerCapabilities:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
+
+        def _parse_losses(data: object) -> list[str] | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                losses_type_0 = cast(list[str], data)
+
+                return losses_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None, data)
+
+        losses = _parse_losses(d.pop("losses", None))
+
         models = cast(list[str], d.pop("models"))
 
         trainer_capabilities = cls(
+            losses=losses,
             models=models,
         )
 

@@ -1,0 +1,83 @@
+//! GRPO: the policy gradient of DeepSeekMath, for agents (algorithms sheet §3.4). Episodes of one task are compared with
+//! each other, so no critic is learnt: an episode's advantage is its return against its group's.
+
+mod advantage;
+
+use async_trait::async_trait;
+
+pub use self::advantage::{advantages, divergence_pull};
+use super::{
+    Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, Setting,
+    left_out::all_but_refused, lesson,
+};
+use crate::domain::{
+    fault::Fault,
+    spec::{ClipSpec, GrpoSpec},
+    training::{Clip, ExampleSource, Objective, PolicyGradient, TrainingExample},
+};
+
+#[async_trait]
+impl Algorithm for GrpoSpec {
+    fn needs(&self) -> Needs {
+        let loss = if self.clip.is_some() { "ppo" } else { "importance_sampling" };
+        Needs { on_policy: true, loss: Some(loss), ..Needs::default() }
+    }
+
+    fn draw(&self) -> Draw<'_> {
+        Draw::Rollouts
+    }
+
+    fn forecast(&self, _forecast: &Forecast<'_>) -> Option<Asked> {
+        Some(Asked { examples: vec![(Objective::Policy, 1.0)], ..Asked::default() })
+    }
+
+    /// One example for each step of an episode that did better or worse than its group.
+    async fn annotate(
+        &self,
+        setting: &Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault> {
+        let of_episode = advantages(batch, self.normalize);
+        let telling = batch.iter().filter_map(|replayed| {
+            let advantage = *of_episode.get(&replayed.transition.episode_id)?;
+            (advantage != 0.0).then_some((replayed, advantage))
+        });
+        let (telling, setting): (Vec<_>, _) = (telling.collect(), setting.with(self));
+        let made = telling.iter().map(|(r, a)| example(&setting, r, *a));
+        let mut annotations = Annotations::default();
+        for ((replayed, _), made) in telling.iter().zip(all_but_refused(made).await?) {
+            let made = annotations.heard(replayed, made);
+            annotations.examples.extend(made);
+        }
+        annotations.unless_all_are_left_out(batch)
+    }
+}
+
+/// A step as its own policy wrote it. A cut action counts too: it was sampled like that, and its last token is no end.
+async fn example(
+    setting: &Setting<'_, GrpoSpec>,
+    replayed: &Replayed,
+    advantage: f32,
+) -> Result<TrainingExample, Fault> {
+    let told = replayed.action_logprobs.as_ref();
+    let Some(old_logprobs) = told.filter(|all| all.len() == replayed.action_tokens.len()) else {
+        let what =
+            "the engine told no log-probabilities of an action, which a policy gradient needs";
+        return Err(Fault::Fail(what.into()));
+    };
+    let mut advantages = vec![advantage; old_logprobs.len()];
+    if setting.spec.kl_weight > 0.0 {
+        let session = setting.seed.index(replayed.position).siblings();
+        let tokens = &replayed.action_tokens;
+        let base = setting.sampler.base_logprobs(&replayed.state, tokens, session).await?;
+        for ((advantage, old), base) in advantages.iter_mut().zip(old_logprobs).zip(base) {
+            *advantage -= setting.spec.kl_weight * divergence_pull(*old, base);
+        }
+    }
+    let clip = setting.spec.clip.map(|ClipSpec { low, high }| Clip { low, high });
+    let model = (setting.sampler.prompts, setting.sampler.encoder);
+    let action = lesson::signed(&replayed.action_tokens);
+    let plain = lesson::policy(model, replayed, ExampleSource::Action, action, 1.0)?;
+    let gradient = PolicyGradient { advantages, old_logprobs: old_logprobs.clone(), clip };
+    Ok(TrainingExample { policy_gradient: Some(gradient), ..plain })
+}
