@@ -1,0 +1,99 @@
+//! The shapes of answers: numbers, words, tuples, intervals, sets, lists, matrices and relations.
+
+use crate::{
+    expression::Expression,
+    token::{Bracket, Sign},
+};
+
+/// An answer as people read it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// A formula, with its unit if it has one.
+    Value(Expression, Option<String>),
+    /// Words, in lower case and without punctuation.
+    Words(String),
+    /// Digits in a base that is written as their index.
+    Based { digits: String, base: String },
+    /// A tuple or an interval: brackets and order matter.
+    Group { open: Bracket, items: Vec<Answer>, close: Bracket },
+    /// Elements in braces: neither order nor repetition matters.
+    Set(Vec<Answer>),
+    /// Answers with commas between them: order does not matter.
+    List(Vec<Answer>),
+    /// A union of sets.
+    Union(Vec<Answer>),
+    /// Rows of a matrix.
+    Matrix(Vec<Vec<Expression>>),
+    /// Expressions with signs between them.
+    Relation(Vec<Expression>, Vec<Sign>),
+}
+
+impl Answer {
+    /// The interval or ray between two expressions.
+    pub fn interval(open: Bracket, from: Expression, to: Expression, close: Bracket) -> Self {
+        let items = [from, to].map(|end| Self::Value(end, None)).to_vec();
+        Self::Group { open, items, close }
+    }
+
+    /// Whether the answer describes a set of numbers by its bounds.
+    pub fn is_solution_set(&self) -> bool {
+        match self {
+            Self::Relation(_, signs) => !signs.contains(&Sign::Equal),
+            Self::Group { .. } | Self::Union(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The answer once for each sign that `\pm` may take.
+    pub fn readings(self) -> Vec<Self> {
+        if !self.has_plus_minus() {
+            return vec![self];
+        }
+        vec![self.with_sign(1), self.with_sign(-1)]
+    }
+
+    fn has_plus_minus(&self) -> bool {
+        match self {
+            Self::Value(expression, _) => expression.has_plus_minus(),
+            Self::Group { items, .. } => items.iter().any(Self::has_plus_minus),
+            Self::Relation(sides, _) => sides.iter().any(Expression::has_plus_minus),
+            _ => false,
+        }
+    }
+
+    fn with_sign(&self, sign: i64) -> Self {
+        match self {
+            Self::Value(expression, unit) => Self::Value(expression.with_sign(sign), unit.clone()),
+            Self::Group { open, items, close } => {
+                let items = items.iter().map(|item| item.with_sign(sign)).collect();
+                Self::Group { open: *open, items, close: *close }
+            }
+            Self::Relation(sides, signs) => {
+                let sides = sides.iter().map(|side| side.with_sign(sign)).collect();
+                Self::Relation(sides, signs.clone())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Words in lower case with single spaces and no punctuation.
+pub fn plain(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words =
+        lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Separates the sign for degrees or percent from the number before it.
+pub fn split_unit(value: Expression) -> (Expression, Option<&'static str>) {
+    match value {
+        Expression::Degrees(inner) => (*inner, Some("degree")),
+        Expression::Percent(inner) => (*inner, Some("percent")),
+        Expression::Negative(inner) => {
+            let (inner, unit) = split_unit(*inner);
+            (inner.negative(), unit)
+        }
+        other => (other, None),
+    }
+}

@@ -1,0 +1,166 @@
+//! Formulas as trees.
+
+use crate::number::Rational;
+
+/// A function of one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Function {
+    Sine,
+    Cosine,
+    Tangent,
+    Cotangent,
+    Secant,
+    Cosecant,
+    ArcSine,
+    ArcCosine,
+    ArcTangent,
+    HyperbolicSine,
+    HyperbolicCosine,
+    HyperbolicTangent,
+    Exponential,
+    NaturalLogarithm,
+    /// To base ten.
+    Logarithm,
+    Absolute,
+    Floor,
+    Ceiling,
+    Factorial,
+}
+
+impl Function {
+    /// The function that `^{-1}` after a trigonometric name means.
+    pub fn inverse(self) -> Option<Self> {
+        match self {
+            Self::Sine => Some(Self::ArcSine),
+            Self::Cosine => Some(Self::ArcCosine),
+            Self::Tangent => Some(Self::ArcTangent),
+            _ => None,
+        }
+    }
+}
+
+/// A formula. Sums and products have any number of terms, so that long ones are not deep ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expression {
+    /// A rational number.
+    Number(Rational),
+    /// A variable.
+    Symbol(String),
+    /// π
+    Pi,
+    /// e
+    Euler,
+    /// i
+    Imaginary,
+    /// ∞
+    Infinity,
+    /// The factor 1 in one reading and -1 in the other; `\mp` is its negative.
+    PlusMinus,
+    /// The number with the other sign.
+    Negative(Box<Expression>),
+    /// One divided by the expression.
+    Inverse(Box<Expression>),
+    /// Terms to add.
+    Sum(Vec<Expression>),
+    /// Factors to multiply.
+    Product(Vec<Expression>),
+    /// Base and exponent.
+    Power(Box<Expression>, Box<Expression>),
+    /// Index and radicand.
+    Root(Box<Expression>, Box<Expression>),
+    /// Base and argument.
+    LogarithmTo(Box<Expression>, Box<Expression>),
+    /// Size of the set and of the chosen part.
+    Binomial(Box<Expression>, Box<Expression>),
+    /// A function and its argument.
+    Call(Function, Box<Expression>),
+    /// An angle in degrees.
+    Degrees(Box<Expression>),
+    /// Hundredths.
+    Percent(Box<Expression>),
+}
+
+impl Expression {
+    /// The expression with the other sign.
+    pub fn negative(self) -> Self {
+        Self::Negative(Box::new(self))
+    }
+
+    /// One divided by the expression.
+    pub fn inverse(self) -> Self {
+        Self::Inverse(Box::new(self))
+    }
+
+    /// The difference of two expressions.
+    pub fn minus(self, other: Self) -> Self {
+        Self::Sum(vec![self, other.negative()])
+    }
+
+    /// Whether every node satisfies a condition.
+    fn all(&self, condition: &mut impl FnMut(&Self) -> bool) -> bool {
+        condition(self) && self.children().into_iter().all(|child| child.all(condition))
+    }
+
+    fn children(&self) -> Vec<&Self> {
+        match self {
+            Self::Negative(a)
+            | Self::Inverse(a)
+            | Self::Call(_, a)
+            | Self::Degrees(a)
+            | Self::Percent(a) => vec![a],
+            Self::Sum(terms) | Self::Product(terms) => terms.iter().collect(),
+            Self::Power(a, b)
+            | Self::Root(a, b)
+            | Self::LogarithmTo(a, b)
+            | Self::Binomial(a, b) => {
+                vec![a, b]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the expression has no variables.
+    pub fn is_constant(&self) -> bool {
+        self.all(&mut |node| !matches!(node, Self::Symbol(_)))
+    }
+
+    /// Whether the expression is made of real numbers, as long as no root or logarithm says otherwise.
+    pub fn is_real(&self) -> bool {
+        self.all(&mut |node| !matches!(node, Self::Imaginary))
+    }
+
+    /// Whether `\pm` or `\mp` stands in the expression.
+    pub fn has_plus_minus(&self) -> bool {
+        !self.all(&mut |node| !matches!(node, Self::PlusMinus))
+    }
+
+    /// The sign of an infinite expression: `Some(true)` for +∞, `Some(false)` for -∞.
+    pub fn infinite(&self) -> Option<bool> {
+        match self {
+            Self::Infinity => Some(true),
+            Self::Negative(inner) => inner.infinite().map(|positive| !positive),
+            _ => None,
+        }
+    }
+
+    /// The expression with every `\pm` replaced by a sign.
+    pub fn with_sign(&self, sign: i64) -> Self {
+        let one = |child: &Self| Box::new(child.with_sign(sign));
+        let many = |terms: &[Self]| terms.iter().map(|term| term.with_sign(sign)).collect();
+        match self {
+            Self::PlusMinus => Self::Number(Rational::from(sign)),
+            Self::Negative(a) => Self::Negative(one(a)),
+            Self::Inverse(a) => Self::Inverse(one(a)),
+            Self::Call(function, a) => Self::Call(*function, one(a)),
+            Self::Degrees(a) => Self::Degrees(one(a)),
+            Self::Percent(a) => Self::Percent(one(a)),
+            Self::Sum(terms) => Self::Sum(many(terms)),
+            Self::Product(factors) => Self::Product(many(factors)),
+            Self::Power(a, b) => Self::Power(one(a), one(b)),
+            Self::Root(a, b) => Self::Root(one(a), one(b)),
+            Self::LogarithmTo(a, b) => Self::LogarithmTo(one(a), one(b)),
+            Self::Binomial(a, b) => Self::Binomial(one(a), one(b)),
+            leaf => leaf.clone(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Final answers of mathematics problems: [`extract`] finds the answer in a model's reply, and
+//! [`equivalent`] says whether it equals the gold answer. [`problems`] reads MATH and GSM8K.
+//!
+//! The comparison reads TeX and plain text, never runs code and has fixed bounds on time and memory, so
+//! that it can score replies that nobody has checked.
+
+mod answer;
+mod compare;
+mod evaluate;
+mod expression;
+mod extract;
+mod lexer;
+mod limits;
+mod normal;
+mod number;
+mod parse;
+mod points;
+mod problems;
+mod relation;
+mod shape;
+mod token;
+mod units;
+mod value;
+mod words;
+
+use answer::{Answer, plain};
+use limits::{Budget, Fault, MAX_BYTES};
+use normal::{compact, normalize};
+
+pub use extract::extract;
+pub use problems::{Problem, ProblemError, problems};
+
+/// Whether an answer equals the gold answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The answers are equal.
+    Equal,
+    /// The answers differ, or one of them is no answer that this crate reads.
+    Different,
+    /// An answer exceeds the bounds on length, nesting, size of numbers or work. It earns no reward.
+    TooComplex,
+}
+
+/// Compares an answer with the gold answer.
+///
+/// Answers in different spellings are equal: TeX or plain text, fractions or decimals, any order of a
+/// set, any form of an equation, any expression with the same value. Either side may leave out its unit
+/// or a name as in `x = 5`; the given answer may leave out the index of a base. Brackets matter in tuples
+/// and intervals.
+///
+/// The form of an expression does not matter. Thus `(x+1)^2` equals `x^2+2x+1`, even where the problem
+/// asks for factors.
+pub fn equivalent(gold: &str, given: &str) -> Verdict {
+    if gold.len() > MAX_BYTES || given.len() > MAX_BYTES {
+        return Verdict::TooComplex;
+    }
+    let (gold, given) = (normalize(gold), normalize(given));
+    if gold.is_empty() || given.is_empty() {
+        return Verdict::Different;
+    }
+    if gold == given {
+        return Verdict::Equal;
+    }
+    match read_and_compare(&gold, &given) {
+        Ok(true) => Verdict::Equal,
+        Ok(false) | Err(Fault::Unreadable | Fault::Undefined) => Verdict::Different,
+        Err(Fault::TooComplex) => Verdict::TooComplex,
+    }
+}
+
+fn read_and_compare(gold: &str, given: &str) -> Result<bool, Fault> {
+    let gold = match shape::read(gold) {
+        Err(Fault::Unreadable) => return Ok(compact(gold) == compact(given)),
+        gold => gold?,
+    };
+    if let Answer::Words(word) = &gold
+        && let Some(choice) = choice(given)
+    {
+        return Ok(*word == plain(choice));
+    }
+    compare::same(&gold, &shape::read(given)?, &mut Budget::default())
+}
+
+/// The letter of a multiple choice with the value that it stands for, as in `\textbf{(C)}\ 15`.
+///
+/// What follows the letter must be one value. Two letters are no choice.
+fn choice(given: &str) -> Option<&str> {
+    let styles = ["\\text{", "\\textbf{", "\\mathrm{", "\\mathbf{", "\\textrm{"];
+    let label = styles.iter().fold(given, |text, style| text.strip_prefix(style).unwrap_or(text));
+    let (letter, value) = label.strip_prefix('(')?.split_once(')')?;
+    let one_value = match shape::read(value.trim_start_matches(['}', ':', '.', ' '])) {
+        Ok(Answer::Value(value, _)) => value.is_constant(),
+        Ok(Answer::Words(words)) => words.len() > 1,
+        _ => false,
+    };
+    (letter.len() == 1 && one_value).then_some(letter)
+}

@@ -1,0 +1,118 @@
+//! Spelling: one way to write what TeX and Unicode write in several.
+
+use std::borrow::Cow;
+
+/// Unicode characters and the TeX that stands for them.
+const UNICODE: [(&str, &str); 36] = [
+    ("−", "-"),
+    ("–", "-"),
+    ("×", "\\times "),
+    ("·", "\\cdot "),
+    ("⋅", "\\cdot "),
+    ("÷", "\\div "),
+    ("±", "\\pm "),
+    ("∓", "\\mp "),
+    ("√", "\\sqrt "),
+    ("π", "\\pi "),
+    ("θ", "\\theta "),
+    ("α", "\\alpha "),
+    ("β", "\\beta "),
+    ("∞", "\\infty "),
+    ("≤", "\\le "),
+    ("≥", "\\ge "),
+    ("≠", "\\ne "),
+    ("≈", "\\approx "),
+    ("∈", "\\in "),
+    ("∪", "\\cup "),
+    ("∅", "\\emptyset "),
+    ("ℝ", "\\mathbb{R}"),
+    ("°", "^\\circ "),
+    ("²", "^{2}"),
+    ("³", "^{3}"),
+    ("½", "\\frac{1}{2}"),
+    ("¼", "\\frac{1}{4}"),
+    ("¾", "\\frac{3}{4}"),
+    ("⟨", "\\langle "),
+    ("⟩", "\\rangle "),
+    ("€", "\\text{euros}"),
+    ("£", "\\text{pounds}"),
+    ("\u{a0}", " "),
+    ("\u{2009}", " "),
+    ("\u{202f}", " "),
+    ("’", "'"),
+];
+
+/// Marks that delimit a formula or bold text, with their ends.
+const DELIMITERS: [(&str, &str); 5] =
+    [("**", "**"), ("$$", "$$"), ("\\(", "\\)"), ("\\[", "\\]"), ("$", "$")];
+
+/// Rewrites Unicode as TeX and strips what surrounds an answer: frames, `$` and the last full stop.
+pub fn normalize(answer: &str) -> Cow<'_, str> {
+    let stripped = strip(answer);
+    if stripped.is_ascii() {
+        return Cow::Borrowed(stripped);
+    }
+    let written = UNICODE.iter().fold(stripped.to_owned(), |text, (from, to)| {
+        if text.contains(from) { text.replace(from, to) } else { text }
+    });
+    Cow::Owned(strip(&written).to_owned())
+}
+
+fn strip(mut text: &str) -> &str {
+    loop {
+        let before = text;
+        text = text.trim();
+        if !text.ends_with("\\left.") && !text.ends_with("\\right.") {
+            text = text.trim_end_matches(['.', ',', ';']);
+        }
+        for (open, close) in DELIMITERS {
+            text = inside(text, open, close).unwrap_or(text);
+        }
+        for frame in ["{", "\\boxed{", "\\fbox{", "\\displaystyle", "\\mathbf{", "\\bm{"] {
+            let close = if frame.ends_with('{') { "}" } else { "" };
+            text = inside(text, frame, close).unwrap_or(text);
+        }
+        if text == before {
+            return text;
+        }
+    }
+}
+
+/// What stands between two marks, if nothing else does.
+fn inside<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    let inner = text.strip_prefix(open)?.strip_suffix(close)?;
+    let whole = match open {
+        "$" | "$$" => !inner.contains('$') || inner.contains("\\$"),
+        _ if close == "}" => balanced(inner),
+        _ => !inner.contains(open),
+    };
+    whole.then_some(inner)
+}
+
+/// Whether every closing brace in the text has its opening brace there.
+fn balanced(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut escaped = false;
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return false,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    depth == 0
+}
+
+/// The text without spaces and without commands that only change how it looks.
+///
+/// It compares gold answers that are no formulas, such as the time `3{:}05 \text{ p.m.}`.
+pub fn compact(text: &str) -> String {
+    const LOOKS: [&str; 10] =
+        ["\\left", "\\right", "\\text", "\\mbox", "\\mathrm", "\\!", "\\,", "\\ ", "{", "}"];
+    let bare = LOOKS.iter().fold(text.to_owned(), |text, look| text.replace(look, ""));
+    let joined: String = bare.split_whitespace().collect();
+    joined.trim_end_matches('.').to_lowercase()
+}

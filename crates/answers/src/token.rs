@@ -1,0 +1,117 @@
+//! Tokens of an answer.
+
+use crate::expression::Function;
+
+/// A sign that relates two expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// `=`
+    Equal,
+    /// `\ne`
+    Unequal,
+    /// `<`
+    Less,
+    /// `\le`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `\ge`
+    GreaterOrEqual,
+}
+
+/// Brackets that people read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bracket {
+    /// `(` and `)`
+    Round,
+    /// `[` and `]`
+    Square,
+    /// `\{` and `\}`
+    Curly,
+}
+
+/// One token. White space, `\left`, `\!` and the like have none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Token {
+    /// Decimal digits: before the point, after it, and the period that repeats.
+    Number {
+        whole: String,
+        fraction: String,
+        period: String,
+    },
+    /// Power of ten of the number before it, as in `1.5e3`.
+    TenToThe(i32),
+    /// A variable, with its index: `x`, `\theta`, `a_{10}`.
+    Symbol(String),
+    /// A constant, function or other name with a meaning.
+    Name(Name),
+    /// Words, from `\text{…}` or from letters that stand for no formula.
+    Words(String),
+    Open(Bracket),
+    Close(Bracket),
+    /// `{`
+    BeginGroup,
+    /// `}`
+    EndGroup,
+    /// `|`
+    Bar,
+    Plus,
+    Minus,
+    PlusMinus,
+    MinusPlus,
+    Times,
+    Divide,
+    Power,
+    Subscript,
+    Factorial,
+    Comma,
+    /// "or", which joins solutions and solution sets.
+    Or,
+    Sign(Sign),
+    Degree,
+    Percent,
+    Dollar,
+    /// Between columns of a matrix.
+    Column,
+    /// Between rows of a matrix.
+    Row,
+    BeginMatrix,
+    EndMatrix,
+}
+
+/// A name with a meaning of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// π
+    Pi,
+    /// e
+    Euler,
+    /// i
+    Imaginary,
+    /// ∞
+    Infinity,
+    /// The set of real numbers.
+    Reals,
+    /// The set without elements.
+    EmptySet,
+    /// ∪
+    Union,
+    /// ∈
+    In,
+    /// `\frac`
+    Fraction,
+    /// `\sqrt`
+    SquareRoot,
+    /// `\binom`
+    Binomial,
+    /// A function of one argument.
+    Function(Function),
+    /// `\lfloor`
+    BeginFloor,
+    /// `\rfloor`
+    EndFloor,
+    /// `\lceil`
+    BeginCeiling,
+    /// `\rceil`
+    EndCeiling,
+}

@@ -1,0 +1,25 @@
+//! The data sets, which stand beside the project and are not part of it.
+
+use nlac_answers::{Problem, problems};
+
+/// The folder of the data sets.
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/");
+
+/// Text of a data set; `None`, with a note, where the data set is absent.
+pub fn text(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(format!("{SHARED}{path}")).ok();
+    if text.is_none() {
+        println!("skipped: the data set {path} is absent");
+    }
+    text
+}
+
+/// Gold answers of MATH-500, each once.
+pub fn gold_answers() -> Option<Vec<String>> {
+    let read = problems(&text("math/math500.jsonl")?).unwrap();
+    assert_eq!(read.len(), 500);
+    let mut answers: Vec<_> = read.into_iter().map(|Problem { answer, .. }| answer).collect();
+    answers.sort();
+    answers.dedup();
+    Some(answers)
+}

@@ -1,0 +1,32 @@
+//! Every gold answer of MATH-500 in other spellings.
+
+use nlac_answers::{Verdict, equivalent};
+
+use crate::{data::gold_answers, rewriting::spellings};
+
+/// Spellings that each answer must have, besides the one in the data set.
+const ENOUGH: usize = 5;
+
+#[test]
+fn each_answer_equals_itself_in_other_spellings() {
+    let Some(answers) = gold_answers() else { return };
+    let mut count = 0;
+    let mut missed = Vec::new();
+    for gold in &answers {
+        assert_eq!(equivalent(gold, gold), Verdict::Equal, "{gold}");
+        let spellings = spellings(gold);
+        assert!(spellings.len() >= ENOUGH, "{gold} has only {spellings:?}");
+        count += spellings.len();
+        for spelling in &spellings {
+            // A gold answer without a base is decimal, so the index may be left out on one side only.
+            let both_ways = gold.contains('_') == spelling.contains('_');
+            if equivalent(gold, spelling) != Verdict::Equal
+                || (both_ways && equivalent(spelling, gold) != Verdict::Equal)
+            {
+                missed.push(format!("{gold}   {spelling}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} of {count}:\n{}", missed.len(), missed.join("\n"));
+    println!("{count} spellings of {} answers", answers.len());
+}

@@ -1,0 +1,104 @@
+//! One episode: a goal, a world and a number of steps.
+
+use crate::{
+    goal::Goal,
+    world::{NotPossible, Outcome, World},
+};
+
+/// How an episode stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It goes on.
+    Continues,
+    /// The goal was achieved.
+    Solved,
+    /// The horizon was reached. It is part of the task, so the episode has ended without success.
+    OutOfSteps,
+}
+
+/// What a step brought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// What the action did. An action that was not possible takes a step as well.
+    pub outcome: Result<Outcome, NotPossible>,
+    /// 1 when the goal is achieved, else 0.
+    pub reward: f64,
+    /// How the episode stands now.
+    pub end: End,
+}
+
+impl Turn {
+    /// Goals that this step achieved and no earlier one did.
+    #[must_use]
+    pub fn achieved(&self) -> &[Goal] {
+        self.outcome.as_ref().map_or(&[], |outcome| &outcome.achieved)
+    }
+}
+
+/// A step after the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the episode has ended; start a new one")]
+pub struct Ended;
+
+/// An episode.
+#[derive(Debug, Clone)]
+pub struct Game {
+    goal: Goal,
+    world: World,
+    steps_left: u32,
+    end: End,
+}
+
+impl Game {
+    /// An episode of at most `horizon` steps in a new world.
+    #[must_use]
+    pub const fn new(goal: Goal, world: World, horizon: u32) -> Self {
+        let end = if horizon == 0 { End::OutOfSteps } else { End::Continues };
+        Self { goal, world, steps_left: horizon, end }
+    }
+
+    /// The goal.
+    #[must_use]
+    pub const fn goal(&self) -> &Goal {
+        &self.goal
+    }
+
+    /// The world, with its observation and admissible actions.
+    #[must_use]
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Steps until the horizon.
+    #[must_use]
+    pub const fn steps_left(&self) -> u32 {
+        self.steps_left
+    }
+
+    /// How the episode stands.
+    #[must_use]
+    pub const fn end(&self) -> End {
+        self.end
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// The episode has ended.
+    pub fn step(&mut self, action: &str) -> Result<Turn, Ended> {
+        if self.end != End::Continues {
+            return Err(Ended);
+        }
+        let outcome = self.world.act(action);
+        self.steps_left -= 1;
+        self.end = if outcome.as_ref().is_ok_and(|done| done.achieved.contains(&self.goal)) {
+            End::Solved
+        } else if self.steps_left == 0 {
+            End::OutOfSteps
+        } else {
+            End::Continues
+        };
+        let reward = f64::from(u8::from(self.end == End::Solved));
+        Ok(Turn { outcome, reward, end: self.end })
+    }
+}

@@ -1,0 +1,221 @@
+//! Goals, in the words of the original: `Grasp X`, `Grow X` and `A then B`.
+
+use std::fmt;
+
+use crate::vocabulary::{Category, Kind, Vocabulary};
+
+/// What a subgoal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// To pick an object up.
+    Grasp,
+    /// To make an object grow.
+    Grow,
+}
+
+impl Verb {
+    /// The word that goals use for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Grasp => "Grasp",
+            Self::Grow => "Grow",
+        }
+    }
+}
+
+/// Which objects a subgoal accepts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// Any object of a kind, young or grown.
+    Kind(Kind),
+    /// Any object of a category.
+    Category(Category),
+}
+
+impl Target {
+    /// The category of every object that it accepts.
+    #[must_use]
+    pub const fn category(&self) -> Category {
+        match self {
+            Self::Kind(kind) => kind.category(),
+            Self::Category(category) => *category,
+        }
+    }
+
+    /// Whether an object of a kind is accepted.
+    #[must_use]
+    pub fn accepts(&self, kind: &Kind) -> bool {
+        match self {
+            Self::Kind(own) => own == kind,
+            Self::Category(category) => *category == kind.category(),
+        }
+    }
+
+    /// Whether it accepts whatever the other target accepts.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match other {
+            Self::Kind(kind) => self.accepts(kind),
+            Self::Category(_) => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(kind) => f.write_str(kind.name()),
+            Self::Category(category) => category.fmt(f),
+        }
+    }
+}
+
+/// `Grasp X` or `Grow X`: what one step can achieve.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subgoal {
+    /// What is asked for.
+    pub verb: Verb,
+    /// The objects that count.
+    pub target: Target,
+}
+
+impl Subgoal {
+    /// Whether some world can achieve it. `Grow table` is impossible.
+    #[must_use]
+    pub const fn possible(&self) -> bool {
+        match self.verb {
+            Verb::Grasp => true,
+            Verb::Grow => self.target.category().food().is_some(),
+        }
+    }
+
+    const fn kind(&self) -> GoalKind {
+        match (self.verb, self.target.category()) {
+            (Verb::Grasp, _) => GoalKind::Grasp,
+            (Verb::Grow, Category::Plant) => GoalKind::GrowPlant,
+            (Verb::Grow, Category::Herbivore) => GoalKind::GrowHerbivore,
+            (Verb::Grow, Category::Carnivore) => GoalKind::GrowCarnivore,
+            (Verb::Grow, Category::Furniture | Category::Supply) => GoalKind::Impossible,
+        }
+    }
+}
+
+impl fmt::Display for Subgoal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb.word(), self.target)
+    }
+}
+
+/// The kind of a goal, by which goals are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GoalKind {
+    /// `Grasp X`.
+    Grasp,
+    /// `Grow X` of a plant.
+    GrowPlant,
+    /// `Grow X` of a herbivore.
+    GrowHerbivore,
+    /// `Grow X` of a carnivore.
+    GrowCarnivore,
+    /// `A then B`.
+    Sequential,
+    /// A goal that no world can achieve.
+    Impossible,
+}
+
+impl GoalKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Grasp,
+        Self::GrowPlant,
+        Self::GrowHerbivore,
+        Self::GrowCarnivore,
+        Self::Sequential,
+        Self::Impossible,
+    ];
+}
+
+/// What an episode is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Goal {
+    /// One subgoal.
+    Single(Subgoal),
+    /// Two subgoals, the second achieved in a later step than the first.
+    Sequential(Subgoal, Subgoal),
+}
+
+/// Why a text is no goal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GoalError {
+    /// It has another form.
+    #[error("`{0}` is not a goal; write `Grasp X`, `Grow X` or `A then B`")]
+    Form(String),
+    /// It names something that the vocabulary lacks.
+    #[error("the vocabulary has no `{0}`")]
+    Unknown(String),
+}
+
+impl Goal {
+    /// Reads a goal in the form in which it is displayed.
+    ///
+    /// # Errors
+    /// Another form, or a word that is neither a kind of the vocabulary nor a category.
+    pub fn parse(text: &str, vocabulary: &Vocabulary) -> Result<Self, GoalError> {
+        match text.split_once(" then ") {
+            Some((first, second)) => {
+                Ok(Self::Sequential(subgoal(first, vocabulary)?, subgoal(second, vocabulary)?))
+            }
+            None => subgoal(text, vocabulary).map(Self::Single),
+        }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> GoalKind {
+        match self {
+            Self::Single(subgoal) => subgoal.kind(),
+            Self::Sequential(..) if self.possible() => GoalKind::Sequential,
+            Self::Sequential(..) => GoalKind::Impossible,
+        }
+    }
+
+    /// Whether some world can achieve it.
+    #[must_use]
+    pub const fn possible(&self) -> bool {
+        match self {
+            Self::Single(subgoal) => subgoal.possible(),
+            Self::Sequential(first, second) => first.possible() && second.possible(),
+        }
+    }
+
+    /// Its subgoals, in order.
+    pub fn subgoals(&self) -> impl Iterator<Item = &Subgoal> {
+        let (first, second) = match self {
+            Self::Single(subgoal) => (subgoal, None),
+            Self::Sequential(first, second) => (first, Some(second)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+fn subgoal(text: &str, vocabulary: &Vocabulary) -> Result<Subgoal, GoalError> {
+    let form = || GoalError::Form(text.to_owned());
+    let (verb, word) = text.split_once(' ').ok_or_else(form)?;
+    let verb = [Verb::Grasp, Verb::Grow].into_iter().find(|v| v.word() == verb).ok_or_else(form)?;
+    let category = || Category::ALL.into_iter().find(|category| category.word() == word);
+    let target = match vocabulary.kind(word) {
+        Some(kind) => Some(Target::Kind(kind.clone())),
+        None => category().map(Target::Category),
+    };
+    let target = target.ok_or_else(|| GoalError::Unknown(word.to_owned()))?;
+    Ok(Subgoal { verb, target })
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Single(subgoal) => subgoal.fmt(f),
+            Self::Sequential(first, second) => write!(f, "{first} then {second}"),
+        }
+    }
+}

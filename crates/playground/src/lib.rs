@@ -1,0 +1,25 @@
+//! Playground-Text, the world of SAC-GLAM, with the words and rules of LittleZoo.
+//!
+//! The agent walks between objects, picks them up and feeds them to each other. Water grows a plant, a
+//! grown plant grows a herbivore, a grown herbivore grows a carnivore. Each step gives a text observation,
+//! the admissible actions and the goals that the step achieved.
+//!
+//! The crate is pure: the same goal, seed and actions give the same episode.
+
+mod expert;
+mod game;
+mod goal;
+mod needs;
+mod scene;
+mod settings;
+mod tasks;
+mod vocabulary;
+mod world;
+
+pub use expert::{expert, plan};
+pub use game::{End, Ended, Game, Turn};
+pub use goal::{Goal, GoalError, GoalKind, Subgoal, Target, Verb};
+pub use settings::{Settings, Weights};
+pub use tasks::{SettingsError, Split, Tasks, TooManyObjects};
+pub use vocabulary::{Category, Kind, Vocabulary, VocabularyError, WATER};
+pub use world::{NotPossible, Outcome, World};

@@ -1,0 +1,201 @@
+//! The kinds of objects that exist, by category.
+
+use std::{collections::BTreeSet, fmt};
+
+/// The only supply. Every vocabulary has it.
+pub const WATER: &str = "water";
+
+/// What an object is, and thereby what it eats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// Cannot grow.
+    Furniture,
+    /// Grows with water. A young one is a seed.
+    Plant,
+    /// Grows by eating a grown plant. A young one is a baby.
+    Herbivore,
+    /// Grows by eating a grown herbivore. A young one is a baby.
+    Carnivore,
+    /// Water.
+    Supply,
+}
+
+impl Category {
+    /// Every category.
+    pub const ALL: [Self; 5] =
+        [Self::Furniture, Self::Plant, Self::Herbivore, Self::Carnivore, Self::Supply];
+
+    /// The word that goals use for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Furniture => "furniture",
+            Self::Plant => "plant",
+            Self::Herbivore => "herbivore",
+            Self::Carnivore => "carnivore",
+            Self::Supply => "supply",
+        }
+    }
+
+    /// The category that it grows from; none if it cannot grow.
+    #[must_use]
+    pub const fn food(self) -> Option<Self> {
+        match self {
+            Self::Plant => Some(Self::Supply),
+            Self::Herbivore => Some(Self::Plant),
+            Self::Carnivore => Some(Self::Herbivore),
+            Self::Furniture | Self::Supply => None,
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A kind of object, such as `carrot`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    name: String,
+    category: Category,
+}
+
+impl Kind {
+    /// Its name when grown.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its category.
+    #[must_use]
+    pub const fn category(&self) -> Category {
+        self.category
+    }
+
+    /// The words by which an observation shows an object of this kind.
+    #[must_use]
+    pub fn shown(&self, grown: bool) -> String {
+        match self.category {
+            Category::Plant if !grown => format!("{} seed", self.name),
+            Category::Herbivore | Category::Carnivore if !grown => format!("baby {}", self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// Why a list of names is no vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VocabularyError {
+    /// A category without a kind.
+    #[error("the vocabulary has no {0}; name at least one")]
+    Empty(Category),
+    /// A name that goals and actions cannot hold.
+    #[error("`{0}` is not a name; use one word of lower-case letters and hyphens")]
+    Name(String),
+    /// A name that already means something.
+    #[error("`{0}` is named twice or is a word of the game; choose another name")]
+    Taken(String),
+}
+
+/// The kinds of objects of a world. Water is always one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vocabulary {
+    kinds: Vec<Kind>,
+}
+
+impl Default for Vocabulary {
+    /// Nine kinds of each category, as many as LittleZoo has.
+    fn default() -> Self {
+        Self::of([
+            &["bench", "cabinet", "chair", "clock", "mirror", "rug", "shelf", "stool", "table"],
+            &[
+                "bean", "cabbage", "carrot", "clover", "corn", "melon", "pumpkin", "radish",
+                "turnip",
+            ],
+            &["beaver", "camel", "cow", "donkey", "goat", "hare", "moose", "sheep", "zebra"],
+            &["cheetah", "eagle", "fox", "lion", "lynx", "otter", "owl", "tiger", "wolf"],
+        ])
+    }
+}
+
+impl Vocabulary {
+    /// Two or three kinds of each category, for models with a tiny vocabulary.
+    #[must_use]
+    pub fn small() -> Self {
+        Self::of([
+            &["chair", "table"],
+            &["bean", "carrot", "corn"],
+            &["cow", "goat", "sheep"],
+            &["lion", "wolf"],
+        ])
+    }
+
+    /// A vocabulary of these kinds and water.
+    ///
+    /// # Errors
+    /// An empty category, a name of other characters than lower-case letters and hyphens, a name that
+    /// occurs twice or that goals and observations use otherwise.
+    pub fn new(
+        furniture: &[&str],
+        plants: &[&str],
+        herbivores: &[&str],
+        carnivores: &[&str],
+    ) -> Result<Self, VocabularyError> {
+        let vocabulary = Self::of([furniture, plants, herbivores, carnivores]);
+        let mut taken: BTreeSet<&str> = ["seed", "baby", "then", "nothing", "empty"].into();
+        taken.extend(Category::ALL.map(Category::word));
+        for kind in &vocabulary.kinds {
+            let word =
+                |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase());
+            if !kind.name.split('-').all(word) {
+                return Err(VocabularyError::Name(kind.name.clone()));
+            }
+            if !taken.insert(&kind.name) {
+                return Err(VocabularyError::Taken(kind.name.clone()));
+            }
+        }
+        match Category::ALL
+            .into_iter()
+            .find(|&category| vocabulary.of_category(category).is_empty())
+        {
+            Some(category) => Err(VocabularyError::Empty(category)),
+            None => Ok(vocabulary),
+        }
+    }
+
+    fn of(names: [&[&str]; 4]) -> Self {
+        let [furniture, plants, herbivores, carnivores] = names;
+        let lists: [(Category, &[&str]); 5] = [
+            (Category::Furniture, furniture),
+            (Category::Plant, plants),
+            (Category::Herbivore, herbivores),
+            (Category::Carnivore, carnivores),
+            (Category::Supply, &[WATER]),
+        ];
+        let kinds = lists.into_iter().flat_map(|(category, names)| {
+            names.iter().map(move |name| Kind { name: (*name).to_owned(), category })
+        });
+        Self { kinds: kinds.collect() }
+    }
+
+    /// Every kind, by category.
+    #[must_use]
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// The kinds of a category. There is at least one.
+    #[must_use]
+    pub fn of_category(&self, category: Category) -> Vec<&Kind> {
+        self.kinds.iter().filter(|kind| kind.category == category).collect()
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.name == name)
+    }
+}

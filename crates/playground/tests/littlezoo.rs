@@ -1,0 +1,124 @@
+//! Replays episodes that LittleZoo itself played. The fixture is not part of the project.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use nlac_playground::{Category, End, Game, Goal, Kind, Settings, Vocabulary, World};
+use serde::{Deserialize, de::DeserializeOwned};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/playground");
+
+#[derive(Deserialize)]
+struct Episode {
+    note: String,
+    /// The goal, then the objects.
+    env_desc: Vec<String>,
+    max_steps: u32,
+    trace: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    action: Option<String>,
+    #[serde(flatten)]
+    seen: Option<Seen>,
+    exception: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    obs: String,
+    possible_actions: Vec<String>,
+    #[serde(default)]
+    reward: f64,
+    #[serde(default)]
+    done: bool,
+    #[serde(default)]
+    truncated: bool,
+}
+
+fn read<T: DeserializeOwned>(name: &str) -> Option<T> {
+    let path = Path::new(DATA).join(name);
+    if !path.exists() {
+        println!("skipped: {} is absent", path.display());
+        return None;
+    }
+    Some(serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
+}
+
+fn littlezoo() -> Option<Vocabulary> {
+    let all: BTreeMap<String, BTreeMap<String, Vec<String>>> = read("categories.json")?;
+    let lists = &all["littlezoo_head_eae35b2"];
+    let names = |category: Category| -> Vec<&str> {
+        lists[category.word()].iter().map(String::as_str).collect()
+    };
+    let vocabulary = Vocabulary::new(
+        &names(Category::Furniture),
+        &names(Category::Plant),
+        &names(Category::Herbivore),
+        &names(Category::Carnivore),
+    );
+    Some(vocabulary.unwrap())
+}
+
+fn game(episode: &Episode, vocabulary: &Vocabulary) -> Game {
+    let goal = Goal::parse(&episode.env_desc[0], vocabulary).unwrap();
+    let objects: Vec<Kind> =
+        episode.env_desc[1..].iter().map(|name| vocabulary.kind(name).unwrap().clone()).collect();
+    // One episode starts by chance on an object.
+    let start = objects.iter().find(|kind| {
+        let line = format!("You are standing on: {}\n", kind.shown(false));
+        episode.trace[0].seen.as_ref().unwrap().obs.contains(&line)
+    });
+    let world = match start {
+        Some(kind) => World::starting_on(objects.clone(), kind),
+        None => World::new(objects.clone()),
+    };
+    let horizon = Settings::default().horizon(&goal);
+    assert_eq!(horizon, episode.max_steps, "{}", episode.note);
+    Game::new(goal, world, horizon)
+}
+
+/// Keeps the first of equal actions: the original repeats them.
+fn distinct(actions: &[String]) -> Vec<String> {
+    actions
+        .iter()
+        .enumerate()
+        .filter(|(i, a)| !actions[..*i].contains(a))
+        .map(|(_, a)| a.clone())
+        .collect()
+}
+
+#[test]
+fn episodes_of_littlezoo_replay() {
+    let (Some(vocabulary), Some(episodes)) =
+        (littlezoo(), read::<Vec<Episode>>("littlezoo_transcripts.json"))
+    else {
+        return;
+    };
+    for episode in &episodes {
+        let mut game = game(episode, &vocabulary);
+        for (at, step) in episode.trace.iter().enumerate() {
+            let place = format!("{}, step {at}", episode.note);
+            let before = game.world().observation();
+            let turn = step.action.as_ref().map(|action| game.step(action).unwrap());
+            if step.exception.is_some() {
+                assert!(turn.unwrap().outcome.is_err(), "{place}");
+                assert_eq!(game.world().observation(), before, "{place}");
+                continue;
+            }
+            let seen = step.seen.as_ref().unwrap();
+            assert_eq!(game.world().observation(), seen.obs, "{place}");
+            assert_eq!(game.world().admissible(), distinct(&seen.possible_actions), "{place}");
+            let Some(turn) = turn else { continue };
+            let end = match (seen.done, seen.truncated) {
+                (false, _) => End::Continues,
+                (true, true) => End::OutOfSteps,
+                (true, false) => End::Solved,
+            };
+            assert_eq!((turn.reward, turn.end), (seen.reward, end), "{place}");
+            assert_eq!(turn.achieved().contains(game.goal()), seen.reward > 0.0, "{place}");
+        }
+    }
+    println!("{} episodes replayed", episodes.len());
+}

@@ -1,0 +1,184 @@
+//! The goal space and the expert.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+
+use nlac_playground::{
+    End, Game, Goal, GoalKind, Settings, Split, Tasks, Vocabulary, Weights, World, expert, plan,
+};
+
+fn standard() -> Tasks {
+    let weights = Weights { impossible: 1, ..Settings::default().weights };
+    Tasks::new(Vocabulary::default(), Settings { weights, ..Settings::default() }).unwrap()
+}
+
+fn small() -> Tasks {
+    Tasks::new(Vocabulary::small(), Settings::small()).unwrap()
+}
+
+/// Plays a plan and returns its length.
+fn solve(mut game: Game) -> usize {
+    let (goal, horizon) = (game.goal().clone(), game.steps_left());
+    let plan = plan(&game)
+        .unwrap_or_else(|| panic!("no plan for {goal}:\n{}", game.world().observation()));
+    for action in &plan {
+        assert_eq!(game.end(), End::Continues, "{goal}: {plan:?}");
+        game.step(action).unwrap().outcome.unwrap();
+    }
+    assert_eq!(game.end(), End::Solved, "{goal}: {plan:?}");
+    assert!(plan.len() <= horizon as usize, "{goal}");
+    plan.len()
+}
+
+#[test]
+fn the_expert_solves_every_possible_goal_within_its_horizon() {
+    let every = Settings { categories: true, ..Settings::default() };
+    for (settings, seeds) in [(Settings::small(), 5), (every, 1)] {
+        let tasks = Tasks::new(Vocabulary::small(), settings).unwrap();
+        for goal in [Split::Train, Split::HeldOut].into_iter().flat_map(|split| tasks.goals(split))
+        {
+            for seed in 0..seeds {
+                solve(tasks.game(goal.clone(), seed).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_expert_solves_what_the_standard_space_draws() {
+    let tasks = standard();
+    for split in [Split::Train, Split::HeldOut] {
+        for seed in 0..150 {
+            let game = tasks.draw(split, seed);
+            match game.goal().kind() {
+                GoalKind::Impossible => assert_eq!(plan(&game), None),
+                GoalKind::Grasp => assert_eq!(solve(game), 2),
+                GoalKind::GrowPlant => assert_eq!(solve(game), 4),
+                GoalKind::GrowHerbivore => assert_eq!(solve(game), 7),
+                GoalKind::GrowCarnivore => assert_eq!(solve(game), 10),
+                GoalKind::Sequential => assert!(solve(game) <= 20),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_expert_finds_its_way_from_anywhere_or_says_that_there_is_none() {
+    let vocabulary = Vocabulary::small();
+    let goal = |text| Goal::parse(text, &vocabulary).unwrap();
+    let world = || {
+        let names = ["water", "carrot", "cow", "table"];
+        World::new(names.map(|name| vocabulary.kind(name).unwrap().clone()).to_vec())
+    };
+    let mut game = Game::new(goal("Grow cow"), world(), 20);
+    for action in ["Go to baby cow", "Grasp", "Go to water", "Grasp", "Go to carrot seed"] {
+        game.step(action).unwrap();
+    }
+    assert_eq!(plan(&game).unwrap(), ["Release water", "Release baby cow"]);
+
+    let mut stuck = Game::new(goal("Grow cow"), world(), 20);
+    for action in ["Go to baby cow", "Grasp", "Go to table", "Grasp"] {
+        assert!(expert(&stuck).is_some());
+        stuck.step(action).unwrap();
+    }
+    assert_eq!(expert(&stuck), None);
+    assert_eq!(expert(&Game::new(goal("Grow cow"), world(), 6)), None);
+}
+
+#[test]
+fn the_expert_asked_at_each_step_is_as_short_as_its_plan() {
+    let tasks = standard();
+    for seed in 0..40 {
+        let mut game = tasks.draw(Split::Train, seed);
+        let Some(plan) = plan(&game) else { continue };
+        for _ in 0..plan.len() {
+            let action = expert(&game).unwrap();
+            game.step(&action).unwrap();
+        }
+        assert_eq!(game.end(), End::Solved);
+        assert_eq!(expert(&game), None);
+    }
+}
+
+#[test]
+fn training_never_draws_a_held_out_goal() {
+    for tasks in [standard(), small()] {
+        let train: BTreeSet<_> = tasks.goals(Split::Train).collect();
+        let held_out: BTreeSet<_> = tasks.goals(Split::HeldOut).collect();
+        assert!(train.is_disjoint(&held_out));
+        let kinds =
+            |goals: &BTreeSet<&Goal>| -> BTreeSet<_> { goals.iter().map(|g| g.kind()).collect() };
+        assert_eq!(kinds(&train), kinds(&held_out));
+        for seed in 0..2000 {
+            let game = tasks.draw(Split::Train, seed);
+            assert!(train.contains(game.goal()));
+            assert_eq!(tasks.split_of(game.goal()), Some(Split::Train));
+            assert!(held_out.contains(tasks.draw(Split::HeldOut, seed).goal()));
+        }
+    }
+}
+
+#[test]
+fn a_seed_decides_the_game() {
+    let of = |seed| {
+        let game = small().draw(Split::Train, seed);
+        (game.goal().clone(), game.world().observation())
+    };
+    assert!((0..50).all(|seed| of(seed) == of(seed)));
+    assert!((0..50).map(of).collect::<BTreeSet<_>>().len() > 40);
+}
+
+#[test]
+fn weights_decide_which_kinds_of_goals_are_drawn() {
+    let weights = Weights {
+        grasp: 3,
+        grow_plant: 1,
+        grow_herbivore: 0,
+        grow_carnivore: 0,
+        sequential: 0,
+        impossible: 0,
+    };
+    let tasks =
+        Tasks::new(Vocabulary::default(), Settings { weights, ..Settings::default() }).unwrap();
+    let drawn: Vec<_> =
+        (0..1000).map(|seed| tasks.draw(Split::Train, seed).goal().kind()).collect();
+    let grasp = drawn.iter().filter(|kind| **kind == GoalKind::Grasp).count();
+    let plant = drawn.iter().filter(|kind| **kind == GoalKind::GrowPlant).count();
+    assert_eq!(grasp + plant, 1000);
+    assert!((700..800).contains(&grasp), "{grasp}");
+}
+
+#[test]
+fn scenes_have_the_objects_that_settings_ask_for() {
+    for (tasks, objects) in [(standard(), 8), (small(), 5)] {
+        for seed in 0..200 {
+            assert_eq!(tasks.draw(Split::HeldOut, seed).world().visible().len(), objects);
+        }
+    }
+    let goal = Goal::parse("Grow lion then Grow wolf", &Vocabulary::small()).unwrap();
+    let error = small().game(goal, 0).unwrap_err();
+    assert_eq!((error.needed, error.objects), (8, 5));
+}
+
+#[test]
+fn settings_that_give_nothing_to_draw_are_refused() {
+    let settings = Settings::default();
+    let none = Weights {
+        grasp: 0,
+        grow_plant: 0,
+        grow_herbivore: 0,
+        grow_carnivore: 0,
+        sequential: 0,
+        impossible: 0,
+    };
+    for settings in [
+        Settings { held_out_percent: 0, ..settings },
+        Settings { held_out_percent: 100, ..settings },
+        Settings { objects: 3, ..settings },
+        Settings { longest_horizon: 14, ..settings },
+        Settings { weights: none, ..settings },
+    ] {
+        let error = Tasks::new(Vocabulary::default(), settings).unwrap_err();
+        assert!(!error.to_string().is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! Python's `eval` for expressions over digits, operators, parentheses, points and spaces.
+//!
+//! An expression is compiled to postfix operations first, so a syntax error is reported before any
+//! arithmetic error, as in Python. Integers are exact, but their size and the work on them is bounded:
+//! Python would compute `9**9**9` for hours.
+
+mod arithmetic;
+mod compile;
+mod tokens;
+
+use crate::value::{float_repr, round_cents};
+use arithmetic::{Machine, Operand};
+
+/// The characters that an expression may hold.
+pub(crate) const ALPHABET: &str = "0123456789+-*/(). ";
+
+/// One step of a compiled expression. Operators take their operands from a stack.
+#[derive(Debug, Clone)]
+enum Step {
+    Push(Operand),
+    Negate,
+    /// `+x`
+    Keep,
+    Binary(Operator),
+    /// `f(x)` or `f()`, which fails: nothing in an expression can be called.
+    Call {
+        with_argument: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Power,
+}
+
+impl Operator {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Power => "** or pow()",
+        }
+    }
+}
+
+/// `str(round(float(eval(expression)), 2))`
+///
+/// # Errors
+/// The text of the Python exception.
+pub(crate) fn calculate(expression: &str) -> Result<String, String> {
+    let steps = compile::compile(expression)?;
+    let result = Machine::default().run(steps)?;
+    Ok(float_repr(round_cents(result.to_f64()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::calculate;
+
+    /// The texts are those of Python 3.11.
+    #[test]
+    fn results_and_errors_are_those_of_python() {
+        for case in include_str!("cases.txt").lines().filter(|line| !line.starts_with('#')) {
+            let (expression, expected) = case.split_once(" => ").expect("a case has a result");
+            let expression = expression.trim_matches('"');
+            let result = calculate(expression).unwrap_or_else(|error| format!("Error: {error}"));
+            assert_eq!(result, expected, "{expression:?}");
+        }
+    }
+    #[test]
+    fn hostile_expressions_fail_soon() {
+        let hostile = [
+            "9**9**9**9".to_owned(),
+            "2**(2**(2**(2**(2**2))))".to_owned(),
+            "9**9999*".repeat(10_000) + "1",
+            "(9**9999)//7+".repeat(2_000) + "1",
+            "(".repeat(1_000_000),
+            "(".repeat(150) + &"-".repeat(1_000_000) + "1" + &")".repeat(150),
+            "1**".repeat(300_000) + "1",
+            "1()".repeat(300_000),
+            "9".repeat(1_000_000),
+            ".".repeat(1_000_000),
+            "1 ".repeat(500_000),
+        ];
+        for expression in hostile {
+            let start = std::time::Instant::now();
+            let _ = calculate(&expression);
+            let start_of_it: String = expression.chars().take(20).collect();
+            assert!(start.elapsed().as_secs() < 10, "{start_of_it} took {:?}", start.elapsed());
+        }
+    }
+
+    #[test]
+    fn the_size_of_integers_is_bounded() {
+        for expression in ["9**9**9**9", &("9**9999*".repeat(10) + "1")] {
+            let error = calculate(expression).expect_err("too large");
+            assert_eq!(error, "int too large to convert to float");
+        }
+        assert_eq!(calculate("(-1)**9**9").as_deref(), Ok("-1.0"));
+        assert_eq!(calculate("3**1000//3**999").as_deref(), Ok("3.0"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Splits an expression into tokens, with the errors that Python's tokenizer reports.
+
+use num_bigint::BigInt;
+
+use super::{Operator, arithmetic::Operand};
+
+/// Python's tokenizer allows 200 open parentheses.
+const MAX_OPEN: usize = 200;
+
+/// Python refuses to read longer integers.
+const MAX_INT_DIGITS: usize = 4300;
+
+#[derive(Debug, Clone)]
+pub(super) enum Token {
+    /// A number or `...`.
+    Atom(Operand),
+    Operator(Operator),
+    Open,
+    Close,
+    /// A single `.`, which no expression can hold.
+    Point,
+    End,
+}
+
+/// The tokens of an expression, ended by [`Token::End`].
+pub(super) struct Tokens {
+    pub(super) tokens: Vec<Token>,
+    /// Whether a parenthesis is still open at the end.
+    pub(super) unclosed: bool,
+}
+
+pub(super) fn tokenize(expression: &str) -> Result<Tokens, String> {
+    let mut tokens = Vec::new();
+    let mut open = 0_usize;
+    let mut rest = expression.trim_start_matches(' ');
+    while let Some(first) = rest.bytes().next() {
+        let (token, length) = match first {
+            b'(' => {
+                open += 1;
+                if open > MAX_OPEN {
+                    return Err(located("too many nested parentheses"));
+                }
+                (Token::Open, 1)
+            }
+            b')' => {
+                open = open.checked_sub(1).ok_or_else(|| located("unmatched ')'"))?;
+                (Token::Close, 1)
+            }
+            b'+' => (Token::Operator(Operator::Add), 1),
+            b'-' => (Token::Operator(Operator::Subtract), 1),
+            b'*' if rest.starts_with("**") => (Token::Operator(Operator::Power), 2),
+            b'*' => (Token::Operator(Operator::Multiply), 1),
+            b'/' if rest.starts_with("//") => (Token::Operator(Operator::FloorDivide), 2),
+            b'/' => (Token::Operator(Operator::Divide), 1),
+            _ if rest.starts_with("...") => (Token::Atom(Operand::Other("ellipsis")), 3),
+            _ => number(rest)?,
+        };
+        tokens.push(token);
+        rest = rest[length..].trim_start_matches(' ');
+    }
+    tokens.push(Token::End);
+    Ok(Tokens { tokens, unclosed: open > 0 })
+}
+
+/// A number, or a point without digits.
+fn number(text: &str) -> Result<(Token, usize), String> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let whole = digits(text);
+    if text[whole..].starts_with('.') {
+        let length = whole + 1 + digits(&text[whole + 1..]);
+        let token = match text[..length].parse() {
+            Ok(number) => Token::Atom(Operand::Float(number)),
+            Err(_) => Token::Point,
+        };
+        return Ok((token, length));
+    }
+    let token = &text[..whole];
+    if token.starts_with('0') && token.bytes().any(|digit| digit != b'0') {
+        return Err(located(
+            "leading zeros in decimal integer literals are not permitted; \
+             use an 0o prefix for octal integers",
+        ));
+    }
+    if whole > MAX_INT_DIGITS {
+        return Err(located(&format!(
+            "Exceeds the limit ({MAX_INT_DIGITS} digits) for integer string conversion: \
+             value has {whole} digits; use sys.set_int_max_str_digits() to increase the limit - \
+             Consider hexadecimal for huge integer literals to avoid decimal conversion limits."
+        )));
+    }
+    match BigInt::parse_bytes(token.as_bytes(), 10) {
+        Some(number) => Ok((Token::Atom(Operand::Int(number)), whole)),
+        None => Err(located("invalid syntax")),
+    }
+}
+
+/// A `SyntaxError` shows where it is; an expression has one line.
+pub(super) fn located(problem: &str) -> String {
+    format!("{problem} (<string>, line 1)")
+}

@@ -1,0 +1,114 @@
+//! The database of one episode: shared initial tables, and the records that the episode changed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    domain::Table,
+    value::{Exception, Map, Value, find},
+};
+
+/// The tables as every episode finds them.
+pub(crate) type Tables = BTreeMap<Table, Map>;
+
+/// The records by which a state differs from the initial one, each with a digest of its new content.
+/// Two states are equal to the reward exactly if their fingerprints are.
+pub(crate) type Fingerprint = BTreeMap<(Table, String), [u8; 32]>;
+
+/// Tables of records. A record is copied when an episode first changes it; no tool deletes records.
+#[derive(Debug, Clone)]
+pub struct Database {
+    initial: Arc<Tables>,
+    changed: BTreeMap<Table, Map>,
+}
+
+impl Database {
+    pub(crate) fn new(initial: Arc<Tables>) -> Self {
+        Self { initial, changed: BTreeMap::new() }
+    }
+
+    /// One record.
+    pub fn record(&self, table: Table, id: &str) -> Option<&Value> {
+        let changed = self.changed.get(&table).and_then(|records| records.get(id));
+        changed.or_else(|| self.initial_record(table, id))
+    }
+
+    /// All records of a table: the initial ones in the order of the data, then those of the episode.
+    pub fn records(&self, table: Table) -> impl Iterator<Item = (&str, &Value)> {
+        let initial = self.initial.get(&table).into_iter().flatten();
+        let changed = self.changed.get(&table);
+        let added = changed
+            .into_iter()
+            .flatten()
+            .filter(move |(id, _)| self.initial_record(table, id).is_none());
+        initial
+            .map(move |(id, record)| {
+                (id, changed.and_then(|changed| changed.get(id)).unwrap_or(record))
+            })
+            .chain(added)
+            .map(|(id, record)| (id.as_str(), record))
+    }
+
+    /// Bytes on the heap that this episode owns; the initial tables are shared.
+    pub fn owned_bytes(&self) -> usize {
+        self.changed
+            .values()
+            .map(|records| {
+                let entries = records.capacity() * size_of::<(u64, String, Value)>();
+                let contents = records.iter().map(|(id, record)| id.len() + record.heap_bytes());
+                size_of::<(Table, Map)>() + entries + contents.sum::<usize>()
+            })
+            .sum()
+    }
+
+    /// `table[id]` if `id in table`, for an id that may be any value.
+    pub(crate) fn find(&self, table: Table, id: &Value) -> Result<Option<&Value>, Exception> {
+        if let Some(records) = self.changed.get(&table)
+            && let Some(record) = find(records, id)?
+        {
+            return Ok(Some(record));
+        }
+        self.initial.get(&table).map_or(Ok(None), |records| find(records, id))
+    }
+
+    /// `table[id]`
+    pub(crate) fn get(&self, table: Table, id: &Value) -> Result<&Value, Exception> {
+        self.find(table, id)?.ok_or_else(|| Exception::new(id.repr()))
+    }
+
+    /// `table[id]` to change it. The episode owns a copy from now on.
+    pub(crate) fn get_mut(&mut self, table: Table, id: &Value) -> Result<&mut Value, Exception> {
+        let missing = || Exception::new(id.repr());
+        let key = id.as_str().ok_or_else(missing)?;
+        let initial = self.initial.get(&table).and_then(|records| records.get(key));
+        let changed = self.changed.entry(table).or_default();
+        if !changed.contains_key(key) {
+            changed.insert(key.to_owned(), initial.ok_or_else(missing)?.clone());
+        }
+        changed.get_mut(key).ok_or_else(missing)
+    }
+
+    /// `table[id] = record`
+    pub(crate) fn insert(&mut self, table: Table, id: &str, record: Value) {
+        self.changed.entry(table).or_default().insert(id.to_owned(), record);
+    }
+
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let mut fingerprint = Fingerprint::new();
+        for (table, records) in &self.changed {
+            for (id, record) in records {
+                let content = record.comparable();
+                let before = self.initial_record(*table, id).map(Value::comparable);
+                if before.as_ref() != Some(&content) {
+                    fingerprint.insert((*table, id.clone()), Sha256::digest(content).into());
+                }
+            }
+        }
+        fingerprint
+    }
+
+    fn initial_record(&self, table: Table, id: &str) -> Option<&Value> {
+        self.initial.get(&table).and_then(|records| records.get(id))
+    }
+}

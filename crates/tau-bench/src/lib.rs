@@ -1,0 +1,42 @@
+//! The retail and airline domains of τ-bench (version 1): an agent serves a user by calling tools over
+//! a database, under a policy.
+//!
+//! This crate owns the tools, the databases, the tasks and the reward. Observations and rewards are
+//! those of the benchmark's Python code to the byte. It talks to no model: the caller plays the agent,
+//! and a [`UserScript`] or a model with [`UserPrompts`] plays the user. The data are not part of the
+//! crate; [`Library::open`] reads them from a directory.
+//!
+//! ```no_run
+//! use std::{path::Path, sync::Arc};
+//! use nlac_tau_bench::{Call, Domain, Episode, Library, Split};
+//!
+//! let library = Library::open(Path::new("tau_bench"), Domain::Retail)?;
+//! let mut episode = Episode::new(Arc::clone(&library), Split::Test, 0).expect("retail has tasks");
+//! let order = Call::parse("get_order_details", r##"{"order_id": "#W2378156"}"##)?;
+//! println!("{}", episode.call(&order));
+//! episode.respond("Your order is on its way.");
+//! episode.heard("Thank you. ###STOP###");
+//! println!("{}", episode.reward());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod airline;
+mod calculate;
+mod database;
+mod domain;
+mod episode;
+mod library;
+mod retail;
+mod reward;
+mod tools;
+mod user;
+mod value;
+
+pub use database::Database;
+pub use domain::{Domain, Split, Table};
+pub use episode::Episode;
+pub use library::{DataError, Library, Task};
+pub use reward::{Trials, pass_hat_k};
+pub use tools::{ArgumentsError, Call};
+pub use user::{STOP, UserPrompts, UserScript};
+pub use value::{JsonError, Map, Value};

@@ -1,0 +1,259 @@
+//! The data of one domain, read once and shared by all episodes.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use crate::{
+    database::{Database, Fingerprint, Tables},
+    domain::{Domain, Split, Table},
+    reward,
+    tools::{self, Call},
+    value::{Map, Value},
+};
+
+/// Why the data of a domain could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file is absent.
+    #[error("this directory holds no τ-bench data: {file} is missing")]
+    Missing {
+        /// The file, relative to the directory.
+        file: String,
+    },
+    /// A file exists but cannot be read.
+    #[error("{file} cannot be read")]
+    Unreadable {
+        /// The file, relative to the directory.
+        file: String,
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// A file holds something else than expected.
+    #[error("{file} is not a file of τ-bench: {problem}")]
+    Invalid {
+        /// The file, relative to the directory.
+        file: String,
+        /// What was expected or found.
+        problem: String,
+    },
+}
+
+/// What a user wants, and the calls that fulfil it.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The user that the agent talks to.
+    pub user_id: String,
+    /// What the simulated user knows and wants.
+    pub instruction: String,
+    /// Calls that lead to the right state of the database.
+    pub actions: Vec<Call>,
+    /// Texts that the agent must tell the user.
+    pub outputs: Vec<String>,
+}
+
+/// A task beside the state that its actions lead to, which is computed when first asked for.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) task: Task,
+    gold: OnceLock<Fingerprint>,
+}
+
+/// The database, tasks, tools and policy of a domain.
+#[derive(Debug)]
+pub struct Library {
+    domain: Domain,
+    initial: Arc<Tables>,
+    tools: Vec<Value>,
+    policy: String,
+    rules: Vec<String>,
+    splits: BTreeMap<Split, Vec<Arc<Entry>>>,
+}
+
+impl Library {
+    /// Reads `{directory}/{domain}`: `users.json` and the other tables, `tools.json`, `wiki.md`,
+    /// `rules.json` and `tasks_test.jsonl`. `tasks_train.jsonl` and `tasks_dev.jsonl` may be absent.
+    ///
+    /// # Errors
+    /// Names the first file that is absent, unreadable or malformed.
+    pub fn open(directory: &Path, domain: Domain) -> Result<Arc<Self>, DataError> {
+        let folder = Folder { directory, domain };
+        let mut initial = Tables::new();
+        for table in domain.tables() {
+            initial.insert(*table, folder.table(*table)?);
+        }
+        let mut splits = BTreeMap::new();
+        for split in Split::ALL {
+            splits.insert(split, folder.tasks(split)?);
+        }
+        Ok(Arc::new(Self {
+            domain,
+            initial: Arc::new(initial),
+            tools: folder.tools()?,
+            policy: folder.read("wiki.md")?,
+            rules: folder.rules()?,
+            splits,
+        }))
+    }
+
+    /// The domain whose data this is.
+    pub fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// The tools as OpenAI function definitions.
+    pub fn tools(&self) -> &[Value] {
+        &self.tools
+    }
+
+    /// The policy that an agent must follow: its system prompt.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// A short form of the policy; the airline has none.
+    pub fn rules(&self) -> &[String] {
+        &self.rules
+    }
+
+    /// How many tasks a split has.
+    pub fn task_count(&self, split: Split) -> usize {
+        self.splits.get(&split).map_or(0, Vec::len)
+    }
+
+    /// One task of a split.
+    pub fn task(&self, split: Split, index: usize) -> Option<&Task> {
+        self.entry(split, index).map(|entry| &entry.task)
+    }
+
+    /// A database in the initial state.
+    pub fn database(&self) -> Database {
+        Database::new(Arc::clone(&self.initial))
+    }
+
+    /// The state that a task's actions lead to.
+    pub(crate) fn gold<'a>(&self, entry: &'a Entry) -> &'a Fingerprint {
+        entry.gold.get_or_init(|| {
+            reward::gold_state(self.domain, self.database(), &entry.task.actions).fingerprint()
+        })
+    }
+
+    pub(crate) fn entry(&self, split: Split, index: usize) -> Option<&Arc<Entry>> {
+        self.splits.get(&split)?.get(index)
+    }
+}
+
+/// The folder of a domain.
+struct Folder<'a> {
+    directory: &'a Path,
+    domain: Domain,
+}
+
+impl Folder<'_> {
+    fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.domain)
+    }
+
+    fn read(&self, name: &str) -> Result<String, DataError> {
+        read(self.directory, self.file(name))
+    }
+
+    fn parse(&self, name: &str) -> Result<Value, DataError> {
+        let text = self.read(name)?;
+        Value::parse(&text).map_err(|error| self.invalid(name, error.to_string()))
+    }
+
+    fn invalid(&self, name: &str, problem: impl Into<String>) -> DataError {
+        DataError::Invalid { file: self.file(name), problem: problem.into() }
+    }
+
+    fn table(&self, table: Table) -> Result<Map, DataError> {
+        let name = format!("{table}.json");
+        match self.parse(&name)? {
+            Value::Object(records) if records.values().all(|r| r.as_object().is_some()) => {
+                Ok(records)
+            }
+            _ => Err(self.invalid(&name, "expected an object of objects")),
+        }
+    }
+
+    /// The definitions must name exactly the tools that exist here: other versions differ.
+    fn tools(&self) -> Result<Vec<Value>, DataError> {
+        let name = "tools.json";
+        let Value::List(definitions) = self.parse(name)? else {
+            return Err(self.invalid(name, "expected a list"));
+        };
+        let mut defined = Vec::new();
+        for definition in &definitions {
+            let function = definition.at("function").and_then(|function| function.at("name"));
+            match function.ok().and_then(Value::as_str) {
+                Some(function) => defined.push(function),
+                None => return Err(self.invalid(name, "a definition has no function name")),
+            }
+        }
+        let known: Vec<_> = tools::of(self.domain).iter().map(|tool| tool.name).collect();
+        if let Some(unknown) = defined.iter().find(|function| !known.contains(function)) {
+            return Err(self.invalid(name, format!("unknown tool {unknown}")));
+        }
+        if let Some(absent) = known.iter().find(|function| !defined.contains(function)) {
+            return Err(self.invalid(name, format!("tool {absent} is not defined")));
+        }
+        Ok(definitions)
+    }
+
+    fn rules(&self) -> Result<Vec<String>, DataError> {
+        let name = "rules.json";
+        texts(&self.parse(name)?).ok_or_else(|| self.invalid(name, "expected a list of texts"))
+    }
+
+    fn tasks(&self, split: Split) -> Result<Vec<Arc<Entry>>, DataError> {
+        let name = format!("tasks_{split}.jsonl");
+        let text = match self.read(&name) {
+            Err(DataError::Missing { .. }) if split != Split::Test => return Ok(Vec::new()),
+            text => text?,
+        };
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines.map(|(index, line)| self.entry(&name, index + 1, line).map(Arc::new)).collect()
+    }
+
+    fn entry(&self, name: &str, line_number: usize, line: &str) -> Result<Entry, DataError> {
+        let invalid = |problem| self.invalid(name, format!("line {line_number}: {problem}"));
+        let value = Value::parse(line).map_err(|error| invalid(error.to_string()))?;
+        let expected = || invalid("expected user_id, instruction, actions and outputs".to_owned());
+        Ok(Entry { task: task(&value).ok_or_else(expected)?, gold: OnceLock::new() })
+    }
+}
+
+/// Reads a file of the directory.
+pub(crate) fn read(directory: &Path, file: String) -> Result<String, DataError> {
+    let path: PathBuf = directory.join(&file);
+    fs::read_to_string(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DataError::Missing { file },
+        _ => DataError::Unreadable { file, source },
+    })
+}
+
+fn task(value: &Value) -> Option<Task> {
+    let task = value.as_object()?;
+    let text = |key: &str| Some(task.get(key)?.as_str()?.to_owned());
+    let actions = task.get("actions")?.as_list()?.iter().map(|action| {
+        let action = action.as_object()?;
+        Some(Call {
+            name: action.get("name")?.as_str()?.to_owned(),
+            arguments: action.get("kwargs")?.as_object()?.clone(),
+        })
+    });
+    Some(Task {
+        user_id: text("user_id")?,
+        instruction: text("instruction")?,
+        actions: actions.collect::<Option<_>>()?,
+        outputs: texts(task.get("outputs")?)?,
+    })
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_list()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}

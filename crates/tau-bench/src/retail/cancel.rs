@@ -1,0 +1,38 @@
+//! The tool that cancels an order.
+
+use super::{change_balance, order as find_order, transaction};
+use crate::{
+    database::Database,
+    domain::Table,
+    tools::Outcome,
+    value::{Exception, Value},
+};
+
+const REASONS: [&str; 2] = ["no longer needed", "ordered by mistake"];
+
+pub(super) fn pending_order(database: &mut Database, [order_id, reason]: [&Value; 2]) -> Outcome {
+    let order = find_order(database, order_id)?;
+    if order.at("status")? != &Value::from("pending") {
+        return Err(Exception::new("non-pending order cannot be cancelled"));
+    }
+    if !reason.as_str().is_some_and(|reason| REASONS.contains(&reason)) {
+        return Err(Exception::new("invalid reason"));
+    }
+
+    let user_id = order.at("user_id")?.clone();
+    let payments = order.at("payment_history")?.clone();
+    let mut refunds = Vec::new();
+    for payment in payments.iterate()? {
+        let (amount, method_id) = (payment.at("amount")?, payment.at("payment_method_id")?);
+        refunds.push(transaction("refund", amount, method_id));
+        if method_id.contains(&Value::from("gift_card"))? {
+            change_balance(database, &user_id, method_id, |balance| balance.increase(amount))?;
+        }
+    }
+
+    let order = database.get_mut(Table::Orders, order_id)?;
+    order.set("status", "cancelled")?;
+    order.set("cancel_reason", reason)?;
+    order.at_mut("payment_history")?.extend(refunds)?;
+    Ok(order.dumps())
+}

@@ -1,0 +1,91 @@
+//! The tools of the shop.
+
+mod addresses;
+mod cancel;
+mod items;
+mod lookup;
+mod payment;
+mod returns;
+
+use crate::{
+    database::Database,
+    domain::Table,
+    tools::{Tool, calculate, think, tool, transfer_to_human_agents},
+    value::{Exception, Value},
+};
+
+pub(crate) const TOOLS: &[Tool] = &[
+    tool!(calculate(expression) = calculate),
+    tool!(cancel_pending_order(order_id, reason) = cancel::pending_order),
+    tool!(
+        exchange_delivered_order_items(order_id, item_ids, new_item_ids, payment_method_id) =
+            items::exchange_delivered
+    ),
+    tool!(find_user_id_by_email(email) = lookup::user_by_email),
+    tool!(find_user_id_by_name_zip(first_name, last_name, zip) = lookup::user_by_name),
+    tool!(get_order_details(order_id) = lookup::order),
+    tool!(get_product_details(product_id) = lookup::product),
+    tool!(get_user_details(user_id) = lookup::user),
+    tool!(list_all_product_types() = lookup::product_types),
+    tool!(
+        modify_pending_order_address(order_id, address1, address2, city, state, country, zip) =
+            addresses::of_order
+    ),
+    tool!(
+        modify_pending_order_items(order_id, item_ids, new_item_ids, payment_method_id) =
+            items::modify_pending
+    ),
+    tool!(modify_pending_order_payment(order_id, payment_method_id) = payment::modify_pending),
+    tool!(
+        modify_user_address(user_id, address1, address2, city, state, country, zip) =
+            addresses::of_user
+    ),
+    tool!(
+        return_delivered_order_items(order_id, item_ids, payment_method_id) =
+            returns::delivered_items
+    ),
+    tool!(think(thought) = think),
+    tool!(transfer_to_human_agents(summary) = transfer_to_human_agents),
+];
+
+/// The order, if it exists.
+fn order<'a>(database: &'a Database, order_id: &Value) -> Result<&'a Value, Exception> {
+    database.find(Table::Orders, order_id)?.ok_or_else(|| Exception::new("order not found"))
+}
+
+/// The user who placed the order.
+fn owner<'a>(database: &'a Database, order: &Value) -> Result<&'a Value, Exception> {
+    database.get(Table::Users, order.at("user_id")?)
+}
+
+fn is_gift_card(method: &Value) -> Result<bool, Exception> {
+    Ok(method.at("source")? == &Value::from("gift_card"))
+}
+
+/// Whether the method is a gift card that holds less than the amount.
+fn is_short_gift_card(method: &Value, amount: &Value) -> Result<bool, Exception> {
+    Ok(is_gift_card(method)? && method.at("balance")?.less_than(amount)?)
+}
+
+/// Adds to the balance of a gift card, or subtracts from it, and rounds to cents.
+fn change_balance(
+    database: &mut Database,
+    user_id: &Value,
+    method_id: &Value,
+    change: impl Fn(&mut Value) -> Result<(), Exception>,
+) -> Result<(), Exception> {
+    let user = database.get_mut(Table::Users, user_id)?;
+    let balance = user.at_mut("payment_methods")?.lookup_mut(method_id)?.at_mut("balance")?;
+    change(balance)?;
+    *balance = balance.round_cents();
+    Ok(())
+}
+
+/// An entry of an order's payment history.
+fn transaction(kind: &str, amount: &Value, method_id: &Value) -> Value {
+    Value::object([
+        ("transaction_type", &Value::from(kind)),
+        ("amount", amount),
+        ("payment_method_id", method_id),
+    ])
+}

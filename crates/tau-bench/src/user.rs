@@ -1,0 +1,80 @@
+//! The simulated user: a script of replies, or the prompts for a language model.
+
+use std::{path::Path, vec};
+
+use crate::{
+    library::{DataError, read},
+    value::Value,
+};
+
+/// A reply that contains this token ends the episode.
+pub const STOP: &str = "###STOP###";
+
+/// A user who says given replies in order, and then stops.
+#[derive(Debug, Clone)]
+pub struct UserScript {
+    replies: vec::IntoIter<String>,
+}
+
+impl UserScript {
+    /// A user with the given replies.
+    pub fn new<S: Into<String>>(replies: impl IntoIterator<Item = S>) -> Self {
+        let replies: Vec<_> = replies.into_iter().map(Into::into).collect();
+        Self { replies: replies.into_iter() }
+    }
+
+    /// The next reply; [`STOP`] after the last one.
+    pub fn reply(&mut self) -> String {
+        self.replies.next().unwrap_or_else(|| STOP.to_owned())
+    }
+}
+
+/// The prompts by which a language model plays the user.
+#[derive(Debug, Clone)]
+pub struct UserPrompts {
+    system: String,
+    react_system: String,
+    greeting: String,
+}
+
+impl UserPrompts {
+    /// Reads `{directory}/prompts.json`.
+    ///
+    /// # Errors
+    /// The file is absent, unreadable or without the prompts of the user.
+    pub fn open(directory: &Path) -> Result<Self, DataError> {
+        let file = "prompts.json";
+        let invalid = |problem| DataError::Invalid { file: file.to_owned(), problem };
+        let prompts = Value::parse(&read(directory, file.to_owned())?)
+            .map_err(|error| invalid(error.to_string()))?;
+        let text = |key: &str| {
+            let text = prompts.as_object().and_then(|prompts| prompts.get(key)?.as_str());
+            text.map(str::to_owned).ok_or_else(|| invalid(format!("expected a text {key}")))
+        };
+        Ok(Self {
+            system: text("user_sim_llm_system")?,
+            react_system: text("user_sim_react_system")?,
+            greeting: text("user_sim_first_user_message")?,
+        })
+    }
+
+    /// The system prompt of a user with the given instruction.
+    pub fn system(&self, instruction: &str) -> String {
+        instruct(&self.system, instruction)
+    }
+
+    /// The system prompt of a user who thinks before each reply.
+    pub fn react_system(&self, instruction: &str) -> String {
+        instruct(&self.react_system, instruction)
+    }
+
+    /// What the agent says first. The user's reply to it is the agent's first observation.
+    pub fn greeting(&self) -> &str {
+        &self.greeting
+    }
+}
+
+/// An instruction may itself hold braces, so the placeholder is replaced once.
+fn instruct(prompt: &str, instruction: &str) -> String {
+    prompt.replacen("{instruction}", instruction, 1)
+}

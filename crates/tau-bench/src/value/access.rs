@@ -1,0 +1,219 @@
+//! Python's subscripts, membership and iteration, with the texts of the exceptions that they raise.
+
+use std::borrow::Cow;
+
+use super::{Exception, Map, Value, operators::no_attribute};
+
+impl Value {
+    /// `self[key]` for a key that the tool itself names.
+    pub(crate) fn at(&self, key: &str) -> Result<&Self, Exception> {
+        match self {
+            Self::Object(entries) => {
+                entries.get(key).ok_or_else(|| Exception::key(&Self::from(key)))
+            }
+            _ => Err(self.not_subscriptable_by(&Self::from(key))),
+        }
+    }
+
+    /// `self[key]` to change it.
+    pub(crate) fn at_mut(&mut self, key: &str) -> Result<&mut Self, Exception> {
+        match self {
+            Self::Object(entries) => {
+                entries.get_mut(key).ok_or_else(|| Exception::key(&Self::from(key)))
+            }
+            _ => Err(self.not_subscriptable_by(&Self::from(key))),
+        }
+    }
+
+    /// `self[key]` for a key that may be any value.
+    pub(crate) fn lookup(&self, key: &Self) -> Result<&Self, Exception> {
+        match self {
+            Self::Object(entries) => find(entries, key)?.ok_or_else(|| Exception::key(key)),
+            _ => Err(self.not_subscriptable_by(key)),
+        }
+    }
+
+    /// `self[key] if key in self`
+    pub(crate) fn get(&self, key: &Self) -> Result<Option<&Self>, Exception> {
+        match self {
+            Self::Object(entries) => find(entries, key),
+            _ => Err(self.not_iterable_argument()),
+        }
+    }
+
+    /// `self[key]` to change it, for a key that may be any value.
+    pub(crate) fn lookup_mut(&mut self, key: &Self) -> Result<&mut Self, Exception> {
+        key.check_hashable()?;
+        match key.as_str() {
+            Some(key) => self.at_mut(key),
+            None => Err(Exception::key(key)),
+        }
+    }
+
+    /// `self[0]`
+    pub(crate) fn first(&self) -> Result<&Self, Exception> {
+        match self {
+            Self::List(items) => {
+                items.first().ok_or_else(|| Exception::new("list index out of range"))
+            }
+            Self::Object(_) => Err(Exception::key(&Self::Int(0))),
+            _ => Err(self.not_subscriptable_by(&Self::Int(0))),
+        }
+    }
+
+    /// `self[key] = value`
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<Self>) -> Result<(), Exception> {
+        match self {
+            Self::Object(entries) => {
+                entries.insert(key.to_owned(), value.into());
+                Ok(())
+            }
+            Self::List(_) => {
+                Err(Exception::new("list indices must be integers or slices, not str"))
+            }
+            _ => Err(Exception::new(format!(
+                "'{}' object does not support item assignment",
+                self.type_name()
+            ))),
+        }
+    }
+
+    /// `del self[key]`
+    pub(crate) fn remove(&mut self, key: &Self) -> Result<(), Exception> {
+        match (self, key.as_str()) {
+            (Self::Object(entries), Some(name)) => {
+                entries.shift_remove(name).map(drop).ok_or_else(|| Exception::key(key))
+            }
+            (Self::Object(_), None) => Err(Exception::key(key)),
+            (other, _) => Err(Exception::new(format!(
+                "'{}' object doesn't support item deletion",
+                other.type_name()
+            ))),
+        }
+    }
+
+    /// `key in self`
+    pub(crate) fn contains(&self, key: &Self) -> Result<bool, Exception> {
+        match self {
+            Self::Object(entries) => Ok(find(entries, key)?.is_some()),
+            Self::List(items) => Ok(items.contains(key)),
+            Self::String(text) => match key {
+                Self::String(part) => Ok(text.contains(part.as_str())),
+                _ => Err(Exception::new(format!(
+                    "'in <string>' requires string as left operand, not {}",
+                    key.type_name()
+                ))),
+            },
+            _ => Err(self.not_iterable_argument()),
+        }
+    }
+
+    /// What `for item in self` yields: the items of a list, the keys of a dict, the letters of a text.
+    pub(crate) fn iterate(
+        &self,
+    ) -> Result<Box<dyn Iterator<Item = Cow<'_, Self>> + '_>, Exception> {
+        match self {
+            Self::List(items) => Ok(Box::new(items.iter().map(Cow::Borrowed))),
+            Self::Object(entries) => {
+                Ok(Box::new(entries.keys().map(|key| Cow::Owned(Self::from(key.as_str())))))
+            }
+            Self::String(text) => {
+                Ok(Box::new(text.chars().map(|letter| Cow::Owned(Self::String(letter.into())))))
+            }
+            _ => Err(Exception::new(format!("'{}' object is not iterable", self.type_name()))),
+        }
+    }
+
+    /// `len(self)`
+    pub(crate) fn length(&self) -> Result<i128, Exception> {
+        let length = match self {
+            Self::List(items) => items.len(),
+            Self::Object(entries) => entries.len(),
+            Self::String(text) => text.chars().count(),
+            _ => {
+                return Err(Exception::new(format!(
+                    "object of type '{}' has no len()",
+                    self.type_name()
+                )));
+            }
+        };
+        Ok(i128::try_from(length).unwrap_or(i128::MAX))
+    }
+
+    /// `self.count(item)`
+    pub(crate) fn count(&self, item: &Self) -> Result<usize, Exception> {
+        match (self, item) {
+            (Self::List(items), _) => Ok(items.iter().filter(|other| *other == item).count()),
+            (Self::String(text), Self::String(part)) => Ok(text.matches(part.as_str()).count()),
+            _ => Err(no_attribute(self, "count")),
+        }
+    }
+
+    /// `sorted(self)` for text. The tools sort nothing but ids that they found in the database.
+    pub(crate) fn sorted(&self) -> Result<Self, Exception> {
+        let mut items: Vec<Self> = self.iterate()?.map(Cow::into_owned).collect();
+        for pair in items.windows(2) {
+            pair[1].less_than(&pair[0])?;
+        }
+        items.sort_by(|left, right| left.as_str().cmp(&right.as_str()));
+        Ok(Self::List(items))
+    }
+
+    /// `self.append(item)`
+    pub(crate) fn append(&mut self, item: Self) -> Result<(), Exception> {
+        match self {
+            Self::List(items) => {
+                items.push(item);
+                Ok(())
+            }
+            _ => Err(no_attribute(self, "append")),
+        }
+    }
+
+    /// `self.extend(items)`
+    pub(crate) fn extend(&mut self, more: Vec<Self>) -> Result<(), Exception> {
+        match self {
+            Self::List(items) => {
+                items.extend(more);
+                Ok(())
+            }
+            _ => Err(no_attribute(self, "extend")),
+        }
+    }
+
+    /// `self.lower()`
+    pub(crate) fn lower(&self) -> Result<String, Exception> {
+        self.as_str().map(str::to_lowercase).ok_or_else(|| no_attribute(self, "lower"))
+    }
+
+    fn check_hashable(&self) -> Result<(), Exception> {
+        match self {
+            Self::List(_) | Self::Object(_) => {
+                Err(Exception::new(format!("unhashable type: '{}'", self.type_name())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_iterable_argument(&self) -> Exception {
+        Exception::new(format!("argument of type '{}' is not iterable", self.type_name()))
+    }
+
+    fn not_subscriptable_by(&self, key: &Self) -> Exception {
+        let index = key.type_name();
+        Exception::new(match self {
+            Self::List(_) => format!("list indices must be integers or slices, not {index}"),
+            Self::String(_) => format!("string indices must be integers, not '{index}'"),
+            _ => format!("'{}' object is not subscriptable", self.type_name()),
+        })
+    }
+}
+
+/// The entry of `key`, if there is one.
+///
+/// # Errors
+/// Lists and objects are no keys.
+pub(crate) fn find<'a>(entries: &'a Map, key: &Value) -> Result<Option<&'a Value>, Exception> {
+    key.check_hashable()?;
+    Ok(key.as_str().and_then(|key| entries.get(key)))
+}

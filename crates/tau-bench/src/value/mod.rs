@@ -1,0 +1,155 @@
+//! JSON as Python holds it: keys keep their order, and `1`, `1.0` and `true` are three values.
+//!
+//! The benchmark's tools are Python functions over dictionaries. Their observations show how Python
+//! prints, compares and fails, so this module owns those rules and the tools read like the originals.
+
+mod access;
+mod operators;
+mod parse;
+mod print;
+
+use indexmap::IndexMap;
+use serde::{Serialize, Serializer};
+
+pub(crate) use access::find;
+pub use operators::Exception;
+pub(crate) use operators::round_cents;
+pub use parse::JsonError;
+pub(crate) use print::float_repr;
+
+/// A JSON object in insertion order.
+pub type Map = IndexMap<String, Value>;
+
+/// A JSON value. `==` is Python's: numbers and booleans compare by amount, objects ignore order.
+#[derive(Debug, Clone, Default)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number written without point and exponent. Beyond 128 bits it is read as a [`Value::Float`].
+    Int(i128),
+    /// Any other number; Python's reader also accepts `NaN` and `Infinity`.
+    Float(f64),
+    /// Text
+    String(String),
+    /// Values in order
+    List(Vec<Value>),
+    /// Keys and values in order
+    Object(Map),
+}
+
+impl Value {
+    /// An object of the given entries.
+    pub fn object<K: Into<String>, V: Into<Value>>(
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        Self::Object(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+
+    /// The text, if this is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entries, if this is an object.
+    pub fn as_object(&self) -> Option<&Map> {
+        match self {
+            Self::Object(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    pub fn as_list(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Bytes on the heap that this value owns, to within the allocator's rounding.
+    pub fn heap_bytes(&self) -> usize {
+        const ENTRY: usize = size_of::<(u64, String, Value)>();
+        /// A hash index holds a position and a control byte for each slot, and 16 bytes of padding.
+        const SLOT: usize = size_of::<usize>() + 1;
+        match self {
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
+            Self::String(text) => text.capacity(),
+            Self::List(items) => {
+                items.capacity() * size_of::<Self>()
+                    + items.iter().map(Self::heap_bytes).sum::<usize>()
+            }
+            Self::Object(entries) => {
+                let contents: usize =
+                    entries.iter().map(|(key, value)| key.capacity() + value.heap_bytes()).sum();
+                let slots = (entries.capacity() * 8 / 7).next_power_of_two();
+                entries.capacity() * ENTRY + slots * SLOT + 16 + contents
+            }
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
+            Self::Int(number) => match i64::try_from(*number) {
+                Ok(number) => serializer.serialize_i64(number),
+                Err(_) => serializer.serialize_i128(*number),
+            },
+            Self::Float(number) => serializer.serialize_f64(*number),
+            Self::String(text) => serializer.serialize_str(text),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Object(entries) => serializer.collect_map(entries),
+        }
+    }
+}
+
+/// Keeps the order that `value` has, which is alphabetical unless `serde_json` preserves it.
+/// [`Value::parse`] keeps the order of the text.
+impl From<serde_json::Value> for Value {
+    fn from(value: serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(flag) => Self::Bool(flag),
+            serde_json::Value::Number(number) => number
+                .as_i128()
+                .map_or_else(|| Self::Float(number.as_f64().unwrap_or(f64::NAN)), Self::Int),
+            serde_json::Value::String(text) => Self::String(text),
+            serde_json::Value::Array(items) => {
+                Self::List(items.into_iter().map(Self::from).collect())
+            }
+            serde_json::Value::Object(entries) => Self::object(entries),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl From<&Value> for Value {
+    fn from(value: &Value) -> Self {
+        value.clone()
+    }
+}
+
+impl FromIterator<Value> for Value {
+    fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
+        Self::List(items.into_iter().collect())
+    }
+}

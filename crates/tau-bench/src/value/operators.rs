@@ -1,0 +1,238 @@
+//! Python's operators over values, with the texts of the exceptions that they raise.
+
+use std::{cmp::Ordering, fmt};
+
+use super::Value;
+
+/// What a tool reports instead of a result: a failed check or the text of a Python exception.
+/// An observation shows both as `Error: {text}`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Exception(String);
+
+impl Exception {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Python's `KeyError` shows the key as `repr`.
+    pub(super) fn key(key: &Value) -> Self {
+        Self(key.repr())
+    }
+
+    fn operands(operator: &str, left: &Value, right: &Value) -> Self {
+        Self(format!(
+            "unsupported operand type(s) for {operator}: '{}' and '{}'",
+            left.type_name(),
+            right.type_name()
+        ))
+    }
+}
+
+/// A number in Python's sense; `True` counts as 1.
+#[derive(Clone, Copy)]
+enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    #[expect(clippy::cast_precision_loss, reason = "Python rounds an int that meets a float")]
+    fn to_f64(self) -> f64 {
+        match self {
+            Self::Int(number) => number as f64,
+            Self::Float(number) => number,
+        }
+    }
+
+    fn compare(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => Some(left.cmp(&right)),
+            _ => self.to_f64().partial_cmp(&other.to_f64()),
+        }
+    }
+}
+
+impl From<Number> for Value {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Int(number) => Self::Int(number),
+            Number::Float(number) => Self::Float(number),
+        }
+    }
+}
+
+impl Value {
+    /// The name of the Python type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "NoneType",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::String(_) => "str",
+            Self::List(_) => "list",
+            Self::Object(_) => "dict",
+        }
+    }
+
+    fn number(&self) -> Option<Number> {
+        match self {
+            Self::Bool(flag) => Some(Number::Int(i128::from(*flag))),
+            Self::Int(number) => Some(Number::Int(*number)),
+            Self::Float(number) => Some(Number::Float(*number)),
+            _ => None,
+        }
+    }
+
+    /// `self + other`
+    pub(crate) fn add(&self, other: &Self) -> Result<Self, Exception> {
+        match (self, other) {
+            (Self::String(left), Self::String(right)) => Ok(Self::String(format!("{left}{right}"))),
+            (Self::List(left), Self::List(right)) => {
+                Ok(left.iter().chain(right).cloned().collect())
+            }
+            (Self::String(_), _) => Err(Exception::new(format!(
+                "can only concatenate str (not \"{}\") to str",
+                other.type_name()
+            ))),
+            (Self::List(_), _) => Err(Exception::new(format!(
+                "can only concatenate list (not \"{}\") to list",
+                other.type_name()
+            ))),
+            _ => self.arithmetic("+", other, i128::checked_add, |left, right| left + right),
+        }
+    }
+
+    /// `self += other` for a number; the exception names the operator.
+    pub(crate) fn increase(&mut self, other: &Self) -> Result<(), Exception> {
+        *self = self.arithmetic("+=", other, i128::checked_add, |left, right| left + right)?;
+        Ok(())
+    }
+
+    /// `self -= other` for a number; the exception names the operator.
+    pub(crate) fn decrease(&mut self, other: &Self) -> Result<(), Exception> {
+        *self = self.arithmetic("-=", other, i128::checked_sub, |left, right| left - right)?;
+        Ok(())
+    }
+
+    /// `self - other`
+    pub(crate) fn subtract(&self, other: &Self) -> Result<Self, Exception> {
+        self.arithmetic("-", other, i128::checked_sub, |left, right| left - right)
+    }
+
+    /// `self * count`
+    pub(crate) fn times(&self, count: i128) -> Result<Self, Exception> {
+        let count = Self::Int(count);
+        self.arithmetic("*", &count, i128::checked_mul, |left, right| left * right)
+    }
+
+    /// `-self`
+    pub(crate) fn negate(&self) -> Result<Self, Exception> {
+        match self.number() {
+            Some(Number::Int(number)) => number.checked_neg().map(Self::Int).ok_or_else(overflow),
+            Some(Number::Float(number)) => Ok(Self::Float(-number)),
+            None => {
+                Err(Exception::new(format!("bad operand type for unary -: '{}'", self.type_name())))
+            }
+        }
+    }
+
+    /// `abs(self)`
+    pub(crate) fn magnitude(&self) -> Result<Self, Exception> {
+        if self.less_than(&Self::Int(0))? { self.negate() } else { Ok(self.clone()) }
+    }
+
+    /// `round(self, 2)`: to even on the exact binary value. An int stays an int.
+    pub(crate) fn round_cents(&self) -> Self {
+        match self {
+            Self::Float(number) => Self::Float(round_cents(*number)),
+            other => other.clone(),
+        }
+    }
+
+    /// `self < other`
+    pub(crate) fn less_than(&self, other: &Self) -> Result<bool, Exception> {
+        self.compare("<", other).map(|order| order == Some(Ordering::Less))
+    }
+
+    /// `self > other`
+    pub(crate) fn greater_than(&self, other: &Self) -> Result<bool, Exception> {
+        self.compare(">", other).map(|order| order == Some(Ordering::Greater))
+    }
+
+    fn compare(&self, operator: &str, other: &Self) -> Result<Option<Ordering>, Exception> {
+        if let (Some(left), Some(right)) = (self.number(), other.number()) {
+            return Ok(left.compare(right));
+        }
+        match (self, other) {
+            (Self::String(left), Self::String(right)) => Ok(Some(left.cmp(right))),
+            (Self::List(left), Self::List(right)) => {
+                match left.iter().zip(right).find(|(left, right)| left != right) {
+                    Some((left, right)) => left.compare(operator, right),
+                    None => Ok(Some(left.len().cmp(&right.len()))),
+                }
+            }
+            _ => Err(Exception::new(format!(
+                "'{operator}' not supported between instances of '{}' and '{}'",
+                self.type_name(),
+                other.type_name()
+            ))),
+        }
+    }
+
+    fn arithmetic(
+        &self,
+        operator: &str,
+        other: &Self,
+        ints: fn(i128, i128) -> Option<i128>,
+        floats: fn(f64, f64) -> f64,
+    ) -> Result<Self, Exception> {
+        match (self.number(), other.number()) {
+            (Some(Number::Int(left)), Some(Number::Int(right))) => {
+                ints(left, right).map(Self::Int).ok_or_else(overflow)
+            }
+            (Some(left), Some(right)) => Ok(Self::Float(floats(left.to_f64(), right.to_f64()))),
+            _ => Err(Exception::operands(operator, self, other)),
+        }
+    }
+
+    /// `factor * self`, where text and lists repeat. The result of a repetition is of no use to any
+    /// tool, so it stays as it is; only its type shows in the exception that follows.
+    pub(crate) fn scaled(&self, factor: i128) -> Result<Self, Exception> {
+        match self {
+            Self::String(_) | Self::List(_) => Ok(self.clone()),
+            _ => Self::Int(factor).arithmetic("*", self, i128::checked_mul, |l, r| l * r),
+        }
+    }
+}
+
+/// Python's `==`.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        if let (Some(left), Some(right)) = (self.number(), other.number()) {
+            return left.compare(right) == Some(Ordering::Equal);
+        }
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::String(left), Self::String(right)) => left == right,
+            (Self::List(left), Self::List(right)) => left == right,
+            (Self::Object(left), Self::Object(right)) => left == right,
+            _ => false,
+        }
+    }
+}
+
+/// `round(number, 2)`
+pub(crate) fn round_cents(number: f64) -> f64 {
+    format!("{number:.2}").parse().unwrap_or(number)
+}
+
+fn overflow() -> Exception {
+    Exception::new("integer of more than 128 bits")
+}
+
+/// Python's list methods show in `AttributeError`s.
+pub(super) fn no_attribute(value: &Value, attribute: impl fmt::Display) -> Exception {
+    Exception::new(format!("'{}' object has no attribute '{attribute}'", value.type_name()))
+}

@@ -1,0 +1,240 @@
+//! Reads JSON as Python's `json.loads` does.
+
+use super::{Map, Value};
+
+/// Deeper nesting is refused, because it would exhaust the stack; Python's own limit is higher.
+const MAX_DEPTH: usize = 128;
+
+/// Why a text is no JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at byte {at}")]
+pub struct JsonError {
+    problem: &'static str,
+    at: usize,
+}
+
+impl Value {
+    /// Reads one JSON value. The last of several equal keys wins. `NaN` and `Infinity` are numbers.
+    ///
+    /// # Errors
+    /// Names the first byte that fits no JSON.
+    pub fn parse(text: &str) -> Result<Self, JsonError> {
+        let mut reader = Reader { text, at: 0 };
+        let value = reader.value(0)?;
+        reader.skip_spaces();
+        if reader.at < text.len() {
+            return Err(reader.error("unexpected text after the value"));
+        }
+        Ok(value)
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn error(&self, problem: &'static str) -> JsonError {
+        JsonError { problem, at: self.at }
+    }
+
+    fn skip_spaces(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    }
+
+    fn skip_while(&mut self, accepted: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&accepted) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &str, problem: &'static str) -> Result<(), JsonError> {
+        if self.take(token) { Ok(()) } else { Err(self.error(problem)) }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("too deeply nested"));
+        }
+        self.skip_spaces();
+        match self.peek() {
+            Some(b'"') => Ok(Value::String(self.string()?)),
+            Some(b'[') => self.list(depth),
+            Some(b'{') => self.object(depth),
+            _ => self.scalar(),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Value, JsonError> {
+        for (token, value) in [
+            ("null", Value::Null),
+            ("true", Value::Bool(true)),
+            ("false", Value::Bool(false)),
+            ("NaN", Value::Float(f64::NAN)),
+            ("Infinity", Value::Float(f64::INFINITY)),
+            ("-Infinity", Value::Float(f64::NEG_INFINITY)),
+        ] {
+            if self.take(token) {
+                return Ok(value);
+            }
+        }
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(self.error("expected a value")),
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, JsonError> {
+        self.at += 1;
+        let mut items = Vec::new();
+        self.skip_spaces();
+        if self.take("]") {
+            return Ok(Value::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.skip_spaces();
+            if self.take("]") {
+                return Ok(Value::List(items));
+            }
+            self.expect(",", "expected `,` or `]`")?;
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
+        self.at += 1;
+        let mut entries = Map::new();
+        self.skip_spaces();
+        if self.take("}") {
+            return Ok(Value::Object(entries));
+        }
+        loop {
+            self.skip_spaces();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("expected a key in double quotes"));
+            }
+            let key = self.string()?;
+            self.skip_spaces();
+            self.expect(":", "expected `:`")?;
+            entries.insert(key, self.value(depth + 1)?);
+            self.skip_spaces();
+            if self.take("}") {
+                return Ok(Value::Object(entries));
+            }
+            self.expect(",", "expected `,` or `}`")?;
+        }
+    }
+
+    fn number(&mut self) -> Result<Value, JsonError> {
+        let start = self.at;
+        self.take("-");
+        if !self.take("0") {
+            self.digits()?;
+        }
+        let mut is_int = true;
+        // A point or an exponent belongs to the number only with a digit behind it.
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+            is_int = false;
+        }
+        if self.take("e") || self.take("E") {
+            let _ = self.take("+") || self.take("-");
+            self.digits()?;
+            is_int = false;
+        }
+        let token = &self.text[start..self.at];
+        if is_int && let Ok(number) = token.parse() {
+            return Ok(Value::Int(number));
+        }
+        token.parse().map(Value::Float).map_err(|_| self.error("expected a number"))
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        self.skip_while(|byte| byte.is_ascii_digit());
+        if self.at == start { Err(self.error("expected a digit")) } else { Ok(()) }
+    }
+
+    fn string(&mut self) -> Result<String, JsonError> {
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let start = self.at;
+            self.skip_while(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+            text.push_str(&self.text[start..self.at]);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    text.push(self.escape()?);
+                }
+                Some(_) => return Err(self.error("unescaped control character")),
+                None => return Err(self.error("unterminated string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, JsonError> {
+        let kind = self.peek().ok_or_else(|| self.error("unterminated string"))?;
+        let character = match kind {
+            b'"' | b'\\' | b'/' => char::from(kind),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                self.at += 1;
+                return self.unicode_escape();
+            }
+            _ => return Err(self.error("unknown escape")),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    /// A surrogate without its partner becomes U+FFFD: Rust text cannot hold it.
+    fn unicode_escape(&mut self) -> Result<char, JsonError> {
+        let high = self.four_hex_digits()?;
+        if (0xd800..0xdc00).contains(&high) && self.rest().starts_with("\\u") {
+            let after_high = self.at;
+            self.at += 2;
+            let low = self.four_hex_digits()?;
+            if (0xdc00..0xe000).contains(&low) {
+                let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = after_high;
+        }
+        Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn four_hex_digits(&mut self) -> Result<u32, JsonError> {
+        let digits = self.rest().get(..4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let code = code.ok_or_else(|| self.error("expected four hexadecimal digits"))?;
+        self.at += 4;
+        Ok(code)
+    }
+}

@@ -1,0 +1,73 @@
+//! The tasks' own actions: every observation, every state on the way, and the final states.
+
+use crate::support::{
+    Form, StateHashes, data, domain, index, items, library, optional_text, split, text, vectors,
+};
+use nlac_tau_bench::{Domain, Episode};
+
+/// Replays a split. The states on the way are hashed only where asked for: it takes long.
+fn replay(domain: Domain, split_name: &str, hash_steps: bool) {
+    let Some(library) = library(domain) else { return };
+    let split = split(split_name);
+    let hashes = StateHashes::new(&library, Form::PYTHON);
+    for vector in vectors(&format!("gold_replay_{domain}_{split_name}.jsonl")) {
+        let index = index(&vector);
+        let mut episode = Episode::new(library.clone(), split, index).expect("a task");
+        let actions = episode.task().actions.clone();
+        let mut actions = actions.iter();
+        for step in items(&vector, "steps") {
+            let action = actions.next().expect("an action for each step");
+            assert_eq!(action.name, text(step, "name"));
+            // The benchmark does not replay the transfer, so there is nothing to compare.
+            let Some(observation) = optional_text(step, "observation") else { continue };
+            assert_eq!(episode.call(action), observation, "{split} task {index}");
+            if hash_steps {
+                let hash = hashes.hash(episode.database());
+                assert_eq!(hash, text(step, "db_hash"), "{split} task {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn retail_test_tasks_replay() {
+    replay(Domain::Retail, "test", true);
+}
+
+#[test]
+fn retail_dev_tasks_replay() {
+    replay(Domain::Retail, "dev", true);
+}
+
+#[test]
+fn retail_train_tasks_replay() {
+    replay(Domain::Retail, "train", false);
+}
+
+#[test]
+fn airline_test_tasks_replay() {
+    replay(Domain::Airline, "test", true);
+}
+
+#[test]
+fn gold_states_are_those_of_the_benchmark() {
+    if data().is_none() {
+        return;
+    }
+    for domain_name in ["retail", "airline"] {
+        let library = library(domain(domain_name)).expect("data");
+        let hashes = StateHashes::new(&library, Form::JSON);
+        for vector in vectors("gold_final_hashes.jsonl") {
+            if text(&vector, "domain") != domain_name {
+                continue;
+            }
+            let (split, index) = (split(text(&vector, "split")), index(&vector));
+            let mut episode = Episode::new(library.clone(), split, index).expect("a task");
+            for action in episode.task().actions.clone() {
+                episode.call(&action);
+            }
+            let hash = hashes.hash(episode.database());
+            assert_eq!(hash, text(&vector, "sha256_canonical_json"), "{split} task {index}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Random calls: nothing panics, and a check that fails changes nothing.
+
+use std::collections::BTreeMap;
+
+use nlac_tau_bench::{Call, Database, Domain, Episode, Library, Map, Split, Table, Value};
+use proptest::{prelude::*, sample::select, test_runner::TestRunner};
+
+use crate::support::{library, text};
+
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..Default::default() })
+}
+
+/// The tools of a domain with their parameters.
+fn signatures(library: &Library) -> Vec<(String, Vec<String>)> {
+    let signature = |definition: &Value| {
+        let function = &definition.as_object().expect("an object")["function"];
+        let parameters = function.as_object().expect("an object")["parameters"].as_object();
+        let names = parameters.expect("an object")["properties"].as_object().expect("an object");
+        (text(function, "name").to_owned(), names.keys().cloned().collect())
+    };
+    library.tools().iter().map(signature).collect()
+}
+
+/// Ids and other texts that make checks pass.
+fn words(library: &Library) -> Vec<Value> {
+    let mut words: Vec<_> = ["economy", "business", "yes", "no longer needed", "2024-05-20", "JFK"]
+        .map(Value::from)
+        .to_vec();
+    let database = library.database();
+    for table in library.domain().tables() {
+        for (id, record) in database.records(*table).take(12) {
+            words.push(Value::from(id));
+            let methods = record.as_object().and_then(|record| record.get("payment_methods"));
+            let methods = methods.and_then(Value::as_object).into_iter().flatten();
+            words.extend(methods.map(|(id, _)| Value::from(id.as_str())));
+            let items = record.as_object().and_then(|record| record.get("items")?.as_list());
+            for item in items.into_iter().flatten() {
+                words.push(Value::from(text(item, "item_id")));
+            }
+        }
+    }
+    words
+}
+
+fn values(words: Vec<Value>) -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        6 => select(words),
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::Bool),
+        1 => any::<i64>().prop_map(|number| Value::Int(number.into())),
+        1 => any::<i128>().prop_map(Value::Int),
+        1 => any::<f64>().prop_map(Value::Float),
+        1 => "[-0-9+*/(). a'\"]{0,12}".prop_map(Value::String),
+        1 => any::<String>().prop_map(Value::String),
+    ];
+    let keys = select(vec!["flight_number", "date", "payment_id", "amount", "first_name", "x"]);
+    leaf.prop_recursive(3, 12, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::List),
+            prop::collection::vec((keys.clone(), inner), 0..4).prop_map(Value::object),
+        ]
+    })
+}
+
+fn calls(library: &Library) -> impl Strategy<Value = Call> + use<> {
+    let values = prop::collection::vec(values(words(library)), 12);
+    (select(signatures(library)), values, 0..30_u8).prop_map(
+        |((name, parameters), values, flaw)| {
+            let mut arguments: Map = parameters.into_iter().zip(values).collect();
+            match flaw {
+                0 => drop(arguments.pop()),
+                1 => drop(arguments.insert("more".to_owned(), Value::Null)),
+                _ => {}
+            }
+            Call { name, arguments }
+        },
+    )
+}
+
+#[test]
+fn random_calls_never_panic() {
+    for domain in Domain::ALL {
+        let Some(library) = library(domain) else { return };
+        let sequences = prop::collection::vec(calls(&library), 1..12);
+        runner(200)
+            .run(&sequences, |sequence| {
+                let mut episode = Episode::new(library.clone(), Split::Test, 0).expect("a task");
+                for call in sequence {
+                    episode.call(&call);
+                }
+                episode.heard("###STOP###");
+                prop_assert!([0.0, 1.0].contains(&episode.reward()));
+                Ok(())
+            })
+            .expect("no call panics");
+    }
+}
+
+/// The records that differ from the initial ones.
+fn changes(library: &Library, database: &Database) -> BTreeMap<(Table, String), String> {
+    let initial = library.database();
+    let mut changes = BTreeMap::new();
+    for table in library.domain().tables() {
+        for (id, record) in database.records(*table) {
+            if !initial.record(*table, id).is_some_and(|initial| std::ptr::eq(initial, record)) {
+                changes.insert((*table, id.to_owned()), record.dumps());
+            }
+        }
+    }
+    changes
+}
+
+/// The texts that the tools' own checks report, as against Python's exceptions.
+fn is_failed_check(observation: &str) -> bool {
+    const CHECKS: [&str; 8] = [
+        " not found",
+        "invalid reason",
+        "cannot be",
+        "should ",
+        "insufficient",
+        "not enough",
+        "does not",
+        "not available",
+    ];
+    observation.starts_with("Error: ") && CHECKS.iter().any(|check| observation.contains(check))
+}
+
+#[test]
+fn a_failed_check_changes_nothing() {
+    for domain in Domain::ALL {
+        let Some(library) = library(domain) else { return };
+        let sequences = prop::collection::vec(calls(&library), 1..12);
+        runner(100)
+            .run(&sequences, |sequence| {
+                let mut episode = Episode::new(library.clone(), Split::Test, 0).expect("a task");
+                for call in sequence {
+                    let before = changes(&library, episode.database());
+                    let observation = episode.call(&call);
+                    if is_failed_check(&observation) {
+                        let after = changes(&library, episode.database());
+                        prop_assert_eq!(&before, &after, "{:?}: {}", call, observation);
+                    }
+                }
+                Ok(())
+            })
+            .expect("a failed check changes nothing");
+    }
+}

@@ -1,0 +1,81 @@
+//! The benchmark's data and vectors, which are not part of this repository.
+
+mod state;
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use nlac_tau_bench::{Call, Domain, Library, Map, Split, Value};
+
+pub use state::{Form, StateHashes};
+
+/// The folder of data, if this machine has it. Without it a test says so and passes.
+pub fn data() -> Option<PathBuf> {
+    let folder =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/tau_bench"));
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no τ-bench data at {}", folder.display());
+    None
+}
+
+/// The data of a domain, read once by each test binary.
+pub fn library(domain: Domain) -> Option<Arc<Library>> {
+    static LIBRARIES: [OnceLock<Arc<Library>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let folder = data()?;
+    let library = LIBRARIES[domain as usize]
+        .get_or_init(|| Library::open(&folder, domain).expect("the data are complete"));
+    Some(Arc::clone(library))
+}
+
+/// The lines of a file of vectors.
+pub fn vectors(file: &str) -> Vec<Value> {
+    let Some(folder) = data() else { return Vec::new() };
+    let text = fs::read_to_string(folder.join("vectors").join(file)).expect("the file exists");
+    text.lines().map(|line| Value::parse(line).expect("a vector is JSON")).collect()
+}
+
+/// A field of a vector.
+pub fn field<'a>(value: &'a Value, key: &str) -> &'a Value {
+    value.as_object().and_then(|fields| fields.get(key)).unwrap_or_else(|| panic!("no field {key}"))
+}
+
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    field(value, key).as_str().expect("a text")
+}
+
+pub fn optional_text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.as_object()?.get(key)?.as_str()
+}
+
+pub fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    field(value, key).as_list().expect("a list")
+}
+
+pub fn arguments(action: &Value) -> Map {
+    field(action, "kwargs").as_object().expect("an object").clone()
+}
+
+/// The call of an action or a step.
+pub fn call(action: &Value) -> Call {
+    Call { name: text(action, "name").to_owned(), arguments: arguments(action) }
+}
+
+pub fn index(vector: &Value) -> usize {
+    match field(vector, "task_index") {
+        Value::Int(index) => usize::try_from(*index).expect("an index"),
+        other => panic!("{other} is no index"),
+    }
+}
+
+pub fn domain(name: &str) -> Domain {
+    Domain::ALL.into_iter().find(|domain| domain.as_str() == name).expect("a domain")
+}
+
+pub fn split(name: &str) -> Split {
+    Split::ALL.into_iter().find(|split| split.as_str() == name).expect("a split")
+}

@@ -1,0 +1,246 @@
+//! What counts as a guess. A question about a property that merely mentions the object must not win.
+
+use std::ops::Range;
+
+use crate::words::{is_article, same_phrase, with_articles, words};
+
+/// Words that introduce a guess: `Is it …`, `Are you thinking of …`, `Could this be a kind of …`.
+const FRAME: &str = "is it its was are they these those you your were can could would will might may \
+    must be this that object thing item word answer secret name called thinking of i im guess think my \
+    so some ok okay then what about how maybe perhaps possibly simply just actually probably kind type sort";
+
+/// Words that a question begins with.
+const VERB: &str = "is are was were can could would will might may must do does did has have";
+
+/// Words that connect a question to the clause before it.
+const LINK: &str = "so then and but or ok okay maybe perhaps";
+
+/// Words that introduce a guess only together with `be`: `Could it be a dog`, not `Can you walk a dog`.
+const MODAL: &str = "can could would will might may must";
+
+/// Words after which a name belongs to a property: `Is it bigger than a dog`, `Is it used with a spoon`.
+const PROPERTY: &str = "than with without in on at for from to into onto near by beside under over \
+    above below inside outside through like as similar related and or nor not no never isnt made used \
+    found kept eaten worn part parts do does did has have had use uses using contain contains \
+    look looks sound sounds smell smells taste tastes bigger smaller larger something someone anything \
+    who where when which whose if";
+
+/// Whether a reply guesses an object. A reply guesses an object if
+///
+/// - it has a line `Guess: x` and `x` is one of the names, or
+/// - its only question, or its last sentence if it asks none, ends with one of the names, as in ArCHer,
+///   and asks for the object itself and not for a property.
+///
+/// Case, punctuation, articles and regular plurals do not matter.
+/// [`Objects::guess`](crate::Objects::guess) also rejects a reply that names another object of its list.
+#[must_use]
+pub fn guess(reply: &str, object: &str, variants: &[String]) -> bool {
+    let variants = variants.iter().map(|variant| words(variant));
+    let names: Vec<_> = std::iter::once(words(object)).chain(variants).collect();
+    Guess::read(reply).and_then(|guess| guess.name(&names)).is_some()
+}
+
+/// The part of a reply that may be a guess.
+pub(crate) struct Guess {
+    /// Without articles.
+    words: Vec<String>,
+    /// Which words follow an article.
+    after_article: Vec<usize>,
+    /// The words that introduce the guess.
+    frame: Range<usize>,
+    /// It follows `Guess:`, so that nothing but a name may stand there.
+    declared: bool,
+}
+
+impl Guess {
+    /// None if the reply asks several questions or says nothing.
+    pub(crate) fn read(reply: &str) -> Option<Self> {
+        let declared = reply.lines().rev().find_map(declared);
+        let text = match declared {
+            Some(text) => text,
+            None => sentence(reply)?,
+        };
+        let mut words = Vec::new();
+        let mut after_article = Vec::new();
+        let mut questions = Vec::new();
+        for clause in text.split([',', ';', ':']) {
+            let clause = with_articles(clause);
+            if clause.iter().find(|word| !is_one_of(word, LINK)).is_some_and(|w| is_one_of(w, VERB))
+            {
+                questions.push(words.len());
+            }
+            for word in clause {
+                if is_article(&word) {
+                    after_article.push(words.len());
+                } else {
+                    words.push(word);
+                }
+            }
+        }
+        if questions.len() > 1 {
+            return None;
+        }
+        // `It barks, so is it a dog?` is introduced in its second clause.
+        let start = questions.first().copied().unwrap_or(0);
+        let frame = words[start..].iter().take_while(|word| is_one_of(word, FRAME)).count();
+        let frame = start..start + frame;
+        Some(Self { words, after_article, frame, declared: declared.is_some() })
+    }
+
+    /// Where the longest of the names stands at the end, if the rest of the words makes it a guess.
+    pub(crate) fn name(&self, names: &[Vec<String>]) -> Option<Range<usize>> {
+        let all = self.words.len();
+        let ends = |name: &&Vec<String>| {
+            let tail = all.checked_sub(name.len()).map(|start| &self.words[start..]);
+            !name.is_empty() && tail.is_some_and(|tail| same_phrase(tail, name))
+        };
+        let start = all - names.iter().filter(ends).map(Vec::len).max()?;
+        let fits = if self.declared { start == 0 } else { self.asks_for_object(start) };
+        fits.then_some(start..all)
+    }
+
+    /// Whether the words before a name ask for the object itself.
+    fn asks_for_object(&self, name: usize) -> bool {
+        let start = self.frame.start.min(name);
+        let before = &self.words[start..name];
+        let modal = before.first().is_some_and(|word| is_one_of(word, MODAL));
+        if modal && before.iter().all(|word| word != "be")
+            || before.iter().any(|word| is_one_of(word, PROPERTY))
+        {
+            return false;
+        }
+        // In `is it chasing a mouse`, a verb stands between the frame and the article. In `is the animal a
+        // mouse`, it is the subject.
+        let subject = self.after_article.contains(&(start + 1))
+            || before.get(1).is_some_and(|word| is_one_of(word, "this that your"));
+        let direct = |at: usize| at < start || at <= self.frame.end || at > name;
+        subject || self.after_article.iter().all(|&at| direct(at))
+    }
+
+    /// Whether a name stands in the range letter by letter, not only as its singular or plural.
+    pub(crate) fn spells(&self, range: &Range<usize>, name: &[String]) -> bool {
+        self.words[range.clone()] == *name
+    }
+
+    /// Whether the words contain a name that is not part of the range. Words of the frame name nothing.
+    pub(crate) fn names_beside(&self, range: &Range<usize>, name: &[String]) -> bool {
+        (0..self.words.len()).any(|at| {
+            let end = at + name.len();
+            let within = range.start <= at && end <= range.end;
+            !within
+                && !self.frame.contains(&at)
+                && self.words.get(at..end).is_some_and(|found| same_phrase(found, name))
+        })
+    }
+}
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split_whitespace().any(|entry| entry == word)
+}
+
+/// What follows `Guess:` at the start of a line.
+fn declared(line: &str) -> Option<&str> {
+    let (head, rest) = line.split_once(':')?;
+    let head = head.trim().trim_start_matches(['*', '#', '-', ' ']);
+    head.eq_ignore_ascii_case("guess").then_some(rest)
+}
+
+/// The only question, or the last sentence if there is none.
+fn sentence(reply: &str) -> Option<&str> {
+    let mut questions = reply.match_indices('?').map(|(at, _)| at);
+    let text = match (questions.next(), questions.next()) {
+        (Some(end), None) => &reply[..end],
+        (None, _) => reply.trim_end_matches(|c: char| c.is_whitespace() || c == '.' || c == '!'),
+        (Some(_), Some(_)) => return None,
+    };
+    let start = [". ", "! ", "\n"].iter().filter_map(|end| Some(text.rfind(end)? + end.len()));
+    let text = &text[start.max().unwrap_or(0)..];
+    (!text.trim().is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guess;
+
+    #[track_caller]
+    fn check(object: &str, variants: &[&str], replies: &[&str], expected: bool) {
+        let variants: Vec<_> = variants.iter().map(|&variant| variant.to_owned()).collect();
+        for reply in replies {
+            assert_eq!(guess(reply, object, &variants), expected, "{object}: {reply}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_ends_with_a_name_is_a_guess() {
+        let replies = [
+            "Is it a dog?",
+            "is it the DOG",
+            "Is the object you are thinking of a dog?",
+            "It has four legs and barks. Is it a dog?",
+            "Could it be dogs?",
+            "It's a dog!",
+            "Dog",
+            "Is it a small dog?",
+            "Is it a dog? I am sure.",
+            "Is the animal a dog?",
+            "It has a tail and it barks, so is it a dog?",
+            "Okay, is it a dog?",
+            "Is this pet a dog?",
+            "Might this animal be a dog?",
+            "Is the answer \"dog\"?",
+            "Are you thinking of a dog?",
+            "Is it some kind of a dog?",
+            "Thought: it barks.\nIs it a dog?",
+        ];
+        check("Dog", &[], &replies, true);
+        check("Lawn mower", &[], &["Is it a lawn-mower?", "Are they lawn mowers?"], true);
+        let pants = ["Pant", "Pair of pants"];
+        check("Pants", &pants, &["Is it a pair of pants?", "Is it a pant?"], true);
+        check("Television", &["TV"], &["Is it a T.V.?", "Is it the tv?"], true);
+    }
+
+    #[test]
+    fn a_declared_guess_names_the_object_and_nothing_else() {
+        check(
+            "ice cream",
+            &[],
+            &["Guess: ice cream", "I know it.\n**guess**: The Ice-Cream."],
+            true,
+        );
+        check(
+            "ice cream",
+            &[],
+            &["Guess: cream", "Guess: cold ice cream", "Guess:", "Guess: ?"],
+            false,
+        );
+        check("dog", &[], &["Is it a dog?\nGuess: cat", "My guess: a big dog in here"], false);
+    }
+
+    #[test]
+    fn a_question_about_a_property_is_no_guess() {
+        let replies = [
+            "Is it bigger than a dog?",
+            "Does it look like a dog?",
+            "Is it used with a dog?",
+            "Is it not a dog?",
+            "Is it a cat or a dog?",
+            "Is it a cat? Is it a dog?",
+            "Is it a doghouse?",
+            "Is it a dog house?",
+            "Does a dog eat it?",
+            "Can you walk a dog?",
+            "Would you give it to your dog?",
+            "Could it hurt dogs?",
+            "Is it chasing a dog?",
+            "Is it a cat, is it a dog?",
+            "It has a tail, can you walk a dog?",
+            "Are you walking the dog?",
+            "",
+            "?",
+        ];
+        check("dog", &[], &replies, false);
+        check("glass", &[], &["Is it made of glass?", "Is it a part of glasses?"], false);
+        check("paper", &[], &["Is it a piece of paper?"], true);
+        check("", &[], &["Is it a dog?", ""], false);
+    }
+}

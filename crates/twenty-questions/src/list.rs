@@ -1,0 +1,228 @@
+//! Lists of objects: the shipped one and those of users.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use crate::{
+    guess::Guess,
+    object::{Object, Split},
+    words::words,
+};
+
+const SHIPPED: &str = include_str!("objects.txt");
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A second `;`.
+    #[error("has more than one `;`; write `object[, variants] [; category]`")]
+    Fields,
+    /// Nothing between two separators.
+    #[error("has an empty name or category")]
+    Empty,
+    /// A name without a letter or digit, or only an article.
+    #[error("names `{0}`, which has no word that a question could contain")]
+    NoWord(String),
+    /// A name that an earlier line, or this one, has already given.
+    #[error("names `{name}`, which line {first} names already")]
+    Twice {
+        /// The name.
+        name: String,
+        /// The line that has it first.
+        first: usize,
+    },
+}
+
+/// Why a list cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The file cannot be read.
+    #[error("cannot read the list of objects {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is malformed.
+    #[error("line {line} of the list of objects {reason}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// Why.
+        reason: LineError,
+    },
+    /// There is no object.
+    #[error("the list of objects is empty; write one object per line")]
+    Empty,
+}
+
+/// A list of objects whose names are distinct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Objects(Vec<Object>);
+
+impl Objects {
+    /// The shipped list: about three hundred everyday objects.
+    ///
+    /// # Errors
+    /// A malformed list, which a test rules out.
+    pub fn shipped() -> Result<Self, ListError> {
+        Self::parse(SHIPPED)
+    }
+
+    /// Reads a file of the form that [`parse`](Self::parse) describes.
+    ///
+    /// # Errors
+    /// A file that cannot be read or parsed.
+    pub fn load(path: &Path) -> Result<Self, ListError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ListError::File { path: path.display().to_string(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Parses a list: one object per line, `object[, variants] [; category]`. Empty lines and lines that
+    /// start with `#` are comments.
+    ///
+    /// # Errors
+    /// The first malformed line, a name that occurs twice, or a list without objects.
+    pub fn parse(text: &str) -> Result<Self, ListError> {
+        let mut objects = Vec::new();
+        let mut lines = HashMap::new();
+        for (at, text) in text.lines().enumerate().map(|(at, text)| (at + 1, text.trim())) {
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let wrong = |reason| ListError::Line { line: at, reason };
+            let object = line(text).map_err(wrong)?;
+            for (name, words) in object.spelled().zip(object.names()) {
+                if words.is_empty() {
+                    return Err(wrong(LineError::NoWord(name.to_owned())));
+                }
+                if let Some(first) = lines.insert(words.clone(), at) {
+                    return Err(wrong(LineError::Twice { name: name.to_owned(), first }));
+                }
+            }
+            objects.push(object);
+        }
+        if objects.is_empty() { Err(ListError::Empty) } else { Ok(Self(objects)) }
+    }
+
+    /// Every object, in the order of the list.
+    pub fn iter(&self) -> impl Iterator<Item = &Object> {
+        self.0.iter()
+    }
+
+    /// The objects of a split, in the order of the list.
+    pub fn split(&self, split: Split) -> impl Iterator<Item = &Object> {
+        self.iter().filter(move |object| object.split() == split)
+    }
+
+    /// The object of this name; case, articles and punctuation do not matter.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Object> {
+        let name = words(name);
+        self.iter().find(|object| object.names()[0] == name)
+    }
+
+    /// Whether a reply guesses an object as [`guess`](crate::guess) defines it and names no other object of
+    /// the list.
+    #[must_use]
+    pub fn guess(&self, reply: &str, object: &Object) -> bool {
+        let Some(guess) = Guess::read(reply) else { return false };
+        let Some(range) = guess.name(object.names()) else { return false };
+        // `glasses` is a plural of `glass`, but may be an object of its own.
+        let exact = object.names().iter().any(|name| guess.spells(&range, name));
+        let others = self.iter().filter(|other| other.name() != object.name());
+        !others
+            .flat_map(Object::names)
+            .any(|name| guess.names_beside(&range, name) || !exact && guess.spells(&range, name))
+    }
+}
+
+fn line(text: &str) -> Result<Object, LineError> {
+    let full = |part: &str| match part.trim() {
+        "" => Err(LineError::Empty),
+        part => Ok(part.to_owned()),
+    };
+    let mut fields = text.split(';');
+    let names = fields.next().unwrap_or_default();
+    let category = fields.next().map(full).transpose()?;
+    if fields.next().is_some() {
+        return Err(LineError::Fields);
+    }
+    let mut names = names.split(',').map(full).collect::<Result<Vec<_>, _>>()?;
+    let name = names.remove(0);
+    Ok(Object::new(&name, names, category))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LineError, ListError, Object, Objects, Split};
+
+    fn shipped() -> Objects {
+        Objects::shipped().unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn the_shipped_list_is_about_three_hundred_objects_with_categories() {
+        let objects = shipped();
+        assert!((280..320).contains(&objects.iter().count()));
+        assert!(objects.iter().all(|object| object.category().is_some()));
+        let fridge = objects.get("the Refrigerator").unwrap_or_else(|| panic!("no refrigerator"));
+        assert_eq!(
+            (fridge.variants(), fridge.category()),
+            (&["fridge".to_owned()][..], Some("kitchen"))
+        );
+    }
+
+    #[test]
+    fn about_a_third_is_held_out_and_stays_so() {
+        let objects = shipped();
+        let held_out = objects.split(Split::HeldOut).count();
+        let train = objects.split(Split::Train).count();
+        assert_eq!(held_out + train, objects.iter().count());
+        assert!((28..39).contains(&(held_out * 100 / (held_out + train))), "{held_out}");
+        let alone = Objects::parse("The DOG").unwrap_or_else(|e| panic!("{e}"));
+        let of = |objects: &Objects| objects.get("dog").map(Object::split);
+        assert_eq!(of(&alone), of(&objects));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let wrong = |text: &str| match Objects::parse(text) {
+            Err(ListError::Line { line, reason }) => (line, reason),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(wrong("dog\ncat ; pet ; small"), (2, LineError::Fields));
+        assert_eq!(wrong("# pets\n\ndog, ; pet"), (3, LineError::Empty));
+        assert_eq!(wrong("; pet"), (1, LineError::Empty));
+        assert_eq!(wrong("dog ;"), (1, LineError::Empty));
+        assert_eq!(wrong("the"), (1, LineError::NoWord("the".into())));
+        let twice = |name: &str, first| LineError::Twice { name: name.into(), first };
+        assert_eq!(wrong("dog\ncat, A Dog"), (2, twice("A Dog", 1)));
+        assert_eq!(wrong("dog, dog"), (1, twice("dog", 1)));
+        assert!(matches!(Objects::parse("# nothing\n"), Err(ListError::Empty)));
+        let error =
+            Objects::parse("dog\ncat, A Dog").map_or_else(|e| e.to_string(), |_| String::new());
+        assert_eq!(
+            error,
+            "line 2 of the list of objects names `A Dog`, which line 1 names already"
+        );
+    }
+
+    #[test]
+    fn a_guess_that_names_another_object_too_is_none() {
+        let objects = shipped();
+        let guess = |object: &str, reply: &str| {
+            objects.guess(reply, objects.get(object).unwrap_or_else(|| panic!("no {object}")))
+        };
+        assert!(guess("dog", "Is it a dog?") && guess("hot dog", "Is it a hot dog?"));
+        assert!(!guess("dog", "Is it a hot dog?") && !guess("hot dog", "Is it a dog?"));
+        assert!(!guess("dog", "Is it a cat, a dog?") && !guess("cat", "Is it a cat, a dog?"));
+        assert!(
+            guess("football", "Is it a soccer ball?") && !guess("ball", "Is it a soccer ball?")
+        );
+        assert!(guess("drinking glass", "Is it drinking glasses?"));
+        assert!(guess("glasses", "Is it glasses?") && guess("glasses", "Is it a glass?"));
+        assert!(!guess("dog", "Guess: cat dog") && guess("dog", "Guess: dog"));
+    }
+}

@@ -1,0 +1,72 @@
+//! An object of a list, and the split that it belongs to.
+
+use sha2::{Digest, Sha256};
+
+use crate::words::words;
+
+/// One object in this many is held out.
+const HELD_OUT_IN: u64 = 3;
+
+/// Which objects are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// To learn from.
+    Train,
+    /// To measure with. Training never draws these objects.
+    HeldOut,
+}
+
+/// What is to be guessed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    name: String,
+    variants: Vec<String>,
+    category: Option<String>,
+    /// The words of the name and of each variant.
+    names: Vec<Vec<String>>,
+}
+
+impl Object {
+    pub(crate) fn new(name: &str, variants: Vec<String>, category: Option<String>) -> Self {
+        let all = std::iter::once(name).chain(variants.iter().map(String::as_str));
+        let names = all.map(words).collect();
+        Self { name: name.to_owned(), variants, category, names }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Other names that are accepted as a guess.
+    #[must_use]
+    pub fn variants(&self) -> &[String] {
+        &self.variants
+    }
+
+    /// Its category, if the list gives one.
+    #[must_use]
+    pub fn category(&self) -> Option<&str> {
+        self.category.as_deref()
+    }
+
+    /// Its name and its variants.
+    pub(crate) fn spelled(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name()).chain(self.variants.iter().map(String::as_str))
+    }
+
+    /// The words of its name and of each variant, in the order of [`spelled`](Self::spelled).
+    pub(crate) fn names(&self) -> &[Vec<String>] {
+        &self.names
+    }
+
+    /// The split that it belongs to. A hash of the name decides, so that an object stays in its split when
+    /// the list changes. About one object in three is held out.
+    #[must_use]
+    pub fn split(&self) -> Split {
+        let digest = Sha256::digest(self.names[0].join(" "));
+        let hash = digest.iter().take(8).fold(0, |hash, &byte| hash << 8 | u64::from(byte));
+        if hash % HELD_OUT_IN == 0 { Split::HeldOut } else { Split::Train }
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads the lists of THINGS and ArCHer. They are not part of the project.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use nlac_twenty_questions::{Object, Objects, Split, guess};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/twenty_questions");
+
+fn present(name: &str) -> Option<PathBuf> {
+    let path = Path::new(DATA).join(name);
+    if !path.exists() {
+        println!("skipped: {} is absent", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// Each object can be guessed in several ways, and no guess of one object is a guess of another.
+fn check(objects: &Objects) {
+    let all: Vec<_> = objects.iter().collect();
+    for (at, object) in all.iter().enumerate() {
+        for name in
+            std::iter::once(object.name()).chain(object.variants().iter().map(String::as_str))
+        {
+            for reply in [
+                format!("Is it a {name}?"),
+                format!("Could it be an {}?", name.to_uppercase()),
+                format!("It is not alive. Is the object you are thinking of the {name}?"),
+                format!("Guess: {name}"),
+            ] {
+                assert!(guess(&reply, object.name(), object.variants()), "{reply}");
+                assert!(objects.guess(&reply, object), "{reply}");
+            }
+            for reply in [
+                format!("Is it bigger than a {name}?"),
+                format!("Is it a {name} or something else?"),
+                format!("Would you use it with a {name}?"),
+            ] {
+                assert!(!objects.guess(&reply, object), "{reply}");
+            }
+        }
+        let other: &Object = all[(at + 1) % all.len()];
+        assert!(!objects.guess(&format!("Is it a {}?", other.name()), object), "{}", object.name());
+    }
+}
+
+fn held_out_share(objects: &Objects) -> usize {
+    objects.split(Split::HeldOut).count() * 100 / objects.iter().count()
+}
+
+#[test]
+fn the_words_of_things_are_a_list() {
+    let Some(path) = present("things_words_1823.txt") else { return };
+    let objects = Objects::load(&path).unwrap();
+    assert_eq!(objects.iter().count(), 1823);
+    assert!((30..37).contains(&held_out_share(&objects)));
+    check(&objects);
+}
+
+#[test]
+fn the_objects_of_archer_are_a_list() {
+    let Some(path) = present("archer_objects.json") else { return };
+    let archer: BTreeMap<String, Vec<Vec<String>>> =
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let lines = archer.iter().flat_map(|(category, objects)| {
+        objects.iter().map(move |names| format!("{} ; {category}\n", names.join(", ")))
+    });
+    let objects = Objects::parse(&lines.collect::<String>()).unwrap();
+    assert_eq!(objects.iter().count(), 157);
+    check(&objects);
+}
+
+#[test]
+fn the_shipped_objects_can_be_guessed() {
+    check(&Objects::shipped().unwrap());
+}
+
+#[test]
+fn a_file_that_is_absent_is_named() {
+    let error = Objects::load(Path::new("no/such/list.txt")).unwrap_err();
+    assert!(error.to_string().contains("no/such/list.txt"));
+}
