@@ -1,0 +1,1 @@
+"""Plays an environment and reports what would spoil training on it."""

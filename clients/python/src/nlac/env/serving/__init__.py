@@ -1,0 +1,1 @@
+"""An environment as a server: OpenEnv's routes over HTTP and WebSocket."""
