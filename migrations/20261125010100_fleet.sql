@@ -1,4 +1,4 @@
--- What others host: engines that generate and trainers that take gradient steps.
+-- What others host: engines that generate, trainers that take gradient steps, and environments.
 
 -- One row is a registered engine: one model behind one or several URLs.
 create table engines (
@@ -29,6 +29,22 @@ create table trainers (
     model        text not null,             -- the model's name in specs
     api_key_env  text,                      -- an environment variable: never the key
     capabilities jsonb,                     -- null: never reached
+    trouble      text,                      -- why it did not answer when last asked
+    checked_at   timestamptz,
+    created_at   timestamptz not null default now(),
+    updated_at   timestamptz not null default now()
+);
+
+-- One row is a registered environment: a server on which episodes are played.
+create table environments (
+    name         text primary key,
+    kind         text not null,             -- protocol
+    url          text not null,
+    api_key_env  text,                      -- an environment variable: never the key
+    sessions     int not null check (sessions > 0),         -- episodes at a time, of one process of this service
+    step_seconds int not null check (step_seconds > 0),     -- deadline of a step
+    replayable   boolean not null,          -- the same task, seed and actions give the same episode
+    found        jsonb,                     -- what it says of itself; null: never reached
     trouble      text,                      -- why it did not answer when last asked
     checked_at   timestamptz,
     created_at   timestamptz not null default now(),

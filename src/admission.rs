@@ -1,13 +1,13 @@
-//! Checks that a job fits the engines and the trainer that it names, before the job starts.
+//! Checks that a job fits the environment, the engines and the trainer that it names, before the job starts.
 
 use crate::{
     algo,
     domain::{
-        environment::Capabilities,
+        environment::{Capabilities, FoundEnvironment},
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         prompt::{PromptHashes, PromptPart},
-        spec::{AlgorithmSpec, JobSpec, RoleWeights},
+        spec::{AlgorithmSpec, JobSpec, RemoteSpec, RoleWeights},
     },
 };
 
@@ -113,6 +113,22 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
     }
 }
 
+/// What the registration of the engine must be that plays whoever the agent talks to.
+///
+/// # Errors
+/// An engine that is no chat endpoint.
+pub fn partner_registered(pointer: &'static str, engine: &EngineRecord) -> Result<(), Misfit> {
+    let EngineRecord { name, kind, .. } = engine;
+    if kind.serves_adapters() {
+        return Err(misfit(
+            pointer,
+            format!("{name} is of kind {kind}"),
+            "register the same server as kind openai under another name",
+        ));
+    }
+    Ok(())
+}
+
 /// All that a job asks of its engine and that it cannot do.
 #[must_use]
 pub fn engine_unable(
@@ -204,6 +220,32 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
         unable.push(misfit(pointer, what, "leave datasets empty, or choose another value"));
     }
     unable
+}
+
+/// Splits of a job that its environment's task list lacks. An environment without a list draws by seeds alone.
+#[must_use]
+pub fn splits_unlisted(remote: &RemoteSpec, found: &FoundEnvironment) -> Vec<Misfit> {
+    let RemoteSpec { name, train, held_out, .. } = remote;
+    let asked = [("/environment/train", train), ("/environment/held_out", held_out)];
+    let unlisted = asked
+        .into_iter()
+        .filter(|(_, split)| !found.splits.is_empty() && !found.splits.contains(split));
+    let same = (!found.splits.is_empty() && train == held_out).then(|| {
+        misfit(
+            "/environment/held_out",
+            format!("training and evaluations both draw tasks of {train:?}"),
+            "choose another split to measure with",
+        )
+    });
+    let misfit = |(pointer, split)| {
+        let listed = found.splits.join(", ");
+        misfit(
+            pointer,
+            format!("environment {name} lists no tasks of the split {split:?}; it lists {listed}"),
+            "choose one of them",
+        )
+    };
+    unlisted.map(misfit).chain(same).collect()
 }
 
 /// What an algorithm that learns on policy cannot learn from.

@@ -6,9 +6,13 @@ use sqlx::PgConnection;
 use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
     admission::{self, Misfit},
-    domain::{peer::TrainerKind, prompt::PromptHashes, spec::JobSpec},
+    domain::{
+        peer::TrainerKind,
+        prompt::PromptHashes,
+        spec::{JobSpec, RemoteSpec},
+    },
     store::{
-        datasets,
+        datasets, environments,
         peers::{self, EngineRow},
         prompts,
     },
@@ -45,8 +49,9 @@ impl Admission {
 /// to do.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
     let mut out = Admission::default();
-    let capabilities = state.environments.capabilities(&spec.environment);
-    out.hold(admission::environment_unable(spec, capabilities));
+    if let Some(remote) = spec.environment.remote() {
+        hold_against_environment(state, spec, remote, &mut out).await?;
+    }
     out.hold(admission::experience_unfit(spec));
     let mut conn = state.store.acquire().await?;
     find_prompts(&mut conn, spec, &mut out).await?;
@@ -61,6 +66,20 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
             Ok(found) => out.hold(admission::engine_unable(spec, &engine.record, &found)),
             Err(reason) => out.warnings.push(unknown("engine", &engine.record.name, &reason)),
         }
+    }
+    let partner = spec.environment.chat().map(|name| {
+        let pointer = spec.environment.chat_pointer();
+        let chat = engine_named(&engines, pointer, name, &mut out);
+        chat.map(|chat| admission::partner_registered(pointer, &chat.record))
+    });
+    match partner {
+        Some(Some(Err(misfit))) => out.hold([misfit]),
+        Some(None) => {}
+        _ if spec.environment.remote().is_some() => {}
+        _ => match state.environments.capabilities(&spec.environment).await {
+            Ok(capabilities) => out.hold(admission::environment_unable(spec, capabilities)),
+            Err(why) => out.mistakes.push(Mistake::at("/environment", why)),
+        },
     }
     let frozen = spec.model.frozen.as_deref();
     let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
@@ -88,6 +107,30 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     Ok(out)
 }
 
+/// A registered environment must be there, and able.
+async fn hold_against_environment(
+    state: &AppState,
+    spec: &JobSpec,
+    remote: &RemoteSpec,
+    out: &mut Admission,
+) -> Result<(), Problem> {
+    let mut conn = state.store.acquire().await?;
+    let Some(row) = environments::get(&mut conn, &remote.name).await? else {
+        let all = environments::list(&mut conn).await?;
+        unregistered("/environment/name", &remote.name, all.iter().map(|e| &e.record.name), out);
+        return Ok(());
+    };
+    drop(conn);
+    match capabilities::environment(state, &row).await? {
+        Ok(found) => {
+            out.hold(admission::environment_unable(spec, row.record.capabilities(&found)));
+            out.hold(admission::splits_unlisted(remote, &found));
+        }
+        Err(reason) => out.warnings.push(unknown("environment", &remote.name, &reason)),
+    }
+    Ok(())
+}
+
 fn unknown(what: &str, name: &str, reason: &str) -> String {
     format!("what {what} {name} can do is not known yet: {reason}")
 }
@@ -113,7 +156,11 @@ fn unregistered<'a>(
 ) {
     let known: Vec<_> = known.map(String::as_str).collect();
     let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-    let route = if pointer == "/model/trainer" { "trainers" } else { "engines" };
+    let route = match pointer {
+        "/model/trainer" => "trainers",
+        "/environment/name" => "environments",
+        _ => "engines",
+    };
     let what = format!("{name:?} is not registered; registered: {known}");
     out.refuse(pointer, what, format!("register it with PUT /v1/{route}/NAME"));
 }

@@ -1,17 +1,73 @@
-//! Environments.
+//! Environments: those that are built in, and registered servers.
 
-use axum::{Json, extract::State};
-use serde::Serialize;
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::AppState;
-use crate::domain::environment::EnvironmentInfo;
+use super::{
+    AppState,
+    extract::Valid,
+    peers::{check_key, named, without_secrets},
+    problem::Problem,
+    view::environments::EnvironmentView,
+};
+use crate::{
+    domain::environment::{EnvironmentKind, EnvironmentRecord},
+    store::environments,
+};
 
 /// All environments.
 #[derive(Serialize, ToSchema)]
 pub struct EnvironmentList {
-    /// By name.
-    data: Vec<EnvironmentInfo>,
+    /// Those that are built in, then the registered ones, each by name.
+    data: Vec<EnvironmentView>,
+}
+
+/// An environment's registration.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct PutEnvironment {
+    /// Its protocol.
+    #[garde(skip)]
+    kind: EnvironmentKind,
+    /// `http://host:port`.
+    #[garde(pattern("^https?://"), custom(without_secrets))]
+    #[schema(pattern = "^https?://", example = "http://127.0.0.1:8100")]
+    url: String,
+    /// The environment variable of this service that holds the environment's API key, which is sent as a bearer token.
+    /// Its name begins with `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to.
+    #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
+    #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_DESK")]
+    api_key_env: Option<String>,
+    /// Episodes that this service plays there at a time: at most the sessions that the server has. OpenEnv's own default
+    /// is 1.
+    #[garde(range(min = 1, max = 4_096))]
+    #[schema(minimum = 1, maximum = 4_096, default = 8)]
+    #[serde(default = "sessions")]
+    sessions: i32,
+    /// Seconds after which a step without an answer has failed.
+    #[garde(range(min = 1, max = 3_600))]
+    #[schema(minimum = 1, maximum = 3_600, default = 60)]
+    #[serde(default = "step_seconds")]
+    step_seconds: i32,
+    /// Whether the same task, seed and actions give the same episode. Algorithms and checks that go back to an earlier
+    /// state need it. `nlac environments check` finds out.
+    #[garde(skip)]
+    #[serde(default)]
+    replayable: bool,
+}
+
+const fn sessions() -> i32 {
+    8
+}
+
+const fn step_seconds() -> i32 {
+    60
 }
 
 /// Lists the environments that jobs can name, and what each can do.
@@ -19,6 +75,91 @@ pub struct EnvironmentList {
     get, path = "/v1/environments", tag = "peers", operation_id = "list_environments",
     responses((status = 200, description = "All environments", body = EnvironmentList))
 )]
-pub(super) async fn list(State(state): State<AppState>) -> Json<EnvironmentList> {
-    Json(EnvironmentList { data: state.environments.list() })
+pub(super) async fn list(State(state): State<AppState>) -> Result<Json<EnvironmentList>, Problem> {
+    let registered = environments::list(&mut *state.store.acquire().await?).await?;
+    let built_in = state.environments.list().into_iter().map(EnvironmentView::built_in);
+    let data = built_in.chain(registered.into_iter().map(EnvironmentView::from)).collect();
+    Ok(Json(EnvironmentList { data }))
+}
+
+/// Reads an environment.
+#[utoipa::path(
+    get, path = "/v1/environments/{name}", tag = "peers", operation_id = "read_environment",
+    params(("name" = String, Path, description = "An environment")),
+    responses(
+        (status = 200, description = "The environment", body = EnvironmentView),
+        (status = 404, body = Problem, description = "No such environment", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<EnvironmentView>, Problem> {
+    if let Some(found) = state.environments.list().into_iter().find(|(known, _)| *known == name) {
+        return Ok(Json(EnvironmentView::built_in(found)));
+    }
+    let row = environments::get(&mut *state.store.acquire().await?, &name).await?;
+    let row = row.ok_or_else(|| Problem::not_found("environment", name))?;
+    Ok(Json(row.into()))
+}
+
+/// Registers an environment, or changes its registration.
+#[utoipa::path(
+    put, path = "/v1/environments/{name}", tag = "peers", operation_id = "put_environment",
+    params(("name" = String, Path)), request_body = PutEnvironment,
+    responses(
+        (status = 200, description = "Registered, with what it was found to be", body = EnvironmentView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(body): Valid<PutEnvironment>,
+) -> Result<Json<EnvironmentView>, Problem> {
+    check_key(&state, body.api_key_env.as_deref(), std::slice::from_ref(&body.url))?;
+    let PutEnvironment { kind, url, api_key_env, sessions, step_seconds, replayable } = body;
+    let name = named(name)?;
+    if state.environments.list().iter().any(|(known, _)| *known == name) {
+        return Err(Problem::unprocessable(format!(
+            "{name} is the name of a built-in environment"
+        ))
+        .remedy("register it under another name"));
+    }
+    let record =
+        EnvironmentRecord { name, kind, url, api_key_env, sessions, step_seconds, replayable };
+    environments::put(&mut *state.store.acquire().await?, &record).await?;
+    let found = state.discover.environment(&record).await;
+    let mut conn = state.store.acquire().await?;
+    environments::note(&mut conn, &record, &found).await?;
+    let row = environments::get(&mut conn, &record.name).await?;
+    let row = row.ok_or_else(|| Problem::not_found("environment", record.name))?;
+    Ok(Json(row.into()))
+}
+
+/// Removes an environment's registration. What was played there stays.
+#[utoipa::path(
+    delete, path = "/v1/environments/{name}", tag = "peers", operation_id = "delete_environment",
+    params(("name" = String, Path, description = "A registered environment")),
+    responses(
+        (status = 204, description = "It is removed"),
+        (status = 404, body = Problem, description = "No such registration", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "A job that is not over plays there", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let mut conn = state.store.acquire().await?;
+    if let Some(job) = environments::players(&mut conn, &name).await?.first() {
+        return Err(Problem::conflict(format!("job {job} plays there and may still go on"))
+            .remedy("cancel the job, or wait for its end"));
+    }
+    if environments::delete(&mut conn, &name).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Problem::not_found("registered environment", name))
 }

@@ -39,6 +39,7 @@ mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
@@ -60,10 +61,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
     domain::{
-        clock::Clock,
-        environment::{Capabilities, EnvironmentInfo},
-        peer::Discover,
-        spec::EnvironmentSpec,
+        clock::Clock, environment::Capabilities, peer::Discover, spec::EnvironmentSpec,
         webhook::WebhookKey,
     },
     experience::{consult::Consult, dry_run::Prompts},
@@ -75,13 +73,17 @@ pub use access::{Hosts, SignIn};
 pub use document::openapi_yaml;
 pub use problem::Problem;
 
-/// The environments that jobs can name.
+/// The environments that are built in.
+#[async_trait]
 pub trait Environments: Send + Sync {
-    /// All of them, by name.
-    fn list(&self) -> Vec<EnvironmentInfo>;
+    /// All of them, by name, with what they can do at their default settings.
+    fn list(&self) -> Vec<(String, Capabilities)>;
 
     /// What that of a spec can do.
-    fn capabilities(&self, spec: &EnvironmentSpec) -> Capabilities;
+    ///
+    /// # Errors
+    /// Why it cannot be built, with what to change.
+    async fn capabilities(&self, spec: &EnvironmentSpec) -> Result<Capabilities, String>;
 }
 
 /// Whether a URL may be called, or why not.
@@ -100,7 +102,7 @@ pub struct AppState {
     pub shutdown: CancellationToken,
     /// Reads and tries prompt sets.
     pub prompts: Arc<dyn Prompts>,
-    /// The environments that jobs can name.
+    /// The environments that are built in.
     pub environments: Arc<dyn Environments>,
     /// What webhooks' secrets are made of.
     pub webhook_key: WebhookKey,
@@ -183,6 +185,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(checkpoints::wanted))
         .routes(routes!(peers::trainers))
         .routes(routes!(environments::list))
+        .routes(routes!(environments::read, environments::put, environments::delete))
         .routes(routes!(peers::put_trainer))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))

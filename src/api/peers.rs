@@ -296,13 +296,17 @@ pub(super) async fn put_trainer(
 }
 
 /// Refuses a key that the service lacks, or that is not for these URLs, before the first request needs it.
-fn check_key(state: &AppState, variable: Option<&str>, urls: &[String]) -> Result<(), Problem> {
+pub(super) fn check_key(
+    state: &AppState,
+    variable: Option<&str>,
+    urls: &[String],
+) -> Result<(), Problem> {
     let Some(name) = variable else { return Ok(()) };
     state.discover.may_send_key(name, urls).map_err(|e| Problem::unprocessable(e.to_string()))
 }
 
 /// Refuses what may be secret in an address, because addresses are shown.
-fn without_secrets(url: &str, _: &()) -> garde::Result {
+pub(super) fn without_secrets(url: &str, _: &()) -> garde::Result {
     match Url::parse(url) {
         Err(error) => Err(garde::Error::new(format!("not a URL: {error}"))),
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
@@ -317,7 +321,7 @@ fn without_secrets(url: &str, _: &()) -> garde::Result {
     }
 }
 
-fn named(name: String) -> Result<String, Problem> {
+pub(super) fn named(name: String) -> Result<String, Problem> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {
         return Ok(name);

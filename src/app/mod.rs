@@ -6,6 +6,7 @@ mod webhook_key;
 
 use std::{net::SocketAddr, path::Path, str::FromStr, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use sqlx::postgres::PgConnectOptions;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use crate::{
     domain::{
         access::Secret,
         clock::{Clock, SystemClock},
-        environment::{Capabilities, EnvironmentInfo},
+        environment::Capabilities,
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         spec::EnvironmentSpec,
     },
@@ -174,7 +175,11 @@ impl App {
         let meters = Meters::default();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let peers = Arc::new(Peers::new(settings.peer_keys.clone(), meters.clone()));
+        let peers = Arc::new(Peers::new(
+            settings.peer_keys.clone(),
+            meters.clone(),
+            settings.environment_data.clone(),
+        ));
         let keep = settings.retention.versions;
         let expiry = Expiry::new(store.clone(), peers.clone(), adapters.clone(), keep);
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
@@ -210,7 +215,7 @@ impl App {
             shutdown: drain.clone(),
             prompts: Arc::new(Library::new(asked.clone())),
             events,
-            environments: Arc::new(BuiltIn),
+            environments: Arc::new(BuiltIn { store: asked.clone(), peers: peers.clone() }),
             webhook_key,
             discover: peers.clone(),
             critic: Arc::new(Critics::new(asked.clone(), peers)),
@@ -268,15 +273,20 @@ async fn register(
 }
 
 /// The environments that are built in.
-struct BuiltIn;
+struct BuiltIn {
+    store: Store,
+    peers: Arc<Peers>,
+}
 
+#[async_trait]
 impl api::Environments for BuiltIn {
-    fn list(&self) -> Vec<EnvironmentInfo> {
+    fn list(&self) -> Vec<(String, Capabilities)> {
         env::built_in()
     }
 
-    fn capabilities(&self, spec: &EnvironmentSpec) -> Capabilities {
-        env::build(spec).capabilities()
+    async fn capabilities(&self, spec: &EnvironmentSpec) -> Result<Capabilities, String> {
+        let built = self.peers.environment(&self.store, spec).await;
+        built.map(|environment| environment.capabilities()).map_err(|fault| fault.to_string())
     }
 }
 

@@ -21,6 +21,8 @@ pub struct ServiceSettings {
     pub admin_key: Option<Secret>,
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// Directory of the data files that environments read.
+    pub environment_data: Option<PathBuf>,
     /// A database of the user's; none runs a private one.
     pub database_url: Option<String>,
     /// Whether the local engine and trainer run in this process.
@@ -48,6 +50,7 @@ impl Default for ServiceSettings {
             sign_in: None,
             admin_key: None,
             data_dir: default_data_dir(),
+            environment_data: None,
             database_url: None,
             local_peers: true,
             base_model: None,

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
+    environments_args::EnvironmentsArgs,
     experience_args::{DatasetsArgs, EpisodesArgs},
     prompts_args::PromptsArgs,
     service_args::{
@@ -41,7 +42,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Set everything up, train the example job, and show what it learnt.
     Demo(DemoArgs),
-    /// Try every registered engine and trainer end to end, and say what works, how fast, and what to change.
+    /// Try every registered engine, trainer and environment end to end, and say what works, how fast, and what to change.
     Doctor(DoctorArgs),
     /// Keep the adapters of jobs under way in a directory beside an engine that shares no file system with
     /// the service.
@@ -66,6 +67,8 @@ pub enum Command {
     Engines(PeersArgs),
     /// List the registered trainers.
     Trainers(PeersArgs),
+    /// List, show, register, check and delete environments.
+    Environments(EnvironmentsArgs),
     /// List, show, try, push and delete prompt sets.
     Prompts(PromptsArgs),
     /// Print the completions of a shell, to be read by its start-up file.
@@ -101,6 +104,9 @@ pub struct ServeArgs {
     /// Where everything is kept: database, adapters, models.
     #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
+    /// The directory of the data files that environments read: a job names files relative to it.
+    #[arg(long, env = "NLAC_ENVIRONMENT_DATA", value_name = "DIR")]
+    pub environment_data: Option<PathBuf>,
     /// A Postgres of yours; without it nlac runs a private one under the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
@@ -168,6 +174,9 @@ impl From<ServeArgs> for ServiceSettings {
             },
             admin_key: args.admin_key,
             data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
+            environment_data: args
+                .environment_data
+                .map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             database_url: args.database_url,
             local_peers: !args.no_local,
             base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
@@ -200,7 +209,7 @@ pub enum SignInArg {
 /// What is examined.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The service whose engines and trainers are examined.
+    /// The service whose engines, trainers and environments are examined.
     #[command(flatten)]
     pub service: ServiceArgs,
     /// How findings are printed.

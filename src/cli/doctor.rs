@@ -1,4 +1,4 @@
-//! `nlac doctor`: every registered engine and trainer, end to end.
+//! `nlac doctor`: every registered engine, trainer and environment, end to end.
 
 use std::{
     path::Path,
@@ -9,10 +9,13 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Failure, args::DoctorArgs, client::Api, report};
+use super::{Failure, args::DoctorArgs, client::Api, environments::record, report};
 use crate::{
-    doctor::{Finding, Trouble, examine_engine, examine_trainer},
+    doctor::{
+        Finding, Trouble, environment::Effort, examine_engine, examine_environment, examine_trainer,
+    },
     domain::{
+        environment::EnvironmentRecord,
         peer::{EngineRecord, TrainerRecord},
         peer_key::PeerKeys,
     },
@@ -26,6 +29,10 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     let engines: Vec<EngineRecord> = listed(api.get("/v1/engines").await?)?;
     let trainers: Vec<TrainerRecord> = listed(api.get("/v1/trainers").await?)?;
+    let environments = api.get("/v1/environments").await?;
+    let environments = environments["data"].as_array().into_iter().flatten();
+    let environments: Result<Vec<_>, _> = environments.map(record).collect();
+    let environments: Vec<_> = environments?.into_iter().flatten().collect();
     if engines.is_empty() || trainers.is_empty() {
         report::error(
             "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
@@ -37,18 +44,44 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     std::fs::create_dir_all(&place)
         .map_err(|e| format!("cannot make {}: {e}; choose another --shared", place.display()))?;
     let json = args.output.json;
-    let outcome = examine(engines, trainers, &place, now, json).await;
+    let mut findings = examine(engines, trainers, &place, now, json).await;
     std::fs::remove_dir_all(&place)?;
-    let failed = outcome.iter().filter(|finding| finding.outcome.is_err()).count();
+    findings.extend(examine_environments(environments, json).await);
+    conclude(&findings, json)
+}
+
+/// Prints findings, a line each.
+pub fn tell(findings: &[Finding]) {
+    for finding in findings {
+        report::line(&finding.to_string());
+    }
+}
+
+/// Prints what findings come to, or all of them as JSON. The exit status says whether anything failed.
+pub fn conclude(findings: &[Finding], json: bool) -> Result<ExitCode, Failure> {
+    let failed = findings.iter().filter(|finding| finding.outcome.is_err()).count();
     if json {
-        report::json(&outcome.iter().map(finding).collect())?;
+        report::json(&findings.iter().map(finding).collect())?;
     } else {
         report::line(&match failed {
             0 => "everything that was tried works".to_owned(),
-            _ => format!("{failed} of {} failed", outcome.len()),
+            _ => format!("{failed} of {} failed", findings.len()),
         });
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn examine_environments(environments: Vec<EnvironmentRecord>, json: bool) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for record in environments {
+        let key = api_key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url));
+        let findings = examine_environment(&record, key.as_deref(), &Effort::Quick).await;
+        if !json {
+            tell(&findings);
+        }
+        all.extend(findings);
+    }
+    all
 }
 
 async fn examine(
@@ -58,9 +91,9 @@ async fn examine(
     now: u128,
     json: bool,
 ) -> Vec<Finding> {
-    let tell = |findings: Vec<Finding>, all: &mut Vec<Finding>| {
-        for finding in findings.iter().filter(|_| !json) {
-            report::line(&finding.to_string());
+    let add = |findings: Vec<Finding>, all: &mut Vec<Finding>| {
+        if !json {
+            tell(&findings);
         }
         all.extend(findings);
     };
@@ -69,7 +102,7 @@ async fn examine(
     for trainer in trainers {
         let export = place.join(&trainer.name);
         let key = api_key(trainer.api_key_env.as_deref(), std::slice::from_ref(&trainer.url));
-        tell(examine_trainer(&trainer, key.as_deref(), &export).await, &mut all);
+        add(examine_trainer(&trainer, key.as_deref(), &export).await, &mut all);
         if export.is_dir() {
             adapters.push(Adapter {
                 name: format!("nlac-doctor-{}-{now}", trainer.name),
@@ -83,7 +116,7 @@ async fn examine(
         if adapter.is_none() && engine.kind.serves_adapters() {
             report::error(&format!("{}: no trainer made an adapter to load", engine.name));
         }
-        tell(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
+        add(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
     }
     all
 }
@@ -101,7 +134,7 @@ fn finding(Finding { peer, tried, outcome, took }: &Finding) -> Value {
 
 /// The key from this command's own environment. Without it the examination goes on, and the peer answers that it
 /// wants one.
-fn api_key(variable: Option<&str>, urls: &[String]) -> Option<String> {
+pub fn api_key(variable: Option<&str>, urls: &[String]) -> Option<String> {
     match PeerKeys::from_env().key(variable?, urls) {
         Ok(key) => Some(key.to_owned()),
         Err(error) => {

@@ -6,6 +6,8 @@ mod client;
 mod datasets;
 mod demo;
 mod doctor;
+mod environments;
+mod environments_args;
 mod episodes;
 mod estimate;
 mod experience_args;
@@ -74,6 +76,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Checkpoints(args) => checkpoints::run(args).await,
         Command::Engines(args) => peers::engines(args).await,
         Command::Trainers(args) => peers::trainers(args).await,
+        Command::Environments(args) => environments::run(args).await,
         Command::Prompts(args) => prompts::run(args).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();

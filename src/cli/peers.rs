@@ -67,7 +67,8 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-fn state(peer: &Value) -> String {
+/// Whether it answered when it was last asked.
+pub fn state(peer: &Value) -> String {
     match (&peer["trouble"], &peer["checked_at"]) {
         (Value::String(trouble), _) => format!("no answer: {trouble}"),
         (_, Value::Null) => "not asked yet".into(),

@@ -1,7 +1,8 @@
-//! Whether registered engines and trainers do what a job will ask of them: every operation is tried for
+//! Whether registered engines, trainers and environments do what a job will ask of them: every operation is tried for
 //! real and timed, and what fails comes with what to change.
 
 mod engine;
+pub mod environment;
 mod trainer;
 
 use std::{
@@ -9,12 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{engine::examine as examine_engine, trainer::examine as examine_trainer};
+pub use self::{
+    engine::examine as examine_engine, environment::examine as examine_environment,
+    trainer::examine as examine_trainer,
+};
 
 /// One thing that was tried.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// Whose: a trainer's name, or an engine's with the replica's address.
+    /// Whose: a name with an address, of an engine that of the replica.
     pub peer: String,
     /// What was tried.
     pub tried: &'static str,
@@ -84,6 +88,17 @@ impl Examination {
     /// Notes something that follows from what was seen.
     fn conclude(&mut self, tried: &'static str, outcome: Result<String, Trouble>) {
         let took = Duration::ZERO;
+        self.findings.push(Finding { peer: self.peer.clone(), tried, outcome, took });
+    }
+
+    /// Notes what several operations together came to, since they began.
+    fn conclude_since(
+        &mut self,
+        tried: &'static str,
+        start: Instant,
+        outcome: Result<String, Trouble>,
+    ) {
+        let took = start.elapsed();
         self.findings.push(Finding { peer: self.peer.clone(), tried, outcome, took });
     }
 }

@@ -1,7 +1,9 @@
-//! What environments can do.
+//! What environments are and can do.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::text_enum::text_enum;
 
 /// What an environment can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -21,13 +23,93 @@ pub struct Capabilities {
     pub splits: bool,
 }
 
-/// An environment that jobs can name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct EnvironmentInfo {
-    /// What `environment.kind` says.
+impl Capabilities {
+    /// Nothing beyond an episode.
+    pub const NONE: Self = Self {
+        replayable: false,
+        concurrent: None,
+        tools: false,
+        admissible: false,
+        achieved_goals: false,
+        splits: false,
+    };
+}
+
+text_enum!(
+    /// Protocols of environments that others run.
+    EnvironmentKind {
+        /// OpenEnv, over WebSocket.
+        Openenv = "openenv",
+    }
+);
+
+/// A registered environment: a server that somebody else runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::FromRow, ToSchema)]
+pub struct EnvironmentRecord {
+    /// The name that specs use.
     pub name: String,
-    /// It is built in; no other program is needed.
-    pub built_in: bool,
-    /// What it can do, at its default settings.
-    pub capabilities: Capabilities,
+    /// Its protocol.
+    pub kind: EnvironmentKind,
+    /// `http://host:port`.
+    pub url: String,
+    /// The environment variable of this service that holds the environment's API key.
+    pub api_key_env: Option<String>,
+    /// Episodes that this service plays there at a time.
+    pub sessions: i32,
+    /// Seconds after which a step without an answer has failed.
+    pub step_seconds: i32,
+    /// The same task, seed and actions give the same episode.
+    pub replayable: bool,
+}
+
+/// How an environment takes actions.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "form", rename_all = "snake_case")]
+pub enum ActionForm {
+    /// The whole reply, in a field of this name.
+    Text {
+        /// The field.
+        field: String,
+    },
+    /// The JSON object in the reply.
+    Json {
+        /// JSON Schema of the object, as JSON text.
+        json_schema: String,
+    },
+    /// Calls of the tools that the environment lists when an episode begins.
+    Tools {
+        /// The field of an action that is text for whoever the agent talks to; null where it can only call tools.
+        text: Option<String>,
+    },
+}
+
+/// What a registered environment was found to be.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub struct FoundEnvironment {
+    /// How it calls itself, with its version.
+    pub title: String,
+    /// How it takes actions.
+    pub action: ActionForm,
+    /// The field of an observation that is its text; null where an observation is told as JSON.
+    pub observation: Option<String>,
+    /// Its name in its own task API, where it lists tasks.
+    pub tasks_of: Option<String>,
+    /// The splits whose tasks it lists.
+    pub splits: Vec<String>,
+}
+
+impl EnvironmentRecord {
+    /// What a job may ask of it.
+    #[must_use]
+    pub fn capabilities(&self, found: &FoundEnvironment) -> Capabilities {
+        Capabilities {
+            replayable: self.replayable,
+            concurrent: u32::try_from(self.sessions).ok(),
+            tools: matches!(found.action, ActionForm::Tools { .. }),
+            // A server says these step by step, if at all.
+            admissible: false,
+            achieved_goals: false,
+            splits: found.splits.len() > 1,
+        }
+    }
 }

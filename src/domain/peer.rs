@@ -4,7 +4,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{peer_key::PeerKeyError, text_enum::text_enum};
+use super::{
+    environment::{EnvironmentRecord, FoundEnvironment},
+    peer_key::PeerKeyError,
+    text_enum::text_enum,
+};
 
 text_enum!(
     /// Dialects of engines.
@@ -176,6 +180,9 @@ pub trait Discover: Send + Sync {
 
     /// What a trainer can do, or why that is not known.
     async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String>;
+
+    /// What an environment is, or why that is not known.
+    async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String>;
 
     /// Whether the service has this API key and may send it to these URLs.
     ///

@@ -4,26 +4,43 @@
 //! number: a reward exists only where the environment gave it.
 
 mod help_desk;
+mod mathematics;
+pub mod openenv;
+mod partner;
+mod playground;
+mod tau_bench;
 mod twenty_questions;
 
-use std::sync::Arc;
+use std::{
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use async_trait::async_trait;
 
 use crate::{
     domain::{
-        environment::{Capabilities, EnvironmentInfo},
+        environment::{ActionForm, Capabilities},
         fault::Fault,
         spec::{EnvironmentSpec, ObjectTable, ToolFormat},
     },
+    engine::Frozen,
     experience::{
         action::{Codec, Read},
+        codec::{Admissible, PlainText, ToolCalls},
         context::Context,
         message::Message,
     },
 };
 
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
+use mathematics::{FinalAnswer, Mathematics};
+use nlac_twenty_questions::Objects;
+use partner::Partner;
+use playground::Playground;
+use tau_bench::TauBench;
+use twenty_questions::answered::Answered;
 pub use twenty_questions::{
     TwentyQuestions,
     small::{Game as SmallGame, table as small_table},
@@ -116,9 +133,17 @@ impl Step {
 /// Why an environment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
-    /// It may go better in a new session, in which the actions so far are taken again.
+    /// It may go better in a new session.
     #[error("environment {environment}: {reason}")]
     Transient {
+        /// Its name.
+        environment: String,
+        /// Why.
+        reason: String,
+    },
+    /// It cannot be reached.
+    #[error("environment {environment}: {reason}")]
+    Away {
         /// Its name.
         environment: String,
         /// Why.
@@ -154,9 +179,10 @@ impl EnvError {
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         match self {
-            Self::Transient { .. } => Some(Fault::retry(self)),
-            Self::Full { environment, .. } => Some(Fault::away("environment", environment, self)),
-            Self::Permanent { .. } | Self::Ended | Self::Diverged => None,
+            Self::Away { environment, .. } | Self::Full { environment, .. } => {
+                Some(Fault::away("environment", environment, self))
+            }
+            Self::Transient { .. } | Self::Permanent { .. } | Self::Ended | Self::Diverged => None,
         }
     }
 }
@@ -207,28 +233,141 @@ pub trait Session: Send {
     async fn close(&mut self) {}
 }
 
-/// The environment of a spec.
-#[must_use]
-pub fn build(spec: &EnvironmentSpec) -> Arc<dyn Environment> {
-    match spec {
-        EnvironmentSpec::HelpDesk {} => Arc::new(HelpDesk),
-        EnvironmentSpec::TwentyQuestions { max_questions, table } => {
-            Arc::new(TwentyQuestions::new(*max_questions, *table))
+/// What environments are built of, beside their settings.
+#[derive(Clone, Default)]
+pub struct Materials {
+    /// The directory of the data files that specs name.
+    pub data: Option<PathBuf>,
+    /// The chat model that the spec names, for whoever the agent talks to.
+    pub chat: Option<Arc<dyn Frozen>>,
+}
+
+/// Why an environment cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBuilt {
+    /// It is a server that somebody else runs.
+    #[error("{0} is a registered environment")]
+    Registered(String),
+    /// It talks to a chat engine, and none was given.
+    #[error("it needs a chat engine")]
+    NoChat,
+    /// It reads files, and the service has no directory for them.
+    #[error("it reads data files, and this service has no directory for them")]
+    NoData,
+    /// A name of a file that leads out of the directory.
+    #[error("{0:?} is no name of a file below the data directory")]
+    Outside(String),
+    /// Files that are not what they should be.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl NotBuilt {
+    /// What to change.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::Registered(_) => "ask the fleet for it",
+            Self::NoChat => "name a registered engine of kind openai or tgi",
+            Self::NoData => "start the service with --environment-data DIRECTORY",
+            Self::Outside(_) => "name it relative to the directory, without `..`",
+            Self::Unreadable(_) => "check the file and the settings of the environment",
         }
     }
 }
 
-/// The environments that are built in, by name.
+impl Materials {
+    /// Whoever the agent talks to.
+    fn partner(&self, environment: &'static str, max_tokens: u32) -> Result<Partner, NotBuilt> {
+        let chat = self.chat.clone().ok_or(NotBuilt::NoChat)?;
+        Ok(Partner::new(environment, chat, max_tokens))
+    }
+
+    /// When the data of a spec were last written.
+    #[must_use]
+    pub fn written(&self, spec: &EnvironmentSpec) -> Vec<Option<SystemTime>> {
+        let written = |name: &&str| self.file(name).ok()?.metadata().ok()?.modified().ok();
+        spec.files().iter().map(written).collect()
+    }
+
+    /// The path of a data file.
+    fn file(&self, name: &str) -> Result<PathBuf, NotBuilt> {
+        let inside =
+            |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let data = self.data.as_ref().ok_or(NotBuilt::NoData)?;
+        let path = Path::new(name);
+        if name.is_empty() || !inside(path) {
+            return Err(NotBuilt::Outside(name.to_owned()));
+        }
+        Ok(data.join(path))
+    }
+}
+
+/// The environment of a spec.
+///
+/// # Errors
+/// See [`NotBuilt`].
+pub fn build(
+    spec: &EnvironmentSpec,
+    materials: &Materials,
+) -> Result<Arc<dyn Environment>, NotBuilt> {
+    Ok(match spec {
+        EnvironmentSpec::HelpDesk {} => Arc::new(HelpDesk),
+        EnvironmentSpec::TwentyQuestions { max_questions, table } => {
+            Arc::new(TwentyQuestions::new(*max_questions, *table))
+        }
+        EnvironmentSpec::TwentyQuestionsChat { max_questions, objects, oracle: _ } => {
+            let objects = match objects {
+                Some(name) => Objects::load(&materials.file(name)?),
+                None => Objects::shipped(),
+            };
+            let objects = objects.map_err(|e| NotBuilt::Unreadable(e.to_string()))?;
+            let oracle = materials.partner("twenty_questions_chat", 256)?;
+            Arc::new(Answered::new(Arc::new(objects), oracle, *max_questions)?)
+        }
+        EnvironmentSpec::Mathematics { train, held_out } => {
+            Arc::new(Mathematics::load(materials, train, held_out)?)
+        }
+        EnvironmentSpec::Playground { size } => Arc::new(Playground::new(*size)?),
+        EnvironmentSpec::TauBench(tau_bench) => Arc::new(TauBench::load(materials, tau_bench)?),
+        EnvironmentSpec::Remote(remote) => return Err(NotBuilt::Registered(remote.name.clone())),
+    })
+}
+
+/// How replies are read in the environment of a spec. `action` is how a registered one takes actions, where that is known.
 #[must_use]
-pub fn built_in() -> Vec<EnvironmentInfo> {
-    let twenty_questions = TwentyQuestions::new(20, ObjectTable::Full);
-    let all: [&dyn Environment; 2] = [&HelpDesk, &twenty_questions];
-    let info = |environment: &dyn Environment| EnvironmentInfo {
-        name: environment.name().to_owned(),
-        built_in: true,
-        capabilities: environment.capabilities(),
-    };
-    all.map(info).to_vec()
+pub fn codec(
+    spec: &EnvironmentSpec,
+    action: Option<&ActionForm>,
+    format: ToolFormat,
+) -> Arc<dyn Codec> {
+    match spec {
+        EnvironmentSpec::HelpDesk {} => HelpDesk.codec(format),
+        EnvironmentSpec::TwentyQuestions { max_questions, table } => {
+            TwentyQuestions::new(*max_questions, *table).codec(format)
+        }
+        EnvironmentSpec::TwentyQuestionsChat { .. } => Arc::new(PlainText),
+        EnvironmentSpec::Mathematics { .. } => Arc::new(FinalAnswer),
+        EnvironmentSpec::Playground { .. } => Arc::new(Admissible),
+        EnvironmentSpec::TauBench(_) => Arc::new(ToolCalls(format)),
+        EnvironmentSpec::Remote(_) => {
+            action.map_or_else(|| Arc::new(PlainText) as _, |form| openenv::codec(form, format))
+        }
+    }
+}
+
+/// The environments that are built in, by name, with what they can do at their default settings.
+#[must_use]
+pub fn built_in() -> Vec<(String, Capabilities)> {
+    let capabilities = [
+        (HelpDesk.name().to_owned(), HelpDesk.capabilities()),
+        ("mathematics".to_owned(), Mathematics::CAPABILITIES),
+        ("playground".to_owned(), Playground::CAPABILITIES),
+        ("tau_bench".to_owned(), TauBench::CAPABILITIES),
+        ("twenty_questions".to_owned(), TwentyQuestions::new(20, ObjectTable::Full).capabilities()),
+        ("twenty_questions_chat".to_owned(), Answered::CAPABILITIES),
+    ];
+    capabilities.to_vec()
 }
 
 /// A seed stream of its own for each split, so that no held-out episode is a training episode.

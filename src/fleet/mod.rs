@@ -1,5 +1,6 @@
-//! The fleet: clients of the registered engines and trainers, and what is known about them.
+//! The fleet: clients of the registered engines, trainers and environments, and what is known about them.
 
+mod environments;
 mod peers;
 mod watch;
 

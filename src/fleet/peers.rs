@@ -1,24 +1,27 @@
-//! Clients of the registered engines and trainers, and tokenizers, made once each.
+//! Clients of what is registered, and tokenizers, made once each.
 
 use std::{
     collections::HashMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
 
+use super::environments::Built;
 use crate::{
     admission,
     domain::{
         checkpoint::Checkpoint,
+        environment::{EnvironmentRecord, FoundEnvironment},
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         peer_key::{PeerKeyError, PeerKeys},
         spec::{JobSpec, ModelSpec},
     },
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
+    env::{Environment, openenv::Server},
     prompt::Encoder,
     store::{Store, peers},
     telemetry::Meters,
@@ -34,13 +37,18 @@ pub struct Peers {
     pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
+    pub(super) servers: Mutex<HashMap<EnvironmentRecord, Arc<Server>>>,
+    /// Built-in environments by what they were built of.
+    pub(super) built: Mutex<HashMap<Built, Arc<dyn Environment>>>,
+    pub(super) environment_data: Option<PathBuf>,
 }
 
 impl Peers {
-    /// No clients yet; those to come show `keys` and count on `meters`.
+    /// No clients yet; those to come show `keys` and count on `meters`. Environments read their data below
+    /// `environment_data`.
     #[must_use]
-    pub fn new(keys: PeerKeys, meters: Meters) -> Self {
-        Self { keys, meters, ..Self::default() }
+    pub fn new(keys: PeerKeys, meters: Meters, environment_data: Option<PathBuf>) -> Self {
+        Self { keys, meters, environment_data, ..Self::default() }
     }
 
     /// The engine that a job's model is served by, and the model's tokenizer.
@@ -67,12 +75,17 @@ impl Peers {
         model: &ModelSpec,
     ) -> Result<Option<Arc<dyn Frozen>>, Fault> {
         let Some(name) = &model.frozen else { return Ok(None) };
+        self.chat(store, name).await.map(Some)
+    }
+
+    /// A registered engine as a chat model that is never trained.
+    pub(super) async fn chat(&self, store: &Store, name: &str) -> Result<Arc<dyn Frozen>, Fault> {
         let record = self.registered(store, name).await?;
         let chat = kept(&self.chats, record, |record| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
             Chat::new(record, key, Limits::default()).map(Arc::new).map_err(|e| e.fault())
         })?;
-        Ok(Some(chat))
+        Ok(chat)
     }
 
     /// The trainer of a job's model.
@@ -112,8 +125,9 @@ impl Peers {
         self.tinker(&found.record)?.delete(state).await.map_err(|e| e.fault())
     }
 
-    /// That a job's engine and trainer, as they are now, can do what it asks of them.
+    /// That a job's environment, engine and trainer, as they are now, can do what it asks of them.
     pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
+        self.environment_fits(store, spec).await?;
         let engine = self.registered(store, &spec.model.engine).await?;
         let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
         let found = self.ask_engine(&engine).await?;
@@ -159,7 +173,11 @@ impl Peers {
     }
 
     /// The API key that a registration names, where it names one.
-    fn key(&self, variable: Option<&str>, urls: &[String]) -> Result<Option<&str>, Fault> {
+    pub(super) fn key(
+        &self,
+        variable: Option<&str>,
+        urls: &[String],
+    ) -> Result<Option<&str>, Fault> {
         variable.map(|name| self.keys.key(name, urls)).transpose().map_err(Fault::fail)
     }
 
@@ -206,18 +224,22 @@ impl Discover for Peers {
         self.ask_trainer(record).await.map_err(|fault| fault.to_string())
     }
 
+    async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String> {
+        self.ask_environment(record).await.map_err(|fault| fault.to_string())
+    }
+
     fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {
         self.keys.key(variable, urls).map(drop)
     }
 }
 
-async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+pub(super) async fn in_time<T>(asking: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let late = |_| Fault::Retry(format!("no answer within {} s", DISCOVERY.as_secs()));
     tokio::time::timeout(DISCOVERY, asking).await.map_err(late).flatten()
 }
 
 /// What was made of a key before, or is made now.
-fn kept<K: Clone + Eq + std::hash::Hash, V: Clone>(
+pub(super) fn kept<K: Clone + Eq + std::hash::Hash, V: Clone>(
     known: &Mutex<HashMap<K, V>>,
     key: K,
     make: impl FnOnce(&K) -> Result<V, Fault>,

@@ -1,15 +1,15 @@
-//! Keeps what is known of the registered engines and trainers true: whether they answer, and what they can do;
+//! Keeps what is known of the registered engines, trainers and environments true: whether they answer, and what they can do;
 //! and promoted adapters loaded.
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::join;
+use futures_util::future::join3;
 use tokio_util::sync::CancellationToken;
 
 use super::Peers;
 use crate::{
     domain::peer::Discover,
-    store::{Store, StoreError, checkpoints, peers},
+    store::{Store, StoreError, checkpoints, environments, peers},
 };
 
 /// How often everybody is asked.
@@ -40,6 +40,7 @@ pub async fn watch(
 async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     let mut conn = store.acquire().await?;
     let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+    let servers = environments::list(&mut conn).await?;
     drop(conn);
     let asking_engines = futures_util::future::join_all(
         engines.iter().map(|view| Discover::engine(fleet, &view.record)),
@@ -47,13 +48,20 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     let asking_trainers = futures_util::future::join_all(
         trainers.iter().map(|view| Discover::trainer(fleet, &view.record)),
     );
-    let (of_engines, of_trainers) = join(asking_engines, asking_trainers).await;
+    let asking_servers = futures_util::future::join_all(
+        servers.iter().map(|row| Discover::environment(fleet, &row.record)),
+    );
+    let (of_engines, of_trainers, of_servers) =
+        join3(asking_engines, asking_trainers, asking_servers).await;
     let mut conn = store.acquire().await?;
     for (view, found) in engines.iter().zip(of_engines) {
         peers::note_engine(&mut conn, &view.record.name, &found).await?;
     }
     for (view, found) in trainers.iter().zip(of_trainers) {
         peers::note_trainer(&mut conn, &view.record.name, &found).await?;
+    }
+    for (row, found) in servers.iter().zip(of_servers) {
+        environments::note(&mut conn, &row.record, &found).await?;
     }
     let promoted = checkpoints::promoted(&mut conn).await?;
     let engines = peers::engines(&mut conn).await?;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
 use super::{Library, stored::Stored};
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
         annotation::TargetStatus,
         fault::Fault,
         prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+        spec::JobSpec,
     },
     env,
     experience::{
@@ -22,7 +24,7 @@ use crate::{
     },
     prompt::{PromptError, PromptSet},
     store::{
-        StoreError, jobs, read,
+        StoreError, environments, jobs, read,
         transitions::{self, Loaded},
     },
 };
@@ -52,11 +54,21 @@ impl Prompts for Library {
         let job = view.and_then(|view| view.job_id).ok_or(NotTried::NoTransition(id))?;
         let stored = Stored::load(&mut conn, id, job).await?;
         let job = jobs::get(&mut conn, job).await?.ok_or(NotTried::NoTransition(id))?;
-        let codec = env::build(&job.spec.environment).codec(job.spec.model.tool_format);
+        let codec = codec(&mut conn, &job.spec).await?;
         let trial = Trial { set, codec, step, stored, given: &asked.replies };
         let tried = trial.parts().map(|part| trial.part(part));
         tried.collect::<Result<_, _>>().map_err(|e| NotTried::NotRendered(e.to_string()))
     }
+}
+
+/// How replies of a job are read. A registered environment that was never reached has replies of plain text.
+async fn codec(conn: &mut PgConnection, spec: &JobSpec) -> Result<Arc<dyn Codec>, StoreError> {
+    let format = spec.model.tool_format;
+    let found = match spec.environment.remote() {
+        Some(remote) => environments::get(conn, &remote.name).await?.and_then(|row| row.found),
+        None => None,
+    };
+    Ok(env::codec(&spec.environment, found.map(|found| found.0.action).as_ref(), format))
 }
 
 fn parsed(set: &str, files: &PromptFiles) -> Result<PromptSet, Vec<PromptMistake>> {

@@ -4,6 +4,7 @@
 mod collector;
 mod destinations;
 mod error;
+mod socket;
 
 use std::{future::Future, time::Duration};
 
@@ -21,6 +22,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 pub use collector::Collector;
 pub use destinations::{Allowed, Destinations};
 pub use error::NetError;
+pub use socket::Socket;
 
 /// Largest body that is read, unless the client has a limit of its own.
 const MOST_BYTES: usize = 64 << 20;

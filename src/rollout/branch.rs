@@ -3,7 +3,7 @@
 
 use super::{
     Played, Rollout,
-    play::{Episode, Failure},
+    play::{Episode, Failure, begins_anew},
 };
 use crate::{
     domain::{fault::Fault, seed::SeedPath},
@@ -32,9 +32,14 @@ pub async fn branch(
     action: &str,
     seed: &SeedPath,
 ) -> Result<Played, Fault> {
-    let mut played = Played::unfinished(origin.seed);
-    let outcome = act_out(rollout, origin, action, seed, &mut played).await;
-    played.settle(outcome)
+    let mut sessions = 1;
+    loop {
+        let mut played = Played::unfinished(origin.seed);
+        let outcome = act_out(rollout, origin, action, seed, &mut played).await;
+        if !begins_anew(&outcome, &mut sessions) {
+            return played.settle(outcome);
+        }
+    }
 }
 
 async fn act_out(
@@ -44,9 +49,9 @@ async fn act_out(
     seed: &SeedPath,
     played: &mut Played,
 ) -> Result<(), Failure> {
-    let deadline = rollout.deadline();
     let opened = rollout.environment.open(origin.task, origin.seed).await;
     let mut session = opened.map_err(Failure::Environment)?;
+    let deadline = rollout.deadline();
     session.task().clone_into(&mut played.task);
     let mut context = session.opening();
     let diverged = || Failure::Environment(EnvError::Diverged);

@@ -25,6 +25,9 @@ use crate::{
     rollout::Sampler,
 };
 
+/// Sessions in which an episode is begun before it has failed: its environment may have broken one of them off.
+const MOST_SESSIONS: u32 = 3;
+
 /// Where and how episodes are played.
 pub struct Rollout<'a> {
     /// Who acts.
@@ -114,9 +117,22 @@ impl From<SeedPath> for Chance {
 /// [`Fault::Retry`], [`Fault::Away`] and [`Fault::Cancelled`] of the engine or the environment: then the episode was not
 /// played. A permanent failure is an episode that failed.
 pub async fn play(rollout: &Rollout<'_>, task: &Task, chance: &Chance) -> Result<Played, Fault> {
-    let mut played = Played::unfinished(chance.environment.label("environment").sampling_seed());
-    let outcome = act_out(rollout, task, &chance.policy, &mut played).await;
-    played.settle(outcome)
+    let seed = chance.environment.label("environment").sampling_seed();
+    let mut sessions = 1;
+    loop {
+        let mut played = Played::unfinished(seed);
+        let outcome = act_out(rollout, task, &chance.policy, &mut played).await;
+        if !begins_anew(&outcome, &mut sessions) {
+            return played.settle(outcome);
+        }
+    }
+}
+
+/// Whether an episode is begun anew: its environment broke the session off, and it is not the last.
+pub(super) const fn begins_anew(outcome: &Result<(), Failure>, sessions: &mut u32) -> bool {
+    let broken = matches!(outcome, Err(Failure::Environment(EnvError::Transient { .. })));
+    *sessions += 1;
+    broken && *sessions <= MOST_SESSIONS
 }
 
 impl Played {
@@ -188,13 +204,10 @@ async fn act_out(
     seed: &SeedPath,
     played: &mut Played,
 ) -> Result<(), Failure> {
+    // Waiting for a free session is no part of the episode; the environment has its own deadlines.
+    let opening = rollout.environment.open(task, played.seed).await;
+    let session = opening.map_err(Failure::Environment)?;
     let deadline = rollout.deadline();
-    let opening = timeout_at(deadline, rollout.environment.open(task, played.seed)).await;
-    let Ok(session) = opening else {
-        played.truncate(TruncatedBy::Deadline);
-        return Ok(());
-    };
-    let session = session.map_err(Failure::Environment)?;
     session.task().clone_into(&mut played.task);
     played.context = session.opening();
     Episode::new(rollout, session, played, deadline, 0).go_on(seed).await

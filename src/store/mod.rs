@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod contexts;
 pub mod datasets;
 pub mod deletion;
+pub mod environments;
 pub mod episodes;
 pub mod events;
 pub mod expiry;

@@ -13,7 +13,7 @@ use crate::{
         work::Lease,
     },
     engine::{Adapter, Engine, Frozen, Origin},
-    env::{Environment, build},
+    env::Environment,
     experience::action::Codec,
     fleet::Peers,
     library,
@@ -124,7 +124,7 @@ impl Peers {
         drop(conn);
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;
-        let environment = build(&job.spec.environment);
+        let environment = self.environment(store, &job.spec.environment).await?;
         let codec = environment.codec(job.spec.model.tool_format);
         Ok(JobContext { job, engine, frozen, encoder, prompts, environment, codec, online, target })
     }

@@ -1,31 +1,8 @@
 //! The command line against a running service: what it prints is what there is.
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
 
-use crate::support::{Place, Service, free_port, small_job};
-
-struct Said {
-    well: bool,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
-    }
-}
-
-/// Runs the program with its output piped.
-async fn nlac(url: &str, arguments: &[&str]) -> Said {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
-    command.args(arguments).env("NLAC_SERVER", url).stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    Said { well: output.status.success(), out, err }
-}
+use crate::support::{Place, Service, free_port, program::nlac, small_job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_submitted_watched_and_read() {

@@ -4,7 +4,24 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Place, Service};
+use crate::support::{
+    Place, Service, free_port,
+    openenv::{Fake, Options, Play, Scripted, observation},
+};
+
+/// An environment that ends every episode after its second step.
+struct TwoSteps(u32);
+
+impl Play for TwoSteps {
+    fn reset(&mut self, _data: &serde_json::Value) -> serde_json::Value {
+        observation("begin", json!(null), false, json!(null))
+    }
+
+    fn step(&mut self, _data: &serde_json::Value) -> Scripted {
+        self.0 += 1;
+        Scripted::Frame(observation("more", 1, self.0 == 2, json!(null)))
+    }
+}
 
 async fn doctor(service: &Service, place: &Place) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
@@ -17,6 +34,12 @@ async fn doctor(service: &Service, place: &Place) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_works_and_what_does_not_are_told() {
     let (service, place) = (Service::start().await, Place::new());
+    let put = async |path: &str, body: serde_json::Value| {
+        let request = service.http.put(format!("{}{path}", service.url)).json(&body);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    };
+    let fake = Fake::start(|| Box::new(TwoSteps(0)), Options::default());
+    put("/v1/environments/two-steps", json!({ "kind": "openenv", "url": fake.url })).await;
     let (well, said) = doctor(&service, &place).await;
     assert!(well, "{said}");
     for tried in [
@@ -39,13 +62,13 @@ async fn what_works_and_what_does_not_are_told() {
     }
     assert!(said.contains("twice the weight, 2.00 × the gradient"), "{said}");
     assert!(said.contains("the same text"), "{said}");
+    assert!(said.contains("Fake 1.0.0: the reply is the field \"action\""), "{said}");
+    assert!(said.contains("1 episode, 2 steps"), "{said}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left behind");
 
     let local = service.get("/v1/trainers").await.1["data"][0].clone();
-    let put = async |path: &str, body: serde_json::Value| {
-        let request = service.http.put(format!("{}{path}", service.url)).json(&body);
-        assert_eq!(request.send().await.unwrap().status(), 200);
-    };
+    let away = format!("http://127.0.0.1:{}", free_port());
+    put("/v1/environments/away", json!({ "kind": "openenv", "url": away })).await;
     let engine = service.get("/v1/engines").await.1["data"][0].clone();
     let mut gone = json!({ "kind": "vllm", "base_model": "x", "model_dir": engine["model_dir"] });
     gone["urls"] = json!([engine["urls"][0], "http://127.0.0.1:9"]);
@@ -59,6 +82,7 @@ async fn what_works_and_what_does_not_are_told() {
     assert!(said.contains("FAILED  gone http://127.0.0.1:9 "), "{said}");
     assert!(said.contains("not x\n        register it under the name that it serves"), "{said}");
     assert!(said.contains("of weight 0 makes 2.00 × the gradient"), "{said}");
-    assert!(said.contains("\n3 of "), "{said}");
+    assert!(said.contains(&format!("FAILED  away {away} ")), "{said}");
+    assert!(said.contains("\n4 of "), "{said}");
     service.stop().await;
 }

@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("estimate", &["domain", "quantity", "algo"]),
     ("store", &["domain", "estimate", "experience"]),
     ("queue", &["domain", "store", "telemetry"]),
-    ("fleet", &["domain", "admission", "prompt", "telemetry", "store", "trainer", "engine"]),
+    ("fleet", &["domain", "admission", "prompt", "telemetry", "store", "trainer", "engine", "env"]),
     ("retention", &["domain", "store", "fleet"]),
     ("webhooks", &["domain", "net", "store"]),
     ("library", &["domain", "experience", "prompt", "store", "env"]),
@@ -48,7 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("advice", &["domain", "experience", "store", "trainer", "algo", "fleet", "work"]),
     ("embedded", &[]),
-    ("doctor", &["domain", "experience", "telemetry", "prompt", "trainer", "engine"]),
+    ("doctor", &["domain", "experience", "telemetry", "prompt", "trainer", "engine", "env"]),
     ("scheduler", &["domain", "experience", "store", "queue", "telemetry", "algo", "work"]),
     (
         "api",

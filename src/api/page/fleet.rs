@@ -1,13 +1,20 @@
-//! Engines and trainers: who answers, how much each has to do, what is loaded, and draining.
+//! Engines, trainers and environments: who answers, how much each has to do, what is loaded, and draining.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
 
 use super::{format, render};
 use crate::{
-    api::{AppState, problem::Problem},
+    api::{
+        AppState,
+        problem::Problem,
+        view::{environments::EnvironmentView, views},
+    },
     domain::peer::{EngineKind, TrainerKind},
-    store::peers::{self, EngineRow, TrainerRow},
+    store::{
+        environments,
+        peers::{self, EngineRow, TrainerRow},
+    },
     telemetry::{self, TRAINER_OPERATIONS},
 };
 
@@ -23,6 +30,7 @@ struct Page {
 struct Live {
     engines: Vec<Engine>,
     trainers: Vec<Trainer>,
+    environments: Vec<EnvironmentView>,
 }
 
 struct Engine {
@@ -86,11 +94,13 @@ pub(super) async fn live(State(state): State<AppState>) -> Result<Html<String>, 
 async fn live_of(state: &AppState) -> Result<Live, Problem> {
     let mut conn = state.store.acquire().await?;
     let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+    let environments = environments::list(&mut conn).await?;
     drop(conn);
     let measured = (state.metrics)();
     Ok(Live {
         engines: engines.into_iter().map(|row| engine(row, &measured)).collect(),
         trainers: trainers.into_iter().map(|row| trainer(row, &measured)).collect(),
+        environments: views(environments),
     })
 }
 

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use crate::{
     api::{AppState, problem::Problem},
     domain::spec::AlgorithmSpec,
-    store::peers::{self, EngineRow, TrainerRow},
+    store::{
+        environments::{self, EnvironmentRow},
+        peers::{self, EngineRow, TrainerRow},
+    },
 };
 
 /// The fields.
@@ -46,6 +49,9 @@ const TYPED: [(&str, &str, bool); 9] = [
     ("/budget/wall_seconds", "Budget: seconds", true),
 ];
 
+/// Before the name of a registered environment, where environments are chosen.
+const REMOTE: &str = "remote:";
+
 /// What is `local` where nothing is said.
 const PEERS: [&str; 2] = ["/model/engine", "/model/trainer"];
 
@@ -77,22 +83,28 @@ impl Settings {
         let mut conn = state.store.acquire().await?;
         let (engines, trainers) =
             (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
+        let servers = environments::list(&mut conn).await?;
         drop(conn);
         let named = |all: &[&str]| -> Vec<(String, String)> {
             all.iter().map(|name| ((*name).into(), (*name).into())).collect()
         };
+        let built_in = state.environments.list().into_iter().map(|(name, _)| (name.clone(), name));
+        let environments = built_in.chain(servers.iter().map(environment)).collect();
         let mut models: Vec<_> = engines.iter().map(|e| e.record.model.clone()).collect();
         models.sort_unstable();
         models.dedup();
         let serving = engines.iter().filter(|e| e.record.kind.serves_adapters());
         let choices = [
-            ("/environment/kind", "Environment", named(&["help_desk", "twenty_questions"])),
+            ("/environment/kind", "Environment", environments),
             ("/model/base", "Model", models.into_iter().map(|m| (m.clone(), m)).collect()),
             ("/model/engine", "Engine", serving.map(engine).collect()),
             ("/model/trainer", "Trainer", trainers.iter().map(trainer).collect()),
             ("/algorithm/kind", "Algorithm", named(AlgorithmSpec::names())),
         ];
         let value = |pointer: &str| match spec.pointer(pointer) {
+            Some(kind) if pointer == "/environment/kind" && kind == "remote" => {
+                format!("{REMOTE}{}", spec["environment"]["name"].as_str().unwrap_or_default())
+            }
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -140,6 +152,10 @@ impl Settings {
             (true, text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
             (false, text) => text.into(),
         };
+        if let Some(name) = value.strip_prefix(REMOTE) {
+            let environment = json!({ "kind": "remote", "name": name });
+            return Ok(vec![("/environment".to_owned(), environment)]);
+        }
         if let Some(parent) = pointer.strip_suffix("/kind") {
             return Ok(vec![(parent.to_owned(), json!({ "kind": value }))]);
         }
@@ -166,6 +182,15 @@ impl Settings {
         }
         Ok(changes)
     }
+}
+
+/// A registered environment and what it is.
+fn environment(row: &EnvironmentRow) -> (String, String) {
+    let name = &row.record.name;
+    let mut about = vec![row.record.kind.to_string()];
+    about.extend(row.found.as_ref().map(|found| found.title.clone()).filter(|t| !t.is_empty()));
+    about.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
+    (format!("{REMOTE}{name}"), format!("{name} · {}", about.join(", ")))
 }
 
 /// An engine and what it can do.

@@ -7,6 +7,7 @@ pub(super) mod annotations;
 pub(super) mod audit;
 pub(super) mod checkpoints;
 pub(super) mod datasets;
+pub(super) mod environments;
 pub(super) mod episodes;
 pub(super) mod events;
 pub(super) mod jobs;

@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod baselines;
+mod environment;
 mod guards;
 mod on_policy;
 mod replay;
@@ -14,6 +15,9 @@ use utoipa::ToSchema;
 
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{ReactSpec, RejectionSpec, ScalarSpec};
+pub use environment::{
+    EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauTasks, TauUser,
+};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use on_policy::{ClipSpec, GrpoSpec};
 pub use replay::ReplaySpec;
@@ -87,53 +91,6 @@ pub struct JobSpec {
     #[serde(default)]
     #[garde(dive)]
     pub budget: BudgetSpec,
-}
-
-/// Where the agent acts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum EnvironmentSpec {
-    /// A form that must be complete before the request is carried out; nobody says what it needs.
-    HelpDesk {},
-    /// Guess an object by yes/no questions; a rule-based oracle answers from an object table.
-    TwentyQuestions {
-        /// Questions before the game is lost.
-        #[serde(default = "default_questions")]
-        #[garde(range(min = 1, max = 100))]
-        #[schema(minimum = 1, maximum = 100, default = 20)]
-        max_questions: u32,
-        /// Which objects there are, and in which language they are asked for.
-        #[serde(default)]
-        #[garde(skip)]
-        #[schema(inline)]
-        table: ObjectTable,
-    },
-}
-
-impl EnvironmentSpec {
-    /// Turns before the help desk closes; part of the task.
-    pub const DESK_TURNS: u32 = 5;
-
-    /// Most steps that an episode can have.
-    #[must_use]
-    pub const fn most_steps(&self) -> u32 {
-        match self {
-            Self::HelpDesk {} => Self::DESK_TURNS,
-            Self::TwentyQuestions { max_questions, .. } => *max_questions,
-        }
-    }
-}
-
-/// The objects of Twenty Questions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ObjectTable {
-    /// Eighty objects, questions in plain English; every fifth object is held out.
-    #[default]
-    Full,
-    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold; the first guess
-    /// ends the game.
-    Small,
 }
 
 /// Which model, where it is served and where it is trained.
@@ -356,10 +313,6 @@ fn whole_groups(group: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
         }
         Err(garde::Error::new(format!("must be a multiple of rollout.group, which is {group}")))
     }
-}
-
-const fn default_questions() -> u32 {
-    20
 }
 
 fn default_local() -> String {

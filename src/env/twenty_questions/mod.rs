@@ -1,6 +1,7 @@
 //! Twenty Questions: the agent asks yes/no questions to find a hidden object. The oracle is a table of
 //! objects and attributes and a few rules for reading questions; what it cannot read it says so.
 
+pub(super) mod answered;
 mod oracle;
 pub(super) mod small;
 

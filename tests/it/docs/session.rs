@@ -74,10 +74,13 @@ fn lay_out(work: &Path, page: &Page) {
     {
         symlink(root().join(name), work.join(name)).unwrap();
     }
-    for folder in ["examples", "prompts/standard"] {
+    for folder in ["examples", "examples/environments", "prompts/standard"] {
         fs::create_dir_all(work.join(folder)).unwrap();
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let entry = entry.unwrap();
+            if entry.path().is_dir() {
+                continue;
+            }
             fs::copy(entry.path(), work.join(folder).join(entry.file_name())).unwrap();
         }
     }

@@ -3,6 +3,7 @@
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;
+pub mod openenv;
 pub mod program;
 pub mod scripted;
 pub mod stub;

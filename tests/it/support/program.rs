@@ -14,6 +14,28 @@ use serde_json::Value;
 
 use super::{Place, free_port, http};
 
+/// What a command printed.
+pub struct Said {
+    pub well: bool,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+    }
+}
+
+/// Runs a command against a service, with its output piped.
+pub async fn nlac(url: &str, arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.args(arguments).env("NLAC_SERVER", url).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    Said { well: output.status.success(), out, err }
+}
+
 /// The program in a process of its own, killed at the end.
 pub struct Program {
     child: Child,

@@ -1,5 +1,11 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .action_form_type_0 import ActionFormType0
+from .action_form_type_0_form import ActionFormType0Form
+from .action_form_type_1 import ActionFormType1
+from .action_form_type_1_form import ActionFormType1Form
+from .action_form_type_2 import ActionFormType2
+from .action_form_type_2_form import ActionFormType2Form
 from .advice import Advice
 from .advice_outcome import AdviceOutcome
 from .advice_round import AdviceRound
@@ -37,8 +43,9 @@ from .engine_kind import EngineKind
 from .engine_list import EngineList
 from .engine_record import EngineRecord
 from .engine_view import EngineView
-from .environment_info import EnvironmentInfo
+from .environment_kind import EnvironmentKind
 from .environment_list import EnvironmentList
+from .environment_view import EnvironmentView
 from .episode_list import EpisodeList
 from .episode_state import EpisodeState
 from .episode_view import EpisodeView
@@ -87,11 +94,13 @@ from .provenance import Provenance
 from .purpose import Purpose
 from .pushed_prompt_set import PushedPromptSet
 from .put_engine import PutEngine
+from .put_environment import PutEnvironment
 from .put_trainer import PutTrainer
 from .refined_action import RefinedAction
 from .refinement_request import RefinementRequest
 from .refinement_view import RefinementView
 from .refused_line import RefusedLine
+from .registration import Registration
 from .replica_choice import ReplicaChoice
 from .reward_status import RewardStatus
 from .role import Role
@@ -123,6 +132,12 @@ from .webhook_made import WebhookMade
 from .weights import Weights
 
 __all__ = (
+    "ActionFormType0",
+    "ActionFormType0Form",
+    "ActionFormType1",
+    "ActionFormType1Form",
+    "ActionFormType2",
+    "ActionFormType2Form",
     "Advice",
     "AdviceOutcome",
     "AdviceRound",
@@ -160,8 +175,9 @@ __all__ = (
     "EngineList",
     "EngineRecord",
     "EngineView",
-    "EnvironmentInfo",
+    "EnvironmentKind",
     "EnvironmentList",
+    "EnvironmentView",
     "EpisodeList",
     "EpisodeState",
     "EpisodeView",
@@ -210,11 +226,13 @@ __all__ = (
     "Purpose",
     "PushedPromptSet",
     "PutEngine",
+    "PutEnvironment",
     "PutTrainer",
     "RefinedAction",
     "RefinementRequest",
     "RefinementView",
     "RefusedLine",
+    "Registration",
     "ReplicaChoice",
     "RewardStatus",
     "Role",

@@ -7,7 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.environment_info import EnvironmentInfo
+    from ..models.environment_view import EnvironmentView
 
 
 T = TypeVar("T", bound="EnvironmentList")
@@ -17,8 +17,8 @@ T = TypeVar("T", bound="EnvironmentList")
 class EnvironmentList:
     """All environments."""
 
-    data: list[EnvironmentInfo]
-    """ By name. """
+    data: list[EnvironmentView]
+    """ Those that are built in, then the registered ones, each by name. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,13 +39,13 @@ class EnvironmentList:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.environment_info import EnvironmentInfo
+        from ..models.environment_view import EnvironmentView
 
         d = dict(src_dict)
         data = []
         _data = d.pop("data")
         for data_item_data in _data:
-            data_item = EnvironmentInfo.from_dict(data_item_data)
+            data_item = EnvironmentView.from_dict(data_item_data)
 
             data.append(data_item)
 

@@ -1,44 +1,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-if TYPE_CHECKING:
-    from ..models.capabilities import Capabilities
+from ..models.action_form_type_2_form import ActionFormType2Form, check_action_form_type_2_form
 
-
-T = TypeVar("T", bound="EnvironmentInfo")
+T = TypeVar("T", bound="ActionFormType2")
 
 
 @_attrs_define
-class EnvironmentInfo:
-    """An environment that jobs can name."""
+class ActionFormType2:
+    """Calls of the tools that the environment lists when an episode begins."""
 
-    built_in: bool
-    """ It is built in; no other program is needed. """
-    capabilities: Capabilities
-    """ What an environment can do. """
-    name: str
-    """ What `environment.kind` says. """
+    form: ActionFormType2Form
+    text: None | str
+    """ The field of an action that is text for whoever the agent talks to; null where it can only call tools. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        built_in = self.built_in
+        form: str = self.form
 
-        capabilities = self.capabilities.to_dict()
-
-        name = self.name
+        text: None | str
+        text = self.text
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "built_in": built_in,
-                "capabilities": capabilities,
-                "name": name,
+                "form": form,
+                "text": text,
             }
         )
 
@@ -46,23 +39,23 @@ class EnvironmentInfo:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.capabilities import Capabilities
-
         d = dict(src_dict)
-        built_in = d.pop("built_in")
+        form = check_action_form_type_2_form(d.pop("form"))
 
-        capabilities = Capabilities.from_dict(d.pop("capabilities"))
+        def _parse_text(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
 
-        name = d.pop("name")
+        text = _parse_text(d.pop("text", None))
 
-        environment_info = cls(
-            built_in=built_in,
-            capabilities=capabilities,
-            name=name,
+        action_form_type_2 = cls(
+            form=form,
+            text=text,
         )
 
-        environment_info.additional_properties = d
-        return environment_info
+        action_form_type_2.additional_properties = d
+        return action_form_type_2
 
     @property
     def additional_keys(self) -> list[str]:

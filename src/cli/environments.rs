@@ -1,0 +1,238 @@
+//! `nlac environments …`.
+
+use std::process::ExitCode;
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    client::{Api, named},
+    doctor::{api_key, conclude, tell},
+    environments_args::{CheckArgs, EnvironmentsArgs, EnvironmentsCommand, PutArgs},
+    listing::{self, cell, minute, text},
+    peers::state,
+    report,
+};
+use crate::{
+    doctor::{
+        environment::{Effort, Trial, form, listed, read_actions, splits},
+        examine_environment,
+    },
+    domain::environment::{ActionForm, EnvironmentRecord},
+    telemetry,
+};
+
+/// Runs one of them.
+pub async fn run(args: EnvironmentsArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        EnvironmentsCommand::List => {
+            let page = api.get("/v1/environments").await?;
+            if json {
+                report::json(&page)?;
+            } else {
+                list(&page);
+            }
+        }
+        EnvironmentsCommand::Show { name } => {
+            let environment = api.get(&path(&name)?).await?;
+            if json {
+                report::json(&environment)?;
+            } else {
+                show(&environment);
+            }
+        }
+        EnvironmentsCommand::Put(args) => put(&api, args, json).await?,
+        EnvironmentsCommand::Delete { name } => {
+            api.remove(&path(&name)?).await?;
+            if json {
+                report::json(&json!({ "deleted": name }))?;
+            } else {
+                report::line(&format!("deleted the registration of {name}"));
+            }
+        }
+        EnvironmentsCommand::Check(args) => return check(&api, args, json).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(name: &str) -> Result<String, Failure> {
+    named("/v1/environments", name, "`nlac environments list` shows the names")
+}
+
+fn list(page: &Value) {
+    let row = |environment: &Value| {
+        let registration = &environment["registration"];
+        let built_in = environment["built_in"] == true;
+        let (kind, state) = match built_in {
+            true => ("built in".to_owned(), "ready".to_owned()),
+            false => (cell(&registration["kind"]), state(environment)),
+        };
+        let can = capabilities(&environment["capabilities"]);
+        vec![cell(&environment["name"]), kind, state, can, cell(&registration["url"])]
+    };
+    let rows = page["data"].as_array().into_iter().flatten().map(row).collect();
+    listing::print(&["name", "kind", "state", "can", "address"], rows);
+}
+
+/// What an environment can do, in a few words.
+fn capabilities(found: &Value) -> String {
+    let known = [
+        ("replayable", "replayable"),
+        ("tools", "tools"),
+        ("admissible", "admissible actions"),
+        ("achieved_goals", "achieved goals"),
+        ("splits", "held-out tasks"),
+    ];
+    let can = known.into_iter().filter(|(key, _)| found[key] == true);
+    let mut can: Vec<_> = can.map(|(_, words)| words.to_owned()).collect();
+    can.extend(text(&found["concurrent"]).map(|count| format!("{count} at a time")));
+    can.join(", ")
+}
+
+fn show(environment: &Value) {
+    let registration = &environment["registration"];
+    let registered = !registration.is_null();
+    let seconds = text(&registration["step_seconds"]).map(|seconds| format!("{seconds} s"));
+    listing::facts(&[
+        ("name", text(&environment["name"])),
+        ("title", text(&environment["title"]).filter(|title| !title.is_empty())),
+        ("kind", text(&registration["kind"]).or_else(|| Some("built in".into()))),
+        ("address", text(&registration["url"])),
+        ("state", registered.then(|| state(environment))),
+        ("asked", (!environment["checked_at"].is_null()).then(|| asked(environment))),
+        ("actions", actions(environment)),
+        ("tasks", actions(environment).map(|_| listed(&listed_splits(environment)))),
+        ("can", Some(capabilities(&environment["capabilities"])).filter(|can| !can.is_empty())),
+        ("sessions", text(&registration["sessions"])),
+        ("step deadline", seconds),
+        ("replayable", text(&registration["replayable"])),
+        ("API key", text(&registration["api_key_env"])),
+    ]);
+    report::line("");
+    report::line("in a job:");
+    report::line(&snippet(environment));
+}
+
+fn asked(environment: &Value) -> String {
+    format!("{} UTC", minute(&environment["checked_at"]))
+}
+
+/// How it takes actions, where that was found out.
+fn actions(environment: &Value) -> Option<String> {
+    ActionForm::deserialize(&environment["action"]).ok().map(|action| form(&action))
+}
+
+fn listed_splits(environment: &Value) -> Vec<String> {
+    let names = environment["splits"].as_array().into_iter().flatten();
+    names.filter_map(text).collect()
+}
+
+/// How a job names it.
+fn snippet(environment: &Value) -> String {
+    let name = cell(&environment["name"]);
+    if environment["built_in"] == true {
+        return format!("  environment: {{ kind: {name} }}");
+    }
+    let (train, held_out) = splits(&listed_splits(environment));
+    let mut settings = vec!["kind: remote".to_owned(), format!("name: {name}")];
+    settings.extend((train != "train").then(|| format!("train: {train}")));
+    settings.extend((held_out != "held_out").then(|| format!("held_out: {held_out}")));
+    format!("  environment: {{ {} }}", settings.join(", "))
+}
+
+async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
+    let PutArgs { name, url, sessions, step_seconds, replayable, api_key_env } = args;
+    let body = json!({
+        "kind": "openenv", "url": url, "api_key_env": api_key_env, "sessions": sessions,
+        "step_seconds": step_seconds, "replayable": replayable,
+    });
+    let path = named("/v1/environments", &name, "choose letters, digits, - and _")?;
+    let environment = api.put(&path, &body).await?;
+    if json {
+        return report::json(&environment);
+    }
+    if let Some(trouble) = text(&environment["trouble"]) {
+        report::line(&format!("registered {name}, but it did not answer: {trouble}"));
+        report::line(&format!(
+            "start the server at {url}, as the service sees it, and try again: nlac environments check {name}"
+        ));
+        return Ok(());
+    }
+    report::line(&format!("registered {name}"));
+    listing::facts(&[
+        ("title", text(&environment["title"]).filter(|title| !title.is_empty())),
+        ("actions", actions(&environment)),
+        ("tasks", Some(listed(&listed_splits(&environment)))),
+    ]);
+    report::line("");
+    report::line("in a job:");
+    report::line(&snippet(&environment));
+    Ok(())
+}
+
+async fn check(api: &Api, args: CheckArgs, json: bool) -> Result<ExitCode, Failure> {
+    telemetry::init_logs("error");
+    let environment = api.get(&path(&args.name)?).await?;
+    let Some(record) = record(&environment)? else {
+        let name = args.name;
+        return Err(format!("{name} is built in; only registered environments are checked").into());
+    };
+    let actions = match &args.actions {
+        None => Vec::new(),
+        Some(file) => {
+            let shown = file.display();
+            let text = std::fs::read_to_string(file).map_err(|e| format!("{shown}: {e}"))?;
+            let action = ActionForm::deserialize(&environment["action"]);
+            let action = action.map_err(|_| {
+                format!(
+                    "how {} takes actions is not known yet; {}",
+                    record.name, "register it again once it answers"
+                )
+            })?;
+            let actions = read_actions(&text, &action).map_err(|e| format!("{shown}: {e}"))?;
+            if actions.is_empty() {
+                return Err(format!("{shown} has no actions; write one on each line").into());
+            }
+            actions
+        }
+    };
+    let CheckArgs { episodes, max_steps, seed, train, held_out, reset, .. } = args;
+    let trial = Trial { episodes, max_steps, seed, actions, train, held_out, reset };
+    let key = api_key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url));
+    let findings = examine_environment(&record, key.as_deref(), &Effort::Thorough(trial)).await;
+    if !json {
+        tell(&findings);
+    }
+    conclude(&findings, json)
+}
+
+/// The registration of an environment; none of one that is built in.
+pub fn record(environment: &Value) -> Result<Option<EnvironmentRecord>, Failure> {
+    let mut registration = environment["registration"].clone();
+    if registration.is_null() {
+        return Ok(None);
+    }
+    registration["name"] = environment["name"].clone();
+    Ok(Some(serde_json::from_value(registration)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::snippet;
+
+    #[test]
+    fn a_job_names_what_differs_from_the_defaults() {
+        let remote = |splits: &[&str]| snippet(&json!({ "name": "desk", "splits": splits }));
+        assert_eq!(remote(&[]), "  environment: { kind: remote, name: desk }");
+        assert_eq!(
+            remote(&["train", "test"]),
+            "  environment: { kind: remote, name: desk, held_out: test }"
+        );
+        let built_in = json!({ "name": "help_desk", "built_in": true });
+        assert_eq!(snippet(&built_in), "  environment: { kind: help_desk }");
+    }
+}

@@ -1,0 +1,113 @@
+//! What is replied: lines of a file, admissible actions, or replies that are made up.
+
+use rand::{Rng as _, SeedableRng as _, seq::IndexedRandom as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+
+use super::{
+    Trial,
+    play::FORMAT,
+    schema::{self, WORDS},
+};
+use crate::{
+    domain::environment::ActionForm,
+    env::openenv::codec,
+    experience::{action::Reply, context::Context},
+};
+
+/// A line that is no action of the environment.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} is no action: {why}")]
+pub struct UnreadableAction {
+    line: usize,
+    why: String,
+}
+
+/// Replies from lines of text, one each. Where an environment takes tool calls, a line may be the call's JSON alone:
+/// `{"name": …, "arguments": {…}}`.
+///
+/// # Errors
+/// A line that cannot be read as an action.
+pub fn read(text: &str, form: &ActionForm) -> Result<Vec<String>, UnreadableAction> {
+    let codec = codec(form, FORMAT);
+    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
+    let reply = |(line, text): (usize, &str)| {
+        let reply = match form {
+            ActionForm::Tools { .. } if text.starts_with('{') => called(text),
+            _ => text.to_owned(),
+        };
+        match codec.read(Reply::whole(&reply), &Context::of(Vec::new())) {
+            Ok(_) => Ok(reply),
+            Err(unreadable) => Err(UnreadableAction { line, why: unreadable.why }),
+        }
+    };
+    lines.map(reply).collect()
+}
+
+/// The replies of one episode.
+pub(super) struct Actions<'a> {
+    listed: &'a [String],
+    form: &'a ActionForm,
+    rng: ChaCha8Rng,
+}
+
+impl<'a> Actions<'a> {
+    /// Those of an episode, by its number.
+    pub fn new(trial: &'a Trial, form: &'a ActionForm, number: u32) -> Self {
+        let seed = u64::from(trial.seed) << 32 | u64::from(number);
+        Self { listed: &trial.actions, form, rng: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// The next one.
+    pub fn next(&mut self, context: &Context) -> String {
+        let rng = &mut self.rng;
+        if let Some(reply) = self.listed.choose(rng).or_else(|| context.admissible().choose(rng)) {
+            return reply.clone();
+        }
+        let word = |rng: &mut ChaCha8Rng| WORDS.choose(rng).copied().unwrap_or_default().to_owned();
+        match self.form {
+            ActionForm::Text { .. } => word(rng),
+            ActionForm::Json { json_schema } => {
+                let whole = serde_json::from_str(json_schema).unwrap_or_default();
+                schema::made(&whole, &whole, rng).to_string()
+            }
+            ActionForm::Tools { text } => {
+                let tools = &context.frame().tools;
+                let calls = text.is_none() || rng.random_bool(0.75);
+                match tools.choose(rng).filter(|_| calls) {
+                    Some(tool) => {
+                        let parameters = &tool.function.parameters;
+                        let arguments = schema::made(parameters, parameters, rng);
+                        let arguments = if arguments.is_object() { arguments } else { json!({}) };
+                        let name = &tool.function.name;
+                        called(&json!({ "name": name, "arguments": arguments }).to_string())
+                    }
+                    None => word(rng),
+                }
+            }
+        }
+    }
+}
+
+/// A reply that calls a tool.
+fn called(call: &str) -> String {
+    format!("<tool_call>\n{call}\n</tool_call>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ActionForm, read};
+
+    #[test]
+    fn lines_are_actions_of_the_form() -> Result<(), super::UnreadableAction> {
+        let text = ActionForm::Text { field: "action".into() };
+        assert_eq!(read("go left\n\n look \n", &text)?, ["go left", "look"]);
+        let tools = ActionForm::Tools { text: None };
+        let calls = read(r#"{"name": "find", "arguments": {}}"#, &tools)?;
+        assert!(calls[0].starts_with("<tool_call>"), "{calls:?}");
+        let object = ActionForm::Json { json_schema: String::new() };
+        let wrong = read("{\"a\": 1}\nleft", &object).map_err(|e| e.to_string());
+        assert_eq!(wrong.err().as_deref(), Some("line 2 is no action: it is not a JSON object"));
+        Ok(())
+    }
+}

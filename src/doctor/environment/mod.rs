@@ -1,0 +1,318 @@
+//! A registered environment: real episodes, played with actions that are drawn from a list or made up.
+
+mod actions;
+mod play;
+mod schema;
+mod verdict;
+
+use std::{sync::Arc, time::Instant};
+
+use serde_json::{Map, Value};
+
+pub use self::actions::{UnreadableAction, read as read_actions};
+use self::{
+    actions::Actions,
+    play::{Player, Trace},
+};
+use super::{Examination, Finding, Trouble};
+use crate::{
+    domain::{
+        environment::{ActionForm, EnvironmentRecord, FoundEnvironment},
+        spec::RemoteSpec,
+    },
+    env::{
+        EnvError, Environment, Split, Task,
+        openenv::{OpenEnv, Server},
+    },
+};
+
+/// Steps of the one episode of a quick examination.
+const FEW_STEPS: u32 = 5;
+/// Episodes in a row that may fail before no more are begun.
+const FAILURES: usize = 3;
+/// Names that servers give to a split that is not trained on.
+const HELD_OUT: [&str; 5] = ["held_out", "test", "validation", "val", "eval"];
+
+/// How much is tried.
+#[derive(Debug, Clone)]
+pub enum Effort {
+    /// The server answers, and an episode can begin.
+    Quick,
+    /// It does all that a job relies on.
+    Thorough(Trial),
+}
+
+/// The episodes of a thorough examination.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// How many are played.
+    pub episodes: u32,
+    /// Steps after which an episode is too long.
+    pub max_steps: u32,
+    /// Seed of tasks and actions.
+    pub seed: u32,
+    /// Replies to draw from; without any they are made up.
+    pub actions: Vec<String>,
+    /// The split to train on; chosen among the listed ones unless given.
+    pub train: Option<String>,
+    /// The split to evaluate on; chosen among the listed ones unless given.
+    pub held_out: Option<String>,
+    /// What every reset is sent beside seed and task.
+    pub reset: Map<String, Value>,
+}
+
+impl Trial {
+    fn quick() -> Self {
+        Self {
+            episodes: 1,
+            max_steps: FEW_STEPS,
+            seed: 0,
+            actions: Vec::new(),
+            train: None,
+            held_out: None,
+            reset: Map::new(),
+        }
+    }
+}
+
+/// Examines an environment; `key` is sent as a bearer token.
+pub async fn examine(
+    record: &EnvironmentRecord,
+    key: Option<&str>,
+    effort: &Effort,
+) -> Vec<Finding> {
+    let mut seen = Examination::new(format!("{} {}", record.name, record.url));
+    let remedy = "check that it runs, that its address is right and that it serves OpenEnv over WebSocket; \
+                  where it asks for a key, set the registered variable here too";
+    let reached = async {
+        let server = Server::new(record, key).map_err(|e| e.to_string())?;
+        let server = Arc::new(server.hurried());
+        let found = server.discover().await.map_err(|e| e.to_string())?;
+        Ok::<_, String>((server, found))
+    };
+    let told = |(_, found): &(Arc<Server>, FoundEnvironment)| describe(found);
+    if let Some((server, found)) = seen.attempt("reach", remedy, reached, told).await {
+        match effort {
+            Effort::Quick => {
+                let trial = Trial::quick();
+                Examiner::new(record, server, found, &trial).play(&mut seen).await;
+            }
+            Effort::Thorough(trial) => {
+                let examiner = Examiner::new(record, server, found, trial);
+                examiner.examine(&mut seen).await;
+            }
+        }
+    }
+    seen.findings
+}
+
+/// What an environment is, in words.
+#[must_use]
+pub fn describe(found: &FoundEnvironment) -> String {
+    let title = if found.title.is_empty() { "an OpenEnv server" } else { &found.title };
+    format!("{title}: {}; {}", form(&found.action), listed(&found.splits))
+}
+
+/// How an environment takes actions, in words.
+#[must_use]
+pub fn form(form: &ActionForm) -> String {
+    match form {
+        ActionForm::Text { field } => format!("the reply is the field {field:?} of an action"),
+        ActionForm::Json { .. } => "an action is a JSON object".to_owned(),
+        ActionForm::Tools { text: None } => "an action calls tools".to_owned(),
+        ActionForm::Tools { text: Some(field) } => {
+            format!("an action calls tools, or is a text in the field {field:?}")
+        }
+    }
+}
+
+/// The splits of a task list, in words.
+#[must_use]
+pub fn listed(splits: &[String]) -> String {
+    match splits {
+        [] => "tasks are drawn by seeds".to_owned(),
+        splits => format!("it lists the tasks of {}", splits.join(", ")),
+    }
+}
+
+/// The splits that a job would train and evaluate on, among those whose tasks an environment lists.
+#[must_use]
+pub fn splits(listed: &[String]) -> (String, String) {
+    let has = |name: &str| listed.iter().any(|split| split == name);
+    let train = match listed.first() {
+        Some(first) if !has("train") => first,
+        _ => "train",
+    };
+    let usual = HELD_OUT.into_iter().find(|name| *name != train && has(name));
+    let other = || listed.iter().map(String::as_str).find(|name| *name != train);
+    let held_out = usual.or_else(other).unwrap_or("held_out");
+    (train.to_owned(), held_out.to_owned())
+}
+
+/// What plays on one environment, and judges what it saw.
+struct Examiner<'a> {
+    record: &'a EnvironmentRecord,
+    found: FoundEnvironment,
+    trial: &'a Trial,
+    held_out: String,
+    player: Player,
+}
+
+impl<'a> Examiner<'a> {
+    fn new(
+        record: &'a EnvironmentRecord,
+        server: Arc<Server>,
+        found: FoundEnvironment,
+        trial: &'a Trial,
+    ) -> Self {
+        let (train, held_out) = splits(&found.splits);
+        let spec = RemoteSpec {
+            name: record.name.clone(),
+            reset: trial.reset.clone(),
+            train: trial.train.clone().unwrap_or(train),
+            held_out: trial.held_out.clone().unwrap_or(held_out),
+            solved: 1.0,
+        };
+        let held_out = spec.held_out.clone();
+        let environment = OpenEnv::new(server, found.clone(), spec);
+        let player = Player::new(environment, trial.max_steps);
+        Self { record, found, trial, held_out, player }
+    }
+
+    async fn examine(&self, seen: &mut Examination) {
+        let traces = self.play(seen).await;
+        if traces.iter().all(|trace| trace.opening.is_none()) {
+            return;
+        }
+        let length = verdict::length(&traces, self.trial.max_steps);
+        let reward = verdict::reward(&traces, self.actions_given());
+        for (tried, outcome) in [("length", length), ("reward", reward)] {
+            outcome.into_iter().for_each(|outcome| seen.conclude(tried, outcome));
+        }
+        let held = self.hold_sessions(seen).await;
+        self.repeat(&traces, held, seen).await;
+        self.compare_splits(&traces, held, seen).await;
+    }
+
+    /// Plays the episodes, and says how that went.
+    async fn play(&self, seen: &mut Examination) -> Vec<Trace> {
+        let start = Instant::now();
+        let names = match self.player.environment.tasks(Split::Train).await {
+            Ok(names) => names,
+            Err(error) => {
+                seen.conclude_since("episodes", start, Err(verdict::failure(&error)));
+                return Vec::new();
+            }
+        };
+        let mut traces: Vec<Trace> = Vec::new();
+        for number in 0..self.trial.episodes {
+            let mut actions = Actions::new(self.trial, &self.found.action, number);
+            let task = task(&names, Split::Train, number);
+            let choose = |context: &_| Some(actions.next(context));
+            traces.push(self.player.play(task, self.seed(number), choose).await);
+            let failed = traces.iter().rev().take_while(|trace| trace.failed.is_some()).count();
+            if failed == FAILURES {
+                break;
+            }
+        }
+        seen.conclude_since("episodes", start, verdict::episodes(&traces, self.actions_given()));
+        for trouble in verdict::errors(&traces) {
+            seen.conclude("errors", Err(trouble));
+        }
+        if let Some(speed) = verdict::speed(&traces, self.record.step_seconds) {
+            seen.conclude("speed", speed);
+        }
+        traces
+    }
+
+    /// Opens as many sessions as are registered. How many there were at a time.
+    async fn hold_sessions(&self, seen: &mut Examination) -> usize {
+        let start = Instant::now();
+        let wanted = usize::try_from(self.record.sessions).unwrap_or(1);
+        let (held, failed) = self.player.hold(wanted, self.seed(0)).await;
+        let outcome = match failed {
+            None => Ok(format!("{held} at a time")),
+            Some(EnvError::Full { reason, .. }) => Err(Trouble {
+                what: format!("it held {held} sessions of the {wanted} registered: {reason}"),
+                remedy: "register fewer with --sessions, or start the server with more \
+                         (OpenEnv: max_concurrent_envs)",
+            }),
+            Some(error) => {
+                let Trouble { what, remedy } = verdict::failure(&error);
+                Err(Trouble { what: format!("after {held} of {wanted} sessions: {what}"), remedy })
+            }
+        };
+        seen.conclude_since("sessions", start, outcome);
+        held.max(1)
+    }
+
+    /// Plays some episodes once more, several at a time.
+    async fn repeat(&self, traces: &[Trace], held: usize, seen: &mut Examination) {
+        let start = Instant::now();
+        let pairs = self.player.replay(traces, held).await;
+        if let Some(outcome) = verdict::repeats(&pairs, self.record.replayable) {
+            seen.conclude_since("repeat", start, outcome);
+        }
+    }
+
+    /// Looks for held-out tasks among those of training.
+    async fn compare_splits(&self, traces: &[Trace], held: usize, seen: &mut Examination) {
+        let start = Instant::now();
+        let outcome = async {
+            if !self.found.splits.is_empty() && !self.found.splits.contains(&self.held_out) {
+                let listed = self.found.splits.join(", ");
+                return Err(Trouble {
+                    what: format!("it lists no tasks of {}, but of {listed}", self.held_out),
+                    remedy: "list tasks to evaluate on, or name their split with --held-out",
+                });
+            }
+            let failure = |error: EnvError| verdict::failure(&error);
+            let names = self.player.environment.tasks(Split::HeldOut).await.map_err(failure)?;
+            let trained = self.player.environment.tasks(Split::Train).await.map_err(failure)?;
+            if let Some(name) = names.iter().find(|name| trained.contains(name)) {
+                return Err(verdict::shared_task(name));
+            }
+            let tasks = (0..self.trial.episodes)
+                .map(|number| (task(&names, Split::HeldOut, number), self.seed(number)));
+            let openings = self.player.openings(tasks.collect(), held).await.map_err(failure)?;
+            verdict::held_out(traces, &openings)
+        };
+        let outcome = outcome.await;
+        seen.conclude_since("held out", start, outcome);
+    }
+
+    fn actions_given(&self) -> bool {
+        !self.trial.actions.is_empty()
+    }
+
+    fn seed(&self, number: u32) -> i64 {
+        i64::from(self.trial.seed) + i64::from(number)
+    }
+}
+
+/// The task of an episode: the listed ones in turn.
+fn task(names: &[String], split: Split, number: u32) -> Task {
+    match names.get(number as usize % names.len().max(1)) {
+        Some(name) => Task::Named(name.clone()),
+        None => Task::Drawn(split),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::splits;
+
+    #[test]
+    fn the_usual_names_of_splits_are_found() {
+        let pair = |listed: &[&str]| {
+            let listed: Vec<_> = listed.iter().map(|&name| name.to_owned()).collect();
+            splits(&listed)
+        };
+        let named = |train: &str, held_out: &str| (train.to_owned(), held_out.to_owned());
+        assert_eq!(pair(&[]), named("train", "held_out"));
+        assert_eq!(pair(&["test", "train"]), named("train", "test"));
+        assert_eq!(pair(&["train", "validation", "test"]), named("train", "test"));
+        assert_eq!(pair(&["easy", "hard"]), named("easy", "hard"));
+        assert_eq!(pair(&["train"]), named("train", "held_out"));
+    }
+}

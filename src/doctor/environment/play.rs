@@ -1,0 +1,173 @@
+//! Episodes as they were played.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use crate::{
+    domain::spec::ToolFormat,
+    env::{End, EnvError, Environment, Session, Split, Step, Task, openenv::OpenEnv},
+    experience::{
+        action::{Codec, Reply},
+        context::Context,
+    },
+};
+
+/// The format in which replies call tools.
+pub(super) const FORMAT: ToolFormat = ToolFormat::Hermes;
+/// Sessions that are opened at a time.
+const CROWD: usize = 32;
+/// Episodes that are played twice.
+const TWICE: usize = 5;
+
+/// An episode.
+pub(super) struct Trace {
+    task: Task,
+    seed: i64,
+    /// What the agent sees first; none if no episode began.
+    pub opening: Option<Context>,
+    /// How long it took to begin.
+    pub opened: Duration,
+    /// The replies that were made.
+    pub replies: Vec<String>,
+    /// What each led to, and how long that took.
+    pub steps: Vec<(Step, Duration)>,
+    /// Why it was not played to the end.
+    pub failed: Option<EnvError>,
+}
+
+impl Trace {
+    /// It came to its end.
+    pub fn ended(&self) -> bool {
+        self.steps.last().is_some_and(|(step, _)| step.end != End::Continues)
+    }
+
+    /// The sum of its known rewards.
+    pub fn gained(&self) -> f64 {
+        self.steps.iter().filter_map(|(step, _)| step.reward.known()).sum()
+    }
+}
+
+/// What plays on an environment.
+pub(super) struct Player {
+    pub environment: OpenEnv,
+    codec: Arc<dyn Codec>,
+    max_steps: u32,
+}
+
+impl Player {
+    pub fn new(environment: OpenEnv, max_steps: u32) -> Self {
+        let codec = environment.codec(FORMAT);
+        Self { environment, codec, max_steps }
+    }
+
+    /// Plays an episode with what `choose` replies to a context, until it chooses nothing.
+    pub async fn play(
+        &self,
+        task: Task,
+        seed: i64,
+        choose: impl FnMut(&Context) -> Option<String>,
+    ) -> Trace {
+        let start = Instant::now();
+        let opened = self.environment.open(&task, seed).await;
+        let mut trace = Trace {
+            task,
+            seed,
+            opening: None,
+            opened: start.elapsed(),
+            replies: Vec::new(),
+            steps: Vec::new(),
+            failed: None,
+        };
+        trace.failed = match opened {
+            Ok(session) => self.go_on(session, choose, &mut trace).await.err(),
+            Err(error) => Some(error),
+        };
+        trace
+    }
+
+    async fn go_on(
+        &self,
+        mut session: Box<dyn Session>,
+        mut choose: impl FnMut(&Context) -> Option<String>,
+        trace: &mut Trace,
+    ) -> Result<(), EnvError> {
+        let mut context = session.opening();
+        trace.opening = Some(context.clone());
+        while !trace.ended() && trace.steps.len() < self.max_steps as usize {
+            let Some(reply) = choose(&context) else { break };
+            let read = self.codec.read(Reply::whole(&reply), &context);
+            trace.replies.push(reply);
+            let start = Instant::now();
+            let step = session.step(&read).await?;
+            let took = start.elapsed();
+            let said = match read {
+                Ok(action) => action.message,
+                Err(unreadable) => unreadable.message,
+            };
+            let told = step.messages.iter().cloned();
+            context =
+                context.with(std::iter::once(said).chain(told)).admitting(step.admissible.clone());
+            trace.steps.push((step, took));
+        }
+        session.close().await;
+        Ok(())
+    }
+
+    /// Plays some episodes again, with the same replies.
+    pub async fn replay<'t>(
+        &self,
+        traces: &'t [Trace],
+        at_a_time: usize,
+    ) -> Vec<(&'t Trace, Trace)> {
+        let whole = traces.iter().filter(|trace| trace.failed.is_none()).take(TWICE);
+        let again = whole.map(async |trace| {
+            let mut replies = trace.replies.iter().cloned();
+            let choose = |_: &Context| replies.next();
+            (trace, self.play(trace.task.clone(), trace.seed, choose).await)
+        });
+        stream::iter(again).buffered(at_a_time).collect().await
+    }
+
+    /// Opens sessions and keeps them, until there are as many as wanted. How many there were, and why not more.
+    pub async fn hold(&self, wanted: usize, seed: i64) -> (usize, Option<EnvError>) {
+        let refused = AtomicBool::new(false);
+        let task = Task::Drawn(Split::Train);
+        let opening = (0..wanted).map(async |_| {
+            if refused.load(Ordering::Relaxed) {
+                return None;
+            }
+            let opened = self.environment.open(&task, seed).await;
+            refused.fetch_or(opened.is_err(), Ordering::Relaxed);
+            Some(opened)
+        });
+        let all: Vec<_> = stream::iter(opening).buffer_unordered(CROWD).collect().await;
+        let (mut sessions, mut failed) = (Vec::new(), None);
+        for opened in all.into_iter().flatten() {
+            match opened {
+                Ok(session) => sessions.push(session),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        (sessions.len(), failed)
+    }
+
+    /// What the agent sees first in each of these episodes.
+    pub async fn openings(
+        &self,
+        tasks: Vec<(Task, i64)>,
+        at_a_time: usize,
+    ) -> Result<Vec<Context>, EnvError> {
+        let opening = tasks.into_iter().map(async |(task, seed)| {
+            let session = self.environment.open(&task, seed).await?;
+            Ok(session.opening())
+        });
+        stream::iter(opening).buffered(at_a_time.min(CROWD)).try_collect().await
+    }
+}

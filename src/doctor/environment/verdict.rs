@@ -1,0 +1,285 @@
+//! What episodes say about an environment, with what to change.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{Trouble, play::Trace};
+use crate::{
+    env::{End, EnvError, Reward},
+    experience::{context::Context, message},
+};
+
+/// What came of a check.
+type Outcome = Result<String, Trouble>;
+
+/// Errors that are told, most frequent first.
+const MOST_ERRORS: usize = 5;
+
+/// An error, and what to change.
+pub(super) fn failure(error: &EnvError) -> Trouble {
+    let remedy = match error {
+        EnvError::Away { .. } => "check that it runs and stays up, and that its address is right",
+        EnvError::Full { .. } => {
+            "others play there too: register fewer sessions, or start the server with more"
+        }
+        EnvError::Transient { .. } => {
+            "it hung up, or a step took longer than its deadline: see its log, or register a longer --step-seconds"
+        }
+        EnvError::Permanent { .. } | EnvError::Ended | EnvError::Diverged => {
+            "a job would lose this episode: correct the environment; its log says more"
+        }
+    };
+    Trouble { what: error.to_string(), remedy }
+}
+
+/// How many episodes were played, and how they ended.
+pub(super) fn episodes(traces: &[Trace], actions_given: bool) -> Outcome {
+    let failed = traces.iter().filter(|trace| trace.failed.is_some()).count();
+    let steps: usize = traces.iter().map(|trace| trace.steps.len()).sum();
+    let (all, taken) = (count(traces.len(), "episode"), count(steps, "step"));
+    let errors: Vec<_> = traces.iter().flat_map(error_answers).collect();
+    if failed > 0 {
+        let remedy = "a job loses the episodes that fail: see the errors below";
+        return Err(Trouble { what: format!("{failed} of {all} failed; {taken} worked"), remedy });
+    }
+    match errors.first() {
+        Some(error) if errors.len() == steps => {
+            let what = format!("it took none of {steps} actions: {error}");
+            let remedy = "give it actions that it takes, one a line, with --actions FILE";
+            match actions_given {
+                true => Err(Trouble { what, remedy }),
+                false => Ok(format!("{what}; {remedy}")),
+            }
+        }
+        Some(_) => Ok(format!("{all}, {taken}, {} answered with an error", errors.len())),
+        None => Ok(format!("{all}, {taken}")),
+    }
+}
+
+/// Steps in which the agent was told of an error.
+fn error_answers(trace: &Trace) -> impl Iterator<Item = String> {
+    let told = trace.steps.iter().map(|(step, _)| message::written(&step.messages));
+    told.filter(|text| text.starts_with("Error: "))
+}
+
+/// The errors by name, each with how often it occurred.
+pub(super) fn errors(traces: &[Trace]) -> Vec<Trouble> {
+    let mut counts: BTreeMap<String, (usize, Trouble)> = BTreeMap::new();
+    for error in traces.iter().filter_map(|trace| trace.failed.as_ref()) {
+        let trouble = failure(error);
+        counts.entry(trouble.what.clone()).or_insert((0, trouble)).0 += 1;
+    }
+    let mut counts: Vec<_> = counts.into_values().collect();
+    counts.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
+    let told = counts.into_iter().take(MOST_ERRORS).map(|(times, Trouble { what, remedy })| {
+        let of = count(traces.len(), "episode");
+        Trouble { what: format!("{times} of {of}: {what}"), remedy }
+    });
+    told.collect()
+}
+
+/// How long steps take, against the deadline of a step; none if none was taken.
+pub(super) fn speed(traces: &[Trace], step_seconds: i32) -> Option<Outcome> {
+    let all = || traces.iter().flat_map(|trace| trace.steps.iter().map(|(_, took)| *took));
+    let (middle, slow) = (quantile(all(), 0.5)?, quantile(all(), 0.95)?);
+    let begun = traces.iter().filter(|trace| trace.opening.is_some());
+    let opened = quantile(begun.map(|trace| trace.opened), 0.5)?;
+    let told = format!(
+        "a step takes {} (p50), {} (p95); a reset {} (p50)",
+        milliseconds(middle),
+        milliseconds(slow),
+        milliseconds(opened)
+    );
+    let deadline = Duration::from_secs(step_seconds.unsigned_abs().into());
+    Some(match slow > deadline / 2 {
+        false => Ok(told),
+        true => Err(Trouble {
+            what: format!("{told}; after {step_seconds} s a step has failed"),
+            remedy: "make its steps faster, or register a longer --step-seconds",
+        }),
+    })
+}
+
+/// The value that a share of the others does not exceed.
+fn quantile(all: impl Iterator<Item = Duration>, share: f64) -> Option<Duration> {
+    let mut sorted: Vec<_> = all.collect();
+    sorted.sort_unstable();
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+fn milliseconds(span: Duration) -> String {
+    format!("{:.0} ms", 1_000.0 * span.as_secs_f64())
+}
+
+/// Whether episodes end by themselves; none if all failed.
+pub(super) fn length(traces: &[Trace], max_steps: u32) -> Option<Outcome> {
+    let whole = || traces.iter().filter(|trace| trace.failed.is_none());
+    let endless = whole().filter(|trace| !trace.ended()).count();
+    if endless > 0 {
+        return Some(Err(Trouble {
+            what: format!(
+                "{endless} of {} did not end within {}",
+                count(whole().count(), "episode"),
+                count(max_steps as usize, "step")
+            ),
+            remedy: "let it end every episode (done: true, and metadata.truncated where a limit ends it), \
+                     or check with a higher --max-steps",
+        }));
+    }
+    let lengths = || whole().map(|trace| trace.steps.len());
+    let cut = whole().filter(|trace| {
+        trace.steps.last().is_some_and(|(step, _)| matches!(step.end, End::Truncated { .. }))
+    });
+    let (shortest, longest) = (lengths().min()?, lengths().max()?);
+    Some(Ok(format!(
+        "{shortest} to {}; a limit ended {} of {}",
+        count(longest, "step"),
+        cut.count(),
+        count(whole().count(), "episode")
+    )))
+}
+
+/// Whether rewards differ. With made-up actions they need not. None if all episodes failed.
+pub(super) fn reward(traces: &[Trace], actions_given: bool) -> Option<Outcome> {
+    let whole = || traces.iter().filter(|trace| trace.failed.is_none());
+    whole().next()?;
+    let steps = whole().flat_map(|trace| trace.steps.iter().map(|(step, _)| step.reward.known()));
+    let (Some(rewards), Some(returns)) =
+        (range(steps.flatten()), range(whole().map(Trace::gained)))
+    else {
+        return Some(Ok("all rewards are pending".to_owned()));
+    };
+    let between = |(low, high): (f64, f64)| {
+        if low < high { format!("{low} to {high}") } else { low.to_string() }
+    };
+    let told = format!("rewards {}, returns {}", between(rewards), between(returns));
+    let differ = |(low, high): (f64, f64)| low < high;
+    Some(match (differ(rewards) || differ(returns), actions_given) {
+        (true, _) => Ok(told),
+        (false, true) => Err(Trouble {
+            what: format!("the reward never varied: {told}"),
+            remedy: "nothing can be learnt from a reward that is always the same: check how it is computed, \
+                     and that the actions of the file solve some tasks and fail others",
+        }),
+        (false, false) => Ok(format!(
+            "{told}; the reward never varied, which made-up actions may explain: try --actions FILE"
+        )),
+    })
+}
+
+fn range(all: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    all.fold(None, |seen: Option<(f64, f64)>, value| {
+        let (low, high) = seen.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    })
+}
+
+/// Whether episodes came out the same when they were played again; none if none was.
+pub(super) fn repeats(pairs: &[(&Trace, Trace)], replayable: bool) -> Option<Outcome> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let failed = pairs.iter().find_map(|(_, again)| again.failed.as_ref());
+    if let Some(error) = failed {
+        let Trouble { what, remedy } = failure(error);
+        return Some(Err(Trouble {
+            what: format!("played again, an episode failed: {what}"),
+            remedy,
+        }));
+    }
+    let same = format!("{} came out the same twice", count(pairs.len(), "episode"));
+    let difference = pairs.iter().find_map(|(first, again)| difference(first, again));
+    Some(match (difference, replayable) {
+        (None, true) => Ok(same),
+        (None, false) => {
+            Ok(format!("{same}: register it with --replayable, which more algorithms can use"))
+        }
+        (Some(difference), false) => Ok(format!("it does not repeat, as registered: {difference}")),
+        (Some(difference), true) => Err(Trouble {
+            what: format!("the same task, seed and actions gave another episode: {difference}"),
+            remedy: "register it without --replayable, or let all its chance come from the seed of the reset",
+        }),
+    })
+}
+
+/// The first difference between two episodes of the same task, seed and replies.
+fn difference(first: &Trace, again: &Trace) -> Option<String> {
+    let opening = |trace: &Trace| trace.opening.as_ref().map(seen).unwrap_or_default();
+    if opening(first) != opening(again) {
+        return Some(differ("the reset", &opening(first), &opening(again)));
+    }
+    for (number, ((one, _), (other, _))) in (1..).zip(first.steps.iter().zip(&again.steps)) {
+        let place = format!("step {number}");
+        if one.messages != other.messages {
+            let told = [one, other].map(|step| message::written(&step.messages));
+            return Some(differ(&place, &told[0], &told[1]));
+        }
+        if one.reward != other.reward {
+            let rewards = [one, other].map(|step| match step.reward {
+                Reward::Known(reward) => format!("reward {reward}"),
+                Reward::Pending => "a pending reward".to_owned(),
+            });
+            return Some(format!("{place} gave {}, then {}", rewards[0], rewards[1]));
+        }
+        if one.end != other.end {
+            return Some(format!("{place} ended the episode in another way, or only once"));
+        }
+        if one.admissible != other.admissible || one.achieved_goals != other.achieved_goals {
+            return Some(format!("{place} gave other admissible actions or achieved goals"));
+        }
+    }
+    let counts = [first.steps.len(), again.steps.len()];
+    (counts[0] != counts[1]).then(|| format!("{} steps, then {}", counts[0], counts[1]))
+}
+
+/// Two texts from where they differ.
+fn differ(place: &str, one: &str, other: &str) -> String {
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let part = |text: &str| text.chars().skip(same.saturating_sub(20)).take(60).collect::<String>();
+    format!("{place} said {:?}, then {:?}", part(one), part(other))
+}
+
+/// All that an agent sees first.
+fn seen(opening: &Context) -> String {
+    let tools: Vec<_> = opening.frame().tools.iter().map(|tool| &tool.function.name).collect();
+    let told = message::written(opening.messages());
+    format!("{told}{}", if tools.is_empty() { String::new() } else { format!("\n{tools:?}") })
+}
+
+/// A task that is in both splits by its name.
+pub(super) fn shared_task(name: &str) -> Trouble {
+    Trouble { what: format!("task {name:?} is in both splits"), remedy: APART }
+}
+
+const APART: &str = "evaluations would measure what was trained on: list other tasks for each split, or draw tasks by \
+                     the reset's seed (even in training, odd for held-out tasks)";
+
+/// Whether openings of held-out tasks occurred in training.
+pub(super) fn held_out(traces: &[Trace], openings: &[Context]) -> Outcome {
+    let mut trained: Vec<_> =
+        traces.iter().filter_map(|trace| trace.opening.as_ref()).map(seen).collect();
+    let played = trained.len();
+    trained.sort();
+    trained.dedup();
+    let both: Vec<_> = openings.iter().map(seen).filter(|one| trained.contains(one)).collect();
+    match both.first() {
+        None => Ok(format!(
+            "none of {} occurred in {played} of training",
+            count(openings.len(), "opening")
+        )),
+        // It says nothing about tasks.
+        Some(_) if trained.len() == 1 && played > 1 => {
+            Ok("all openings are the same, so they do not tell tasks apart".to_owned())
+        }
+        Some(opening) => {
+            let brief: String = opening.chars().take(80).collect();
+            let (both, all) = (both.len(), openings.len());
+            let what = format!("{both} of {all} held-out openings occurred in training: {brief:?}");
+            Err(Trouble { what, remedy: APART })
+        }
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

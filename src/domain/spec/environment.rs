@@ -1,0 +1,265 @@
+//! Where an agent acts.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::domain::text_enum::text_enum;
+
+/// Where the agent acts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EnvironmentSpec {
+    /// A form that must be complete before the request is carried out; nobody says what it needs.
+    HelpDesk {},
+    /// Guess an object by yes/no questions; a rule-based oracle answers from an object table.
+    TwentyQuestions {
+        /// Questions before the game is lost.
+        #[serde(default = "default_questions")]
+        #[garde(range(min = 1, max = 100))]
+        #[schema(minimum = 1, maximum = 100, default = 20)]
+        max_questions: u32,
+        /// Which objects there are, and in which language they are asked for.
+        #[serde(default)]
+        #[garde(skip)]
+        #[schema(inline)]
+        table: ObjectTable,
+    },
+    /// Guess an object of a list by yes/no questions, which a chat model answers.
+    TwentyQuestionsChat {
+        /// The registered engine that answers, of kind `openai` or `tgi`.
+        #[garde(length(min = 1, max = 100))]
+        #[schema(min_length = 1, max_length = 100)]
+        oracle: String,
+        /// Questions before the game is lost.
+        #[serde(default = "default_questions")]
+        #[garde(range(min = 1, max = 100))]
+        #[schema(minimum = 1, maximum = 100, default = 20)]
+        max_questions: u32,
+        /// A data file with one object on each line: `object, another name; category`. Without it, the list that ships.
+        #[serde(default)]
+        #[garde(inner(length(min = 1, max = 500)))]
+        #[schema(min_length = 1, max_length = 500)]
+        objects: Option<String>,
+    },
+    /// Solve a problem in one reply; its final answer is compared with the right one.
+    Mathematics {
+        /// A data file of problems to train on, in the form of MATH or GSM8K: one JSON object on each line.
+        #[garde(length(min = 1, max = 500))]
+        #[schema(min_length = 1, max_length = 500, example = "math/train.jsonl")]
+        train: String,
+        /// A data file of problems to measure with.
+        #[garde(length(min = 1, max = 500))]
+        #[schema(min_length = 1, max_length = 500, example = "math/test.jsonl")]
+        held_out: String,
+    },
+    /// Reach goals in a world of plants and animals, with actions to choose from (Playground-Text).
+    Playground {
+        /// How large the world is.
+        #[serde(default)]
+        #[garde(skip)]
+        #[schema(inline)]
+        size: PlaygroundSize,
+    },
+    /// Serve a user by calling tools over a database, under a policy (τ-bench).
+    TauBench(#[garde(dive)] TauBenchSpec),
+    /// A registered environment: a server that somebody else runs.
+    Remote(#[garde(dive)] RemoteSpec),
+}
+
+/// τ-bench: its data, its tasks and its user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct TauBenchSpec {
+    /// A data directory with the benchmark's `retail` and `airline`, which do not ship.
+    #[garde(length(min = 1, max = 500))]
+    #[schema(min_length = 1, max_length = 500, example = "tau_bench")]
+    pub data: String,
+    /// Who plays the user.
+    #[garde(dive)]
+    pub user: TauUser,
+    /// Tasks to train on.
+    #[serde(default = "retail_train")]
+    #[garde(skip)]
+    #[schema(inline)]
+    pub train: TauTasks,
+    /// Tasks to measure with.
+    #[serde(default = "retail_test")]
+    #[garde(skip)]
+    #[schema(inline)]
+    pub held_out: TauTasks,
+    /// Turns of the agent before the episode is lost; 30 in the benchmark.
+    #[serde(default = "default_turns")]
+    #[garde(range(min = 1, max = 200))]
+    #[schema(minimum = 1, maximum = 200, default = 30)]
+    pub max_turns: u32,
+}
+
+/// Who plays the user of τ-bench.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(rename_all = "snake_case")]
+pub enum TauUser {
+    /// A registered engine of kind `openai` or `tgi`, at temperature 0.
+    Engine(#[garde(length(min = 1, max = 100))] String),
+    /// These replies in their order, whatever the agent says; then the user is satisfied.
+    Script(#[garde(length(min = 1, max = 100), inner(length(max = 4_000)))] Vec<String>),
+}
+
+text_enum!(
+    /// Task files of τ-bench.
+    TauTasks {
+        /// 500 tasks of the online shop.
+        RetailTrain = "retail_train",
+        /// 20 tasks of the online shop.
+        RetailDev = "retail_dev",
+        /// 115 tasks of the online shop.
+        RetailTest = "retail_test",
+        /// 50 tasks of the airline.
+        AirlineTest = "airline_test",
+    }
+);
+
+/// A registered environment, and how a job plays there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSpec {
+    /// Its registered name.
+    #[garde(length(min = 1, max = 100))]
+    #[schema(min_length = 1, max_length = 100, example = "my-desk")]
+    pub name: String,
+    /// What every reset is sent beside seed and task: the environment's own settings.
+    #[serde(default)]
+    #[garde(skip)]
+    #[schema(value_type = Object)]
+    pub reset: serde_json::Map<String, serde_json::Value>,
+    /// The split of its task list that training draws from.
+    #[serde(default = "default_train")]
+    #[garde(length(min = 1, max = 100))]
+    #[schema(min_length = 1, max_length = 100, default = "train")]
+    pub train: String,
+    /// The split of its task list that evaluations draw from.
+    #[serde(default = "default_held_out")]
+    #[garde(length(min = 1, max = 100))]
+    #[schema(min_length = 1, max_length = 100, default = "held_out")]
+    pub held_out: String,
+    /// The return from which on an episode is solved, where the environment does not say whether it is.
+    #[serde(default = "default_solved")]
+    #[garde(skip)]
+    #[schema(default = 1.0)]
+    pub solved: f64,
+}
+
+impl EnvironmentSpec {
+    /// Turns before the help desk closes; part of the task.
+    pub const DESK_TURNS: u32 = 5;
+
+    /// Most steps that an episode can have.
+    #[must_use]
+    pub const fn most_steps(&self) -> u32 {
+        match self {
+            Self::HelpDesk {} => Self::DESK_TURNS,
+            Self::TwentyQuestions { max_questions, .. } => *max_questions,
+            Self::TwentyQuestionsChat { max_questions, .. } => *max_questions,
+            Self::Mathematics { .. } => 1,
+            Self::TauBench(tau_bench) => tau_bench.max_turns,
+            Self::Playground { size: PlaygroundSize::Full } => 30,
+            Self::Playground { size: PlaygroundSize::Small } => 12,
+            Self::Remote(_) => u32::MAX,
+        }
+    }
+
+    /// The registered engine that plays whoever the agent talks to, where there is one.
+    #[must_use]
+    pub const fn chat(&self) -> Option<&String> {
+        match self {
+            Self::TwentyQuestionsChat { oracle, .. } => Some(oracle),
+            Self::TauBench(TauBenchSpec { user: TauUser::Engine(engine), .. }) => Some(engine),
+            _ => None,
+        }
+    }
+
+    /// The data files that it reads.
+    #[must_use]
+    pub fn files(&self) -> Vec<&str> {
+        match self {
+            Self::TwentyQuestionsChat { objects, .. } => {
+                objects.iter().map(String::as_str).collect()
+            }
+            Self::Mathematics { train, held_out } => vec![train, held_out],
+            Self::TauBench(tau_bench) => vec![&tau_bench.data],
+            Self::HelpDesk {}
+            | Self::TwentyQuestions { .. }
+            | Self::Playground { .. }
+            | Self::Remote(_) => Vec::new(),
+        }
+    }
+
+    /// Where a spec names the chat engine.
+    #[must_use]
+    pub const fn chat_pointer(&self) -> &'static str {
+        match self {
+            Self::TauBench(_) => "/environment/user/engine",
+            _ => "/environment/oracle",
+        }
+    }
+
+    /// The registered environment, where it is one.
+    #[must_use]
+    pub const fn remote(&self) -> Option<&RemoteSpec> {
+        match self {
+            Self::Remote(remote) => Some(remote),
+            _ => None,
+        }
+    }
+}
+
+/// The objects of Twenty Questions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectTable {
+    /// Eighty objects, questions in plain English; every fifth object is held out.
+    #[default]
+    Full,
+    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold; the first guess
+    /// ends the game.
+    Small,
+}
+
+/// The worlds of Playground-Text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaygroundSize {
+    /// Nine kinds each of furniture, plants, herbivores and carnivores; eight objects at a time.
+    #[default]
+    Full,
+    /// Two or three kinds each; five objects at a time, goals of at most twelve steps.
+    Small,
+}
+
+const fn retail_train() -> TauTasks {
+    TauTasks::RetailTrain
+}
+
+const fn retail_test() -> TauTasks {
+    TauTasks::RetailTest
+}
+
+const fn default_turns() -> u32 {
+    30
+}
+
+fn default_train() -> String {
+    "train".into()
+}
+
+fn default_held_out() -> String {
+    "held_out".into()
+}
+
+const fn default_solved() -> f64 {
+    1.0
+}
+
+const fn default_questions() -> u32 {
+    20
+}

@@ -1,0 +1,108 @@
+//! What a server says of itself: how it takes actions, what its observations hold, which tasks it lists.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    domain::environment::{ActionForm, FoundEnvironment},
+    net::{Client, NetError},
+};
+
+/// Deadline of each question.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Fields of an observation that are not part of what is observed.
+const AROUND: [&str; 3] = ["done", "reward", "metadata"];
+
+#[derive(Deserialize)]
+struct Schemas {
+    #[serde(default)]
+    action: Value,
+    #[serde(default)]
+    observation: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Split {
+    name: String,
+}
+
+/// Asks a server what it is.
+///
+/// # Errors
+/// A server that cannot be reached, or that is not one of OpenEnv's.
+pub(super) async fn discover(client: &Client) -> Result<FoundEnvironment, NetError> {
+    let schemas: Schemas = client.get("/schema", DEADLINE).await?;
+    // These say more, where a server has them.
+    let metadata: Metadata = optional(client.get("/metadata", DEADLINE).await)?;
+    let names: Vec<String> = optional(client.get("/list_environments", DEADLINE).await)?;
+    let mut splits: Vec<Split> = Vec::new();
+    let mut tasks_of = None;
+    if let Some(name) = names.into_iter().next() {
+        splits = optional(client.get(&format!("/{name}/splits"), DEADLINE).await)?;
+        tasks_of = (!splits.is_empty()).then_some(name);
+    }
+    let version = metadata.version.map(|version| format!(" {version}")).unwrap_or_default();
+    Ok(FoundEnvironment {
+        title: format!("{}{version}", metadata.name).trim().to_owned(),
+        action: action_form(&schemas.action),
+        observation: only_text(&schemas.observation),
+        tasks_of,
+        splits: splits.into_iter().map(|split| split.name).collect(),
+    })
+}
+
+/// What a server need not have: it says that there is no such thing, or means something else by it.
+fn optional<T: Default>(answer: Result<T, NetError>) -> Result<T, NetError> {
+    match answer {
+        Err(NetError::Status { status: 404 | 405 | 501, .. } | NetError::Decode { .. }) => {
+            Ok(T::default())
+        }
+        other => other,
+    }
+}
+
+/// One required text takes the whole reply; servers of MCP tools have a title of their own; all else is JSON.
+fn action_form(schema: &Value) -> ActionForm {
+    let title = schema["title"].as_str().unwrap_or_default();
+    let fields = fields(schema);
+    if title == "CallToolAction" || fields.iter().any(|(name, _)| *name == "tool_name") {
+        let text = fields.iter().find(|(name, field)| *name == "action" && is_text(field));
+        return ActionForm::Tools { text: text.map(|(name, _)| (*name).to_owned()) };
+    }
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match required.as_slice() {
+        [one] if fields.iter().any(|(name, field)| name == one && is_text(field)) => {
+            ActionForm::Text { field: (*one).to_owned() }
+        }
+        _ => ActionForm::Json { json_schema: schema.to_string() },
+    }
+}
+
+/// The only field of an observation, where that is a text.
+fn only_text(schema: &Value) -> Option<String> {
+    match fields(schema).as_slice() {
+        [(name, field)] if is_text(field) => Some((*name).to_owned()),
+        _ => None,
+    }
+}
+
+fn fields(schema: &Value) -> Vec<(&str, &Value)> {
+    let all = schema["properties"].as_object().into_iter().flatten();
+    let named = all.map(|(name, field)| (name.as_str(), field));
+    named.filter(|(name, _)| !AROUND.contains(name)).collect()
+}
+
+fn is_text(field: &Value) -> bool {
+    field["type"] == "string" && field["const"].is_null() && field["enum"].is_null()
+}

@@ -1,0 +1,164 @@
+//! Frames of OpenEnv's WebSocket, the same from version 0.2 to 0.10.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::experience::message::Message;
+
+/// What a client sends.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub(super) enum Request<'a> {
+    /// Begins an episode.
+    Reset(&'a Map<String, Value>),
+    /// Takes an action: its fields.
+    Step(&'a Value),
+}
+
+/// What a server answers.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// To a reset or a step.
+    Observation(Observed),
+    /// It did not work.
+    Error(Rejection),
+}
+
+/// An observation with what stands around it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Observed {
+    #[serde(default)]
+    pub observation: Map<String, Value>,
+    #[serde(default)]
+    reward: Value,
+    #[serde(default)]
+    pub done: bool,
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+}
+
+/// Why something did not work.
+#[derive(Debug, Deserialize)]
+pub(super) struct Rejection {
+    pub code: String,
+    pub message: String,
+    #[serde(default)]
+    errors: Vec<Complaint>,
+}
+
+/// What is wrong with a field of an action.
+#[derive(Debug, Deserialize)]
+struct Complaint {
+    #[serde(default)]
+    loc: Vec<Value>,
+    #[serde(default)]
+    msg: String,
+}
+
+impl Rejection {
+    /// The message, with what is wrong with each field.
+    pub fn told(&self) -> String {
+        let complaint = |Complaint { loc, msg }: &Complaint| {
+            let place: Vec<_> = loc.iter().map(|part| part.to_string().replace('"', "")).collect();
+            format!("{}: {msg}", place.join("."))
+        };
+        let all: Vec<_> = self.errors.iter().map(complaint).collect();
+        if all.is_empty() { self.message.clone() } else { all.join("; ") }
+    }
+}
+
+/// What nlac reads of a step's metadata, if the environment says it. OpenEnv itself has only `done`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Details {
+    /// The task's own end; `done` without it may be a limit that is no part of the task.
+    pub truncated: bool,
+    /// The task was solved.
+    pub success: Option<bool>,
+    /// The reward will come later.
+    pub reward_pending: bool,
+    /// Actions that are possible now.
+    pub admissible: Vec<String>,
+    /// Goals that the step achieved.
+    pub achieved_goals: Vec<String>,
+    /// The observation as messages of a chat.
+    pub messages: Vec<Message>,
+}
+
+impl Observed {
+    /// The reward, where one was given.
+    ///
+    /// # Errors
+    /// A reward that is no number.
+    pub fn reward(&self) -> Result<Option<f64>, String> {
+        match &self.reward {
+            Value::Null => Ok(None),
+            Value::Bool(won) => Ok(Some(f64::from(u8::from(*won)))),
+            Value::Number(number) => number
+                .as_f64()
+                .filter(|reward| reward.is_finite())
+                .map(Some)
+                .ok_or_else(|| format!("a reward that is no finite number: {number}")),
+            other => Err(format!("a reward that is no number: {}", brief(other))),
+        }
+    }
+
+    /// What the metadata says. Servers write it beside the observation, inside it, or both.
+    ///
+    /// # Errors
+    /// A key of [`Details`] with a value of another type.
+    pub fn details(&self) -> Result<Details, String> {
+        let inside = self.observation.get("metadata").and_then(Value::as_object);
+        let Some(metadata) = self.metadata.as_ref().or(inside) else {
+            return Ok(Details::default());
+        };
+        Details::deserialize(metadata).map_err(|e| format!("metadata that cannot be read: {e}"))
+    }
+}
+
+/// The beginning of a value, for an error.
+fn brief(value: &Value) -> String {
+    value.to_string().chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::{Answer, Observed};
+
+    fn observed(frame: &str) -> Observed {
+        match serde_json::from_str(frame).unwrap() {
+            Answer::Observation(observed) => observed,
+            Answer::Error(error) => panic!("{error:?}"),
+        }
+    }
+
+    #[test]
+    fn rewards_are_numbers_or_nothing() {
+        let reward = |reward: &str| {
+            let frame = r#"{"type":"observation","data":{"observation":{},"reward":R}}"#;
+            observed(&frame.replace('R', reward)).reward()
+        };
+        assert_eq!(reward("null"), Ok(None));
+        assert_eq!(reward("true"), Ok(Some(1.0)));
+        assert_eq!(reward("-2"), Ok(Some(-2.0)));
+        assert!(reward("\"1\"").unwrap_err().contains("no number"));
+        // Python writes NaN, which is no JSON.
+        let nan = r#"{"type":"observation","data":{"observation":{},"reward":NaN}}"#;
+        assert!(serde_json::from_str::<Answer>(nan).is_err());
+    }
+
+    #[test]
+    fn metadata_is_read_beside_and_inside_the_observation() {
+        let beside = r#"{"type":"observation","data":{"observation":{"text":"x"},"done":true,
+            "metadata":{"success":true,"level":2}}}"#;
+        assert_eq!(observed(beside).details().unwrap().success, Some(true));
+        let inside = r#"{"type":"observation","data":{"observation":
+            {"metadata":{"truncated":true}},"done":true,"reward":1}}"#;
+        assert!(observed(inside).details().unwrap().truncated);
+        let wrong = r#"{"type":"observation","data":{"observation":{},"metadata":{"success":1}}}"#;
+        assert!(observed(wrong).details().is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! One episode on a server.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::{
+    OpenEnv,
+    protocol::{Details, Observed, Rejection, Request},
+    server::{Connection, Reply},
+};
+use crate::{
+    domain::environment::ActionForm,
+    env::{End, EnvError, Reward, Session, Step},
+    experience::{
+        action::{Action, Read},
+        context::{Context, Frame, Tool},
+        message::{Message, ToolCall, ToolResult},
+    },
+};
+
+/// An episode that is being played.
+pub(super) struct Episode {
+    environment: OpenEnv,
+    connection: Connection,
+    task: String,
+    opening: Context,
+    gained: f64,
+    rewarded: bool,
+    ended: bool,
+}
+
+impl Episode {
+    /// Begins an episode of a task.
+    pub async fn begin(
+        environment: &OpenEnv,
+        task: String,
+        reset: &Map<String, Value>,
+    ) -> Result<Self, EnvError> {
+        let begun = environment.server.begin(&Request::Reset(reset)).await;
+        let (mut connection, observed) = begun?;
+        let details = environment.read(&observed)?;
+        let mut messages = Vec::new();
+        let mut frame = Frame::default();
+        match &environment.found.action {
+            ActionForm::Text { .. } => {}
+            ActionForm::Json { json_schema } => messages.push(Message::system(format!(
+                "Answer with one JSON object of this schema: {json_schema}"
+            ))),
+            ActionForm::Tools { .. } => {
+                frame.tools = environment.tools(&mut connection).await?;
+            }
+        }
+        messages.extend(environment.told(&observed, details.messages));
+        let opening = Context::new(messages, Arc::new(frame)).admitting(details.admissible);
+        Ok(Self {
+            environment: environment.clone(),
+            connection,
+            task,
+            opening,
+            gained: 0.0,
+            rewarded: false,
+            ended: false,
+        })
+    }
+
+    async fn act(&mut self, action: &Action) -> Result<Step, EnvError> {
+        let form = self.environment.found.action.clone();
+        let calls: Vec<_> = action.message.tool_calls().cloned().collect();
+        match form {
+            ActionForm::Text { field } | ActionForm::Tools { text: Some(field) }
+                if calls.is_empty() =>
+            {
+                self.take(&json!({ field: action.key })).await
+            }
+            ActionForm::Json { .. } => {
+                let fields = serde_json::from_str(&action.key).unwrap_or_default();
+                self.take(&fields).await
+            }
+            ActionForm::Tools { .. } if !calls.is_empty() => self.call(&calls).await,
+            _ => Ok(told("Error: call one of the tools.")),
+        }
+    }
+
+    /// Takes an action. One that the server rejects as no action is told to the agent.
+    async fn take(&mut self, fields: &Value) -> Result<Step, EnvError> {
+        match self.connection.ask(&Request::Step(fields)).await? {
+            Reply::Observed(observed) => {
+                let details = self.environment.read(&observed)?;
+                let messages = self.environment.told(&observed, details.messages.clone());
+                self.stepped(&observed, details, messages)
+            }
+            Reply::Rejected(rejection) => {
+                if rejection.code == "VALIDATION_ERROR" {
+                    return Ok(told(&format!("Error: {}", rejection.told())));
+                }
+                Err(self.failed(&rejection))
+            }
+        }
+    }
+
+    /// Calls tools one after the other, until one of them ends the episode.
+    async fn call(&mut self, calls: &[ToolCall]) -> Result<Step, EnvError> {
+        let mut all = told("");
+        all.messages.clear();
+        let mut gained = 0.0;
+        for call in calls {
+            let step = self.call_one(call).await?;
+            gained += step.reward.known().unwrap_or_default();
+            // What comes later is the reward of the whole step.
+            let reward = match (all.reward, step.reward) {
+                (Reward::Known(_), Reward::Known(_)) => Reward::Known(gained),
+                _ => Reward::Pending,
+            };
+            all.messages.extend(step.messages);
+            all.achieved_goals.extend(step.achieved_goals);
+            all = Step { reward, end: step.end, admissible: step.admissible, ..all };
+            if all.end != End::Continues {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn call_one(&mut self, call: &ToolCall) -> Result<Step, EnvError> {
+        let answer = |text: String, is_error: bool| {
+            Message::tool(ToolResult { call_id: call.id.clone(), text, is_error })
+        };
+        let arguments = call.arguments_json();
+        if !arguments.is_object() {
+            let text = "Error: the arguments are no JSON object".to_owned();
+            return Ok(Step { messages: vec![answer(text, true)], ..told("") });
+        }
+        let fields = json!({ "type": "call_tool", "tool_name": call.name, "arguments": arguments });
+        match self.connection.ask(&Request::Step(&fields)).await? {
+            Reply::Observed(observed) => {
+                let (text, is_error) = tool_result(&observed.observation);
+                let details = self.environment.read(&observed)?;
+                self.stepped(&observed, details, vec![answer(text, is_error)])
+            }
+            Reply::Rejected(rejection) => Err(self.failed(&rejection)),
+        }
+    }
+
+    fn failed(&self, rejection: &Rejection) -> EnvError {
+        self.environment.server.rejected("a step", rejection)
+    }
+
+    /// What an observation means for the episode.
+    fn stepped(
+        &mut self,
+        observed: &Observed,
+        details: Details,
+        messages: Vec<Message>,
+    ) -> Result<Step, EnvError> {
+        let permanent = |reason| self.environment.server.permanent(reason);
+        let given = observed.reward().map_err(permanent)?;
+        self.rewarded |= given.is_some() || details.reward_pending;
+        self.gained += given.unwrap_or_default();
+        let reward = match details.reward_pending {
+            true => Reward::Pending,
+            false => Reward::Known(given.unwrap_or_default()),
+        };
+        let end = match (observed.done, details.truncated) {
+            (false, _) => End::Continues,
+            (true, true) => End::Truncated { why: "the environment cut the episode".into() },
+            (true, false) if !self.rewarded => {
+                return Err(permanent("it ended an episode and never gave a reward".into()));
+            }
+            (true, false) => {
+                let known = (reward != Reward::Pending)
+                    .then_some(self.gained >= self.environment.spec.solved);
+                End::Terminated { success: details.success.or(known) }
+            }
+        };
+        self.ended = end != End::Continues;
+        let Details { admissible, achieved_goals, .. } = details;
+        Ok(Step { messages, reward, end, admissible, achieved_goals })
+    }
+}
+
+#[async_trait]
+impl Session for Episode {
+    fn task(&self) -> &str {
+        &self.task
+    }
+
+    fn opening(&self) -> Context {
+        self.opening.clone()
+    }
+
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        if self.ended {
+            return Err(EnvError::Ended);
+        }
+        match (read, self.environment.found.action.clone()) {
+            (Ok(action), _) => self.act(action).await,
+            // The environment counts the turn and says what it thinks of half a reply.
+            (Err(unreadable), ActionForm::Text { field }) => {
+                self.take(&json!({ field: unreadable.message.written() })).await
+            }
+            (Err(unreadable), _) => Ok(told(&format!("Error: {unreadable}"))),
+        }
+    }
+}
+
+/// What the agent is told without a step of the environment.
+fn told(text: &str) -> Step {
+    Step::of(text, 0.0, End::Continues)
+}
+
+impl OpenEnv {
+    fn read(&self, observed: &Observed) -> Result<Details, EnvError> {
+        observed.details().map_err(|reason| self.server.permanent(reason))
+    }
+
+    /// What the agent is told of an observation: its messages, where it is a chat, or else a text from the user.
+    fn told(&self, observed: &Observed, messages: Vec<Message>) -> Vec<Message> {
+        if messages.is_empty() {
+            return vec![Message::user(self.text(observed))];
+        }
+        messages
+    }
+
+    fn text(&self, observed: &Observed) -> String {
+        let field = self.found.observation.as_ref();
+        if let Some(text) = field.and_then(|name| observed.observation.get(name)?.as_str()) {
+            return text.to_owned();
+        }
+        let mut rest = observed.observation.clone();
+        let around = rest.remove("metadata");
+        match (rest.is_empty(), around) {
+            (true, Some(metadata)) => metadata.to_string(),
+            _ => Value::Object(rest).to_string(),
+        }
+    }
+
+    /// The tools that the server lists in an episode.
+    async fn tools(&self, connection: &mut Connection) -> Result<Vec<Tool>, EnvError> {
+        let listing = json!({ "type": "list_tools" });
+        let observed = match connection.ask(&Request::Step(&listing)).await? {
+            Reply::Observed(observed) => observed,
+            Reply::Rejected(rejection) => {
+                return Err(self.server.rejected("listing its tools", &rejection));
+            }
+        };
+        let listed = observed.observation.get("tools").and_then(Value::as_array);
+        let tools = listed.into_iter().flatten().map(|tool| {
+            serde_json::from_value(json!({ "type": "function", "function": {
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters": tool["input_schema"],
+            } }))
+        });
+        let unreadable = |e| self.server.permanent(format!("a tool that cannot be read: {e}"));
+        tools.collect::<Result<Vec<Tool>, _>>().map_err(unreadable)
+    }
+}
+
+/// The text of a tool's result, and whether the call failed.
+fn tool_result(observation: &Map<String, Value>) -> (String, bool) {
+    if let Some(error) = observation.get("error").filter(|error| !error.is_null()) {
+        let message = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
+        return (format!("Error: {message}"), true);
+    }
+    let result = observation.get("result").unwrap_or(&Value::Null);
+    let content = result["content"].as_array().into_iter().flatten();
+    let texts: Vec<_> = content.filter_map(|part| part["text"].as_str()).collect();
+    let text = match (texts.is_empty(), result) {
+        (false, _) => texts.join("\n"),
+        (true, Value::String(text)) => text.clone(),
+        (true, result) => result.to_string(),
+    };
+    (text, result["is_error"] == true)
+}

@@ -1,0 +1,140 @@
+//! Playground-Text, the world of SAC-GLAM: goals in a world of plants and animals, with admissible actions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nlac_playground::{Game, Goal, Settings, Split as Goals, Tasks, Vocabulary};
+
+use super::{
+    End, EnvError, Environment, NotBuilt, Reward, Session, Split, Step, Task, split_seed,
+    unknown_task,
+};
+use crate::{
+    domain::{
+        environment::Capabilities,
+        spec::{PlaygroundSize, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Read},
+        codec::Admissible,
+        context::Context,
+        message::Message,
+    },
+};
+
+/// The goal space. One goal in five of each kind is held out.
+pub struct Playground {
+    tasks: Tasks,
+}
+
+impl Playground {
+    /// What it can do.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        replayable: true,
+        admissible: true,
+        achieved_goals: true,
+        splits: true,
+        ..Capabilities::NONE
+    };
+
+    /// A goal space of a size.
+    ///
+    /// # Errors
+    /// Settings under which a kind of goal has nothing to draw.
+    pub fn new(size: PlaygroundSize) -> Result<Self, NotBuilt> {
+        let (vocabulary, settings) = match size {
+            PlaygroundSize::Full => (Vocabulary::default(), Settings::default()),
+            PlaygroundSize::Small => (Vocabulary::small(), Settings::small()),
+        };
+        let tasks = Tasks::new(vocabulary, settings);
+        Ok(Self { tasks: tasks.map_err(|e| NotBuilt::Unreadable(e.to_string()))? })
+    }
+}
+
+const fn goals(split: Split) -> Goals {
+    match split {
+        Split::Train => Goals::Train,
+        Split::HeldOut => Goals::HeldOut,
+    }
+}
+
+#[async_trait]
+impl Environment for Playground {
+    fn name(&self) -> &'static str {
+        "playground"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(Admissible)
+    }
+
+    async fn tasks(&self, split: Split) -> Result<Vec<String>, EnvError> {
+        Ok(self.tasks.goals(goals(split)).map(ToString::to_string).collect())
+    }
+
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let goal = match task {
+            Task::Drawn(split) => {
+                self.tasks.draw(goals(*split), split_seed(*split, seed)).goal().clone()
+            }
+            Task::Named(name) => Goal::parse(name, self.tasks.vocabulary())
+                .map_err(|_| unknown_task(self.name(), name))?,
+        };
+        // The scene follows from goal and seed alone, so that a named goal finds the scene of the drawn one.
+        let game = self.tasks.game(goal, seed.cast_unsigned());
+        let game = game.map_err(|e| unknown_task(self.name(), &e.goal.to_string()))?;
+        Ok(Box::new(Play { goal: game.goal().to_string(), game }))
+    }
+}
+
+struct Play {
+    goal: String,
+    game: Game,
+}
+
+impl Play {
+    /// What the agent sees and can do.
+    fn view(&self) -> String {
+        let world = self.game.world();
+        format!("{}\nPossible actions: {}", world.observation(), world.admissible().join(", "))
+    }
+}
+
+#[async_trait]
+impl Session for Play {
+    fn task(&self) -> &str {
+        &self.goal
+    }
+
+    fn opening(&self) -> Context {
+        let text = format!(
+            "Goal: {}\n{}\nAnswer with one of the possible actions.",
+            self.goal,
+            self.view()
+        );
+        Context::of(vec![Message::user(text)]).admitting(self.game.world().admissible())
+    }
+
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        // A reply that is no action takes a step, too.
+        let action = read.as_ref().map_or("", |action| action.key.as_str());
+        let turn = self.game.step(action).map_err(|_| EnvError::Ended)?;
+        let not_possible = if turn.outcome.is_err() { "That is not possible.\n" } else { "" };
+        let end = match turn.end {
+            nlac_playground::End::Continues => End::Continues,
+            nlac_playground::End::Solved => End::Terminated { success: Some(true) },
+            nlac_playground::End::OutOfSteps => End::Terminated { success: Some(false) },
+        };
+        Ok(Step {
+            messages: vec![Message::user(format!("{not_possible}{}", self.view()))],
+            reward: Reward::Known(turn.reward),
+            end,
+            admissible: self.game.world().admissible(),
+            achieved_goals: turn.achieved().iter().map(ToString::to_string).collect(),
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! Twenty Questions as in the paper: any list of objects, and a chat model that answers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nlac_twenty_questions::{Object, Objects, Split as Third};
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::{
+    domain::{environment::Capabilities, spec::ToolFormat},
+    env::{
+        End, EnvError, Environment, NotBuilt, Session, Split, Step, Task, partner::Partner,
+        split_seed, unknown_task,
+    },
+    experience::{
+        action::{Codec, Read},
+        codec::PlainText,
+        context::Context,
+        message::Message,
+    },
+};
+
+/// The game over a list. One object in three is held out.
+pub struct Answered {
+    objects: Arc<Objects>,
+    oracle: Partner,
+    max_questions: u32,
+}
+
+impl Answered {
+    /// A chat model need not repeat itself.
+    pub const CAPABILITIES: Capabilities = Capabilities { splits: true, ..Capabilities::NONE };
+
+    /// A game that is lost after `max_questions` questions.
+    ///
+    /// # Errors
+    /// A list of which a split has no object.
+    pub fn new(
+        objects: Arc<Objects>,
+        oracle: Partner,
+        max_questions: u32,
+    ) -> Result<Self, NotBuilt> {
+        for third in [Third::Train, Third::HeldOut] {
+            if objects.split(third).next().is_none() {
+                let what = format!("no object of the list falls into the split {third:?}");
+                return Err(NotBuilt::Unreadable(what));
+            }
+        }
+        Ok(Self { objects, oracle, max_questions })
+    }
+
+    fn of(&self, split: Split) -> Vec<&Object> {
+        let third = match split {
+            Split::Train => Third::Train,
+            Split::HeldOut => Third::HeldOut,
+        };
+        self.objects.split(third).collect()
+    }
+}
+
+#[async_trait]
+impl Environment for Answered {
+    fn name(&self) -> &'static str {
+        "twenty_questions_chat"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(PlainText)
+    }
+
+    async fn tasks(&self, split: Split) -> Result<Vec<String>, EnvError> {
+        Ok(self.of(split).into_iter().map(|object| object.name().to_owned()).collect())
+    }
+
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let object = match task {
+            Task::Drawn(split) => {
+                let all = self.of(*split);
+                let mut rng = ChaCha8Rng::seed_from_u64(split_seed(*split, seed));
+                let drawn = (!all.is_empty()).then(|| all[rng.random_range(0..all.len())]);
+                drawn.ok_or_else(|| unknown_task(self.name(), "any of the split"))?
+            }
+            Task::Named(name) => {
+                self.objects.get(name).ok_or_else(|| unknown_task(self.name(), name))?
+            }
+        };
+        Ok(Box::new(Game {
+            objects: Arc::clone(&self.objects),
+            object: object.clone(),
+            oracle: self.oracle.clone(),
+            seed,
+            asked: self.max_questions,
+            left: self.max_questions,
+            ended: false,
+        }))
+    }
+}
+
+struct Game {
+    objects: Arc<Objects>,
+    object: Object,
+    oracle: Partner,
+    seed: i64,
+    asked: u32,
+    left: u32,
+    ended: bool,
+}
+
+impl Game {
+    /// The oracle sees the last question alone, so that the agent cannot talk it into anything.
+    async fn answer(&self, question: &str) -> Result<&'static str, EnvError> {
+        let system = format!(
+            "You answer questions in a game of twenty questions. The hidden object is: {}. Answer the question about \
+             the object truthfully with one word, Yes or No. If it is not a question that can be answered with yes or \
+             no, answer Invalid.",
+            self.object.name()
+        );
+        let said = vec![Message::system(system), Message::user(question)];
+        let number = i64::from(self.asked - self.left);
+        let answer = self.oracle.answer(said, self.seed.wrapping_add(number)).await?;
+        let word = answer.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty());
+        Ok(match word.map(str::to_lowercase).as_deref() {
+            Some("yes") => "Yes.",
+            Some("no") => "No.",
+            _ => "That cannot be answered with yes or no.",
+        })
+    }
+}
+
+#[async_trait]
+impl Session for Game {
+    fn task(&self) -> &str {
+        self.object.name()
+    }
+
+    fn opening(&self) -> Context {
+        Context::of(vec![Message::user(format!(
+            "I am thinking of an object. Find out what it is by asking up to {} questions that can be answered with yes \
+             or no, one question per message. To guess, ask for the object by its name, for example: Is it a dog?",
+            self.asked
+        ))])
+    }
+
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        if self.ended {
+            return Err(EnvError::Ended);
+        }
+        let (success, said) = match read {
+            Ok(action) if self.objects.guess(&action.key, &self.object) => {
+                (true, "Yes, that is it. You have won.")
+            }
+            Ok(action) => (false, self.answer(&action.key).await?),
+            Err(_) => (false, "That cannot be answered with yes or no."),
+        };
+        self.left -= 1;
+        self.ended = success || self.left == 0;
+        let observation = match (success, self.ended) {
+            (true, _) => said.to_owned(),
+            (false, true) => {
+                format!("{said} That was the last question. It was: {}.", self.object.name())
+            }
+            (false, false) => format!("{said} Questions left: {}.", self.left),
+        };
+        let end = match self.ended {
+            true => End::Terminated { success: Some(success) },
+            false => End::Continues,
+        };
+        Ok(Step::of(observation, f64::from(u8::from(success)), end))
+    }
+}

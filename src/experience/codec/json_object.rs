@@ -1,0 +1,58 @@
+//! The action is a JSON object in the reply.
+
+use serde_json::Value;
+
+use crate::experience::{
+    action::{Codec, Read, Reply, plain},
+    context::Context,
+};
+
+/// The last JSON object of a reply, fenced or not. Objects with the same fields and values are the same action.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonObject;
+
+impl Codec for JsonObject {
+    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
+        plain(reply, |text| last_object(text).map(|object| object.to_string()), "a JSON object")
+    }
+}
+
+/// The last object that the text holds whole and that is part of no other.
+fn last_object(text: &str) -> Option<Value> {
+    let mut last = None;
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let mut values = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(object)) => {
+                rest = &rest[start + values.byte_offset()..];
+                last = Some(object);
+            }
+            _ => rest = &rest[start + 1..],
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_object;
+
+    #[test]
+    fn the_last_whole_object_is_found_in_prose_and_fences() {
+        let found = |text: &str| last_object(text).map(|object| object.to_string());
+        assert_eq!(found("{\"b\": 1, \"a\": 2}").as_deref(), Some("{\"a\":2,\"b\":1}"));
+        assert_eq!(
+            found("I go.\n```json\n{\"to\": {\"x\": 1}}\n```").as_deref(),
+            Some("{\"to\":{\"x\":1}}")
+        );
+        assert_eq!(found("first {\"a\":1} then {\"a\":2} {").as_deref(), Some("{\"a\":2}"));
+        assert_eq!(found("{not json} [1]"), None);
+    }
+
+    #[test]
+    fn many_open_braces_cost_no_time() {
+        assert_eq!(last_object(&"{".repeat(20_000)), None);
+        assert_eq!(last_object(&"{\"a\":".repeat(5_000)), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! The environments of jobs: those that are built in, and registered servers.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::SystemTime,
+};
+
+use super::peers::{Peers, in_time, kept};
+use crate::{
+    admission,
+    domain::{
+        environment::{EnvironmentRecord, FoundEnvironment},
+        fault::Fault,
+        spec::{EnvironmentSpec, JobSpec, RemoteSpec},
+    },
+    env::{
+        EnvError, Environment, Materials, build,
+        openenv::{OpenEnv, Server},
+    },
+    store::{Store, environments},
+};
+
+/// Built-in environments that are kept. τ-bench holds megabytes of data.
+const MOST_BUILT: usize = 16;
+
+/// What a built-in environment was built of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Built {
+    settings: String,
+    chat: Option<usize>,
+    written: Vec<Option<SystemTime>>,
+}
+
+impl Peers {
+    /// The environment of a spec.
+    pub(crate) async fn environment(
+        &self,
+        store: &Store,
+        spec: &EnvironmentSpec,
+    ) -> Result<Arc<dyn Environment>, Fault> {
+        let Some(remote) = spec.remote() else { return self.built_in(store, spec).await };
+        let (record, found) = self.found(store, remote).await?;
+        let server = self.server(record)?;
+        Ok(Arc::new(OpenEnv::new(server, found, remote.clone())))
+    }
+
+    /// A built-in environment, whose data are read once.
+    async fn built_in(
+        &self,
+        store: &Store,
+        spec: &EnvironmentSpec,
+    ) -> Result<Arc<dyn Environment>, Fault> {
+        let chat = match spec.chat() {
+            Some(name) => Some(self.chat(store, name).await?),
+            None => None,
+        };
+        let materials = Materials { data: self.environment_data.clone(), chat };
+        // Another registration of the chat engine, or other files, make another environment.
+        let key = Built {
+            settings: serde_json::to_string(spec).map_err(Fault::fail)?,
+            chat: materials.chat.as_ref().map(|chat| Arc::as_ptr(chat).addr()),
+            written: materials.written(spec),
+        };
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if built.len() >= MOST_BUILT && !built.contains_key(&key) {
+            built.clear();
+        }
+        drop(built);
+        kept(&self.built, key, |_| {
+            build(spec, &materials).map_err(|e| Fault::Fail(format!("{e}; {}", e.remedy())))
+        })
+    }
+
+    /// That a job's environment, as it is now, can do what the job asks of it.
+    pub(super) async fn environment_fits(
+        &self,
+        store: &Store,
+        spec: &JobSpec,
+    ) -> Result<(), Fault> {
+        let Some(remote) = spec.environment.remote() else { return Ok(()) };
+        let record = registered(store, remote).await?;
+        let found = self.ask_environment(&record).await?;
+        let capabilities = record.capabilities(&found);
+        let unable = admission::environment_unable(spec, capabilities).into_iter();
+        let misfit = unable.chain(admission::splits_unlisted(remote, &found)).next();
+        misfit.map_or(Ok(()), |misfit| Err(Fault::fail(misfit)))
+    }
+
+    /// What a server says of itself.
+    pub(super) async fn ask_environment(
+        &self,
+        record: &EnvironmentRecord,
+    ) -> Result<FoundEnvironment, Fault> {
+        let asking = async {
+            let server = self.server(record.clone())?;
+            let failed = |error: EnvError| match error.fault() {
+                Some(fault) => fault,
+                None if matches!(error, EnvError::Transient { .. }) => Fault::retry(error),
+                None => Fault::fail(error),
+            };
+            server.discover().await.map_err(failed)
+        };
+        in_time(asking).await
+    }
+
+    async fn found(
+        &self,
+        store: &Store,
+        remote: &RemoteSpec,
+    ) -> Result<(EnvironmentRecord, FoundEnvironment), Fault> {
+        let mut conn = store.acquire().await?;
+        let row = environments::get(&mut conn, &remote.name).await?;
+        let row = row.ok_or_else(|| unregistered(remote))?;
+        if let Some(found) = row.found {
+            return Ok((row.record, found.0));
+        }
+        drop(conn);
+        let found = self.ask_environment(&row.record).await?;
+        let mut conn = store.acquire().await?;
+        environments::note(&mut conn, &row.record, &Ok(found.clone())).await?;
+        Ok((row.record, found))
+    }
+
+    /// The server of a registration. Its slots are those of all jobs that play there.
+    fn server(&self, record: EnvironmentRecord) -> Result<Arc<Server>, Fault> {
+        kept(&self.servers, record, |record| {
+            let urls = std::slice::from_ref(&record.url);
+            let key = self.key(record.api_key_env.as_deref(), urls)?;
+            Server::new(record, key).map(Arc::new).map_err(Fault::fail)
+        })
+    }
+}
+
+async fn registered(store: &Store, remote: &RemoteSpec) -> Result<EnvironmentRecord, Fault> {
+    let row = environments::get(&mut *store.acquire().await?, &remote.name).await?;
+    row.map(|row| row.record).ok_or_else(|| unregistered(remote))
+}
+
+fn unregistered(remote: &RemoteSpec) -> Fault {
+    Fault::Fail(format!("environment {} is not registered", remote.name))
+}

@@ -1,0 +1,147 @@
+//! WebSockets of text frames, in which each question has one answer.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest_websocket::{CloseCode, Error, Message, Upgrade as _, WebSocket};
+use tokio::sync::{mpsc, oneshot};
+use tungstenite::protocol::WebSocketConfig;
+
+use super::{Client, NetError, in_context};
+
+/// Deadline of closing a connection.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A question, and where its answer goes.
+type Question = (String, oneshot::Sender<Result<String, NetError>>);
+
+/// An open socket. It is served by a task of its own, because servers hang up on clients that leave pings unanswered
+/// while they are busy elsewhere. It closes when it is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    client: Client,
+    questions: mpsc::Sender<Question>,
+}
+
+impl Client {
+    /// Opens a socket. Its frames have the client's limit of bytes.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn socket(&self, path: &str, deadline: Duration) -> Result<Socket, NetError> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(self.most_bytes))
+            .max_frame_size(Some(self.most_bytes));
+        let opening = async {
+            let request = in_context(self.http.get(self.url(path)));
+            let upgrade = request.upgrade().web_socket_config(config).send().await;
+            let response = upgrade.map_err(|e| self.socket_error(e))?;
+            let status = response.status();
+            if status != reqwest::StatusCode::SWITCHING_PROTOCOLS {
+                let (peer, status) = (self.shown.clone(), status.as_u16());
+                return Err(NetError::Status {
+                    peer,
+                    status,
+                    body: "it opens no WebSocket".into(),
+                });
+            }
+            response.into_websocket().await.map_err(|e| self.socket_error(e))
+        };
+        let socket = self.within(deadline, opening).await?;
+        let (questions, asked) = mpsc::channel(1);
+        tokio::spawn(serve(self.clone(), socket, asked));
+        Ok(Socket { client: self.clone(), questions })
+    }
+
+    fn socket_error(&self, error: Error) -> NetError {
+        match error {
+            Error::Reqwest(error) => self.broken(&error),
+            Error::Tungstenite(tungstenite::Error::Capacity(error)) => {
+                NetError::Decode { peer: self.shown.clone(), reason: error.to_string() }
+            }
+            other => {
+                let cause = std::error::Error::source(&other).map(ToString::to_string);
+                self.hung_up(cause.unwrap_or_else(|| other.to_string()))
+            }
+        }
+    }
+
+    fn hung_up(&self, reason: String) -> NetError {
+        NetError::Broken { peer: self.shown.clone(), reason }
+    }
+}
+
+impl Socket {
+    /// Sends a text and returns the next one that comes. After an error the socket is of no more use.
+    ///
+    /// # Errors
+    /// [`NetError::Broken`] if the other side hung up, [`NetError::Timeout`], and [`NetError::Decode`] for a frame that
+    /// is no text or too large.
+    pub async fn ask(&mut self, text: String, deadline: Duration) -> Result<String, NetError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || self.client.hung_up("it closed the connection".into());
+        let exchange = async {
+            self.questions.send((text, answer)).await.map_err(|_| gone())?;
+            answered.await.map_err(|_| gone())?
+        };
+        self.client.within(deadline, exchange).await
+    }
+}
+
+/// Answers questions until nobody asks any more. Between them it reads on, so that pings are answered. What comes before
+/// a question is its answer: a server that turns a client away says so unasked.
+async fn serve(client: Client, mut socket: WebSocket, mut asked: mpsc::Receiver<Question>) {
+    let mut ahead = None;
+    loop {
+        tokio::select! {
+            question = asked.recv() => {
+                let Some((text, answer)) = question else { break };
+                let mut answer = answer;
+                let outcome = match ahead.take() {
+                    Some(outcome) => outcome,
+                    None => tokio::select! {
+                        outcome = exchange(&client, &mut socket, text) => outcome,
+                        // Who asked has gone: an answer would be taken for that to the next question.
+                        () = answer.closed() => break,
+                    },
+                };
+                let failed = outcome.is_err();
+                // Who asked may have gone; then there is nobody to tell.
+                let _ = answer.send(outcome);
+                if failed {
+                    return;
+                }
+            }
+            unasked = next(&client, &mut socket), if ahead.is_none() => ahead = Some(unasked),
+        }
+    }
+    let _ = tokio::time::timeout(FAREWELL, socket.close(CloseCode::Normal, None)).await;
+}
+
+async fn exchange(
+    client: &Client,
+    socket: &mut WebSocket,
+    text: String,
+) -> Result<String, NetError> {
+    socket.send(Message::Text(text)).await.map_err(|e| client.socket_error(e))?;
+    next(client, socket).await
+}
+
+/// The next text.
+async fn next(client: &Client, socket: &mut WebSocket) -> Result<String, NetError> {
+    loop {
+        match socket.next().await {
+            Some(Ok(Message::Text(text))) => return Ok(text),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Binary(_))) => {
+                let reason = "a binary frame instead of a text".into();
+                return Err(NetError::Decode { peer: client.shown.clone(), reason });
+            }
+            Some(Ok(Message::Close { code, reason })) => {
+                return Err(client.hung_up(format!("it closed the connection: {code} {reason}")));
+            }
+            Some(Err(error)) => return Err(client.socket_error(error)),
+            None => return Err(client.hung_up("it closed the connection".into())),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Registered environments.
+
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::environment::{EnvironmentRecord, FoundEnvironment};
+
+/// A registered environment and what it says of itself.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct EnvironmentRow {
+    /// Its registration.
+    #[sqlx(flatten)]
+    pub record: EnvironmentRecord,
+    /// What it was found to be; null if it was never reached.
+    pub found: Option<Json<FoundEnvironment>>,
+    /// Why it did not answer when it was last asked; null if it did.
+    pub trouble: Option<String>,
+    /// When it was last asked.
+    pub checked_at: Option<OffsetDateTime>,
+}
+
+/// Registers an environment, or changes its registration. It is asked anew what it is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn put(
+    conn: &mut PgConnection,
+    environment: &EnvironmentRecord,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- environments::put
+         insert into environments (name, kind, url, api_key_env, sessions, step_seconds, replayable)
+         values ($1, $2, $3, $4, $5, $6, $7)
+         on conflict (name) do update set kind = excluded.kind, url = excluded.url,
+             api_key_env = excluded.api_key_env, sessions = excluded.sessions,
+             step_seconds = excluded.step_seconds, replayable = excluded.replayable, found = null,
+             updated_at = now()",
+    )
+    .bind(&environment.name)
+    .bind(environment.kind)
+    .bind(&environment.url)
+    .bind(&environment.api_key_env)
+    .bind(environment.sessions)
+    .bind(environment.step_seconds)
+    .bind(environment.replayable)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes what an environment was found to be, or why it did not answer. What was known stays then. Nothing is noted of one
+/// that has another address by now.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn note(
+    conn: &mut PgConnection,
+    asked: &EnvironmentRecord,
+    found: &Result<FoundEnvironment, String>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- environments::note
+         update environments set found = coalesce($2, found), trouble = $3, checked_at = now()
+         where name = $1 and url = $4",
+    )
+    .bind(&asked.name)
+    .bind(found.as_ref().ok().map(Json))
+    .bind(found.as_ref().err())
+    .bind(&asked.url)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// All registered environments, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn list(conn: &mut PgConnection) -> Result<Vec<EnvironmentRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- environments::list
+         select name, kind, url, api_key_env, sessions, step_seconds, replayable, found, trouble, checked_at
+         from environments order by name",
+    )
+    .fetch_all(conn)
+    .await?)
+}
+
+/// One by its name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(
+    conn: &mut PgConnection,
+    name: &str,
+) -> Result<Option<EnvironmentRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- environments::get
+         select name, kind, url, api_key_env, sessions, step_seconds, replayable, found, trouble, checked_at
+         from environments where name = $1",
+    )
+    .bind(name)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Removes a registration. Whether it was there.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn delete(conn: &mut PgConnection, name: &str) -> Result<bool, StoreError> {
+    let done = sqlx::query("-- environments::delete\n delete from environments where name = $1")
+        .bind(name)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The jobs that have not ended and play there, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn players(conn: &mut PgConnection, name: &str) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- environments::players
+         select name from jobs where spec->'environment'->>'kind' = 'remote'
+             and spec->'environment'->>'name' = $1
+             and status not in ('succeeded', 'failed', 'cancelled')
+         order by name limit 10",
+    )
+    .bind(name)
+    .fetch_all(conn)
+    .await?)
+}

@@ -1,0 +1,436 @@
+//! Registered environments: jobs play on a server over OpenEnv's WebSocket, whatever it does.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use nlac::{
+    domain::{
+        environment::{EnvironmentKind, EnvironmentRecord},
+        seed::SeedPath,
+        spec::{RemoteSpec, RolloutSpec, ToolFormat},
+    },
+    env::{
+        Desk, End, Environment, Kind, Reward, Split, Task,
+        openenv::{OpenEnv, Server},
+    },
+    experience::{
+        action::Reply,
+        episode::EndReason,
+        message::{Block, Message},
+    },
+    prompt::PromptSet,
+    rollout::{Played, Rollout, play},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Service,
+    openenv::{Fake, Options, Play, Scripted, error, observation, text_schema},
+    small_job,
+    stub::Stub,
+};
+
+/// The help desk, served by somebody else.
+struct RemoteDesk(Desk);
+
+fn desk() -> Box<dyn Play> {
+    Box::new(RemoteDesk(Desk::new(Kind::Refund)))
+}
+
+impl Play for RemoteDesk {
+    fn reset(&mut self, data: &Value) -> Value {
+        let number = data["index"].as_u64().unwrap_or_else(|| data["seed"].as_u64().unwrap() >> 1);
+        let kinds = Kind::ALL;
+        self.0 = Desk::new(kinds[usize::try_from(number).unwrap() % kinds.len()]);
+        observation(&self.0.request(), Value::Null, false, Value::Null)
+    }
+
+    fn step(&mut self, data: &Value) -> Scripted {
+        let Ok(step) = self.0.turn(data["action"].as_str().unwrap()) else {
+            return Scripted::Frame(error("EXECUTION_ERROR", "the desk is closed"));
+        };
+        let (done, metadata) = match step.end {
+            End::Terminated { success } => (true, json!({ "success": success })),
+            _ => (false, Value::Null),
+        };
+        let text = step.messages[0].written().into_owned();
+        Scripted::Frame(observation(&text, step.reward.known(), done, metadata))
+    }
+}
+
+async fn put(service: &Service, name: &str, body: &Value) -> (u16, Value) {
+    let url = format!("{}/v1/environments/{name}", service.url);
+    let answer = service.http.put(url).json(body).send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+fn job() -> Value {
+    let mut spec = small_job();
+    spec["environment"] = json!({ "kind": "remote", "name": "desk" });
+    spec
+}
+
+async fn run(service: &Service, spec: &Value) -> Value {
+    let (status, job) = service.post("/v1/jobs", spec).await;
+    assert_eq!(status, 201, "{job}");
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    job
+}
+
+/// Every metric of a job but the times, by name and iteration.
+async fn metrics(service: &Service, job: &Value) -> Vec<(String, i64, f64)> {
+    let id = job["id"].as_str().unwrap();
+    let (_, metrics) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let rows = metrics["data"].as_array().unwrap().iter().map(|row| {
+        let name = row["name"].as_str().unwrap().to_owned();
+        (name, row["iteration"].as_i64().unwrap(), row["value"].as_f64().unwrap())
+    });
+    let told = |name: &str| !name.starts_with("busy.") && !name.starts_with("time.");
+    let mut rows: Vec<_> = rows.filter(|(name, ..)| told(name)).collect();
+    rows.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_learns_on_a_server_and_a_server_that_dies_five_times_changes_nothing() {
+    let service = Service::start().await;
+    let splits = vec![("train".to_owned(), 40), ("held_out".to_owned(), 12)];
+    let options = Options { splits: Some(splits), sessions: 3, ..Options::default() };
+    let mut fake = Fake::start(desk, options.clone());
+    // Registered with more sessions than it has: it is asked again while it is full.
+    let body = json!({ "kind": "openenv", "url": fake.url, "sessions": 6, "replayable": true });
+    let (status, registered) = put(&service, "desk", &body).await;
+    assert_eq!(status, 200, "{registered}");
+    assert_eq!(registered["action"], json!({ "form": "text", "field": "action" }));
+    assert_eq!(registered["splits"], json!(["train", "held_out"]));
+    assert_eq!(registered["capabilities"]["replayable"], true);
+    let undisturbed = run(&service, &job()).await;
+    assert!(fake.most_sessions() <= 3, "{}", fake.most_sessions());
+
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let tasks: Vec<(String, String, i64)> = sqlx::query_as(
+        "select r.purpose, split_part(e.task, '/', 1), count(*) from rollouts r
+         join episodes e on e.id = r.episode_id
+         where e.environment = 'desk' and e.end_reason = 'terminated' and e.success is not null
+         group by 1, 2 order by 1",
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    let split = |purpose: &str| tasks.iter().find(|row| row.0 == purpose).unwrap().1.clone();
+    assert_eq!((tasks.len(), split("collect").as_str()), (2, "train"), "{tasks:?}");
+    assert_eq!(split("evaluate"), "held_out");
+    drop(conn);
+
+    let (status, again) = service.post("/v1/jobs", &job()).await;
+    assert_eq!(status, 201, "{again}");
+    for _ in 0..5 {
+        let so_far = fake.steps();
+        for _ in 0..200 {
+            if fake.steps() > so_far + 20 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let address = fake.address;
+        fake.stop().await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake = Fake::start_at(address, desk, options.clone());
+    }
+    let disturbed = service.finished(again["id"].as_str().unwrap()).await;
+    assert_eq!(disturbed["status"], "succeeded", "{disturbed}");
+    assert_eq!(metrics(&service, &disturbed).await, metrics(&service, &undisturbed).await);
+    fake.stop().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_does_not_fit_its_environment_is_rejected_and_says_why() {
+    let service = Service::start().await;
+    let refused = async |spec: &Value| {
+        let (status, problem) = service.post("/v1/jobs", spec).await;
+        assert_eq!(status, 422, "{problem}");
+        problem["errors"].to_string()
+    };
+    let said = refused(&job()).await;
+    assert!(said.contains("/environment/name") && said.contains("PUT /v1/environments"), "{said}");
+    let options = Options {
+        splits: Some(vec![("train".to_owned(), 4), ("test".into(), 4)]),
+        ..Options::default()
+    };
+    let fake = Fake::start(desk, options);
+    let body = json!({ "kind": "openenv", "url": fake.url });
+    let (_, registered) = put(&service, "desk", &body).await;
+    assert_eq!(registered["trouble"], Value::Null, "{registered}");
+    let mut spec = job();
+    // A small job goes back to states, to see whether refinements are better.
+    let said = refused(&spec).await;
+    assert!(said.contains("/environment/held_out") && said.contains("train, test"), "{said}");
+    spec["environment"]["held_out"] = "test".into();
+    spec["environment"]["sessions"] = 3.into();
+    let said = refused(&spec).await;
+    assert!(said.contains("/environment/sessions"), "{said}");
+
+    let (status, problem) = put(&service, "help_desk", &body).await;
+    assert_eq!((status, problem["title"].is_string()), (422, true), "{problem}");
+    for (wrong, what) in [
+        (json!({ "kind": "openenv", "url": "ftp://x" }), "url"),
+        (json!({ "kind": "openenv", "url": fake.url, "sessions": 0 }), "sessions"),
+        (json!({ "kind": "gym", "url": fake.url }), "gym"),
+    ] {
+        let (status, problem) = put(&service, "other", &wrong).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem.to_string().contains(what), "{problem}");
+    }
+    let url = format!("{}/v1/environments/desk", service.url);
+    assert_eq!(service.http.delete(&url).send().await.unwrap().status(), 204);
+    assert_eq!(service.http.delete(&url).send().await.unwrap().status(), 404);
+    fake.stop().await;
+    service.stop().await;
+}
+
+fn record(url: &str) -> EnvironmentRecord {
+    EnvironmentRecord {
+        name: "odd".into(),
+        kind: EnvironmentKind::Openenv,
+        url: url.to_owned(),
+        api_key_env: None,
+        sessions: 4,
+        step_seconds: 1,
+        replayable: false,
+    }
+}
+
+async fn environment(fake: &Fake) -> OpenEnv {
+    let server = Arc::new(Server::new(&record(&fake.url), None).unwrap());
+    let found = server.discover().await.unwrap();
+    let spec: RemoteSpec = serde_json::from_value(json!({ "name": "odd" })).unwrap();
+    OpenEnv::new(server, found, spec)
+}
+
+async fn played(environment: &OpenEnv) -> Played {
+    let prompts = PromptSet::load("desk").unwrap();
+    let engine = Stub::new(|_| "please wait .".into());
+    let sampler = engine.sampler(&prompts);
+    let rollout = Rollout {
+        sampler: &sampler,
+        environment,
+        codec: &*environment.codec(ToolFormat::Hermes),
+        spec: &RolloutSpec { max_steps: 6, ..RolloutSpec::default() },
+        temperature: 1.0,
+    };
+    play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(1).into()).await.unwrap()
+}
+
+/// Answers every action with what a function makes.
+struct Odd(fn() -> Scripted);
+
+impl Play for Odd {
+    fn reset(&mut self, _: &Value) -> Value {
+        observation("begin", Value::Null, false, Value::Null)
+    }
+
+    fn step(&mut self, _: &Value) -> Scripted {
+        self.0()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_does_wrong_is_an_episode_that_failed_and_says_why() {
+    type Misdeed = fn() -> Scripted;
+    let misdeeds: [(Misdeed, &str); 8] = [
+        (
+            || Scripted::Frame(observation("x", "1", false, Value::Null)),
+            "a reward that is no number",
+        ),
+        (
+            || {
+                Scripted::Text(
+                    r#"{"type":"observation","data":{"observation":{},"reward":NaN,"done":true}}"#
+                        .into(),
+                )
+            },
+            "it answered what cannot be read",
+        ),
+        (|| Scripted::Text("[]".into()), "it answered what cannot be read"),
+        (|| Scripted::Text("x".repeat(5 << 20)), "sent what cannot be read"),
+        (|| Scripted::Hang, "did not answer within 1 s"),
+        (|| Scripted::Close, "broke off"),
+        (|| Scripted::Frame(error("EXECUTION_ERROR", "boom")), "EXECUTION_ERROR: boom"),
+        (
+            || Scripted::Frame(observation("x", Value::Null, true, Value::Null)),
+            "never gave a reward",
+        ),
+    ];
+    for (misdeed, why) in misdeeds {
+        let fake = Fake::start(move || Box::new(Odd(misdeed)), Options::default());
+        let played = played(&environment(&fake).await).await;
+        let said = played.error.as_deref().unwrap_or_default();
+        assert!(said.contains("environment odd") && said.contains(why), "{why}: {said:?}");
+        assert_eq!((played.end_reason, played.episode_return), (EndReason::Failed, None));
+        fake.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_breaks_off_once_is_begun_anew() {
+    let broken = Arc::new(AtomicUsize::new(0));
+    struct Once(RemoteDesk, Arc<AtomicUsize>);
+    impl Play for Once {
+        fn reset(&mut self, data: &Value) -> Value {
+            self.0.reset(data)
+        }
+        fn step(&mut self, data: &Value) -> Scripted {
+            match self.1.fetch_add(1, Ordering::SeqCst) {
+                2 => Scripted::Close,
+                _ => self.0.step(data),
+            }
+        }
+    }
+    let make = broken.clone();
+    let fake = Fake::start(
+        move || Box::new(Once(RemoteDesk(Desk::new(Kind::Refund)), make.clone())),
+        Options::default(),
+    );
+    let played = played(&environment(&fake).await).await;
+    assert_eq!((played.end_reason, played.steps.len()), (EndReason::Terminated, 5));
+    assert_eq!((fake.resets(), played.success), (2, Some(false)));
+    fake.stop().await;
+}
+
+/// Two tools, as servers of MCP tools answer.
+struct Tools;
+
+impl Play for Tools {
+    fn reset(&mut self, _: &Value) -> Value {
+        json!({ "type": "observation", "data": {
+            "observation": { "metadata": { "message": "ready" } }, "reward": 0.0, "done": false } })
+    }
+
+    fn step(&mut self, data: &Value) -> Scripted {
+        let answer = |observation: Value, reward: Value, done: bool| {
+            Scripted::Frame(json!({ "type": "observation", "data": {
+                "observation": observation, "reward": reward, "done": done } }))
+        };
+        if data["type"] == "list_tools" {
+            let tool = |name: &str| {
+                json!({ "name": name, "description": "d",
+                    "input_schema": { "type": "object", "properties": { "x": { "type": "integer" } } } })
+            };
+            return answer(json!({ "tools": [tool("add"), tool("stop")] }), Value::Null, false);
+        }
+        match data["tool_name"].as_str().unwrap() {
+            "add" => answer(
+                json!({ "tool_name": "add", "result": {
+                    "content": [{ "type": "text", "text": format!("{}", data["arguments"]["x"]) }],
+                    "is_error": false }, "error": null }),
+                json!(0.25),
+                false,
+            ),
+            "stop" => answer(
+                json!({ "tool_name": "stop", "result": "bye", "error": null }),
+                json!(1),
+                true,
+            ),
+            other => answer(
+                json!({ "tool_name": other, "result": null, "error": {
+                    "error_type": "tool_not_found", "message": format!("Unknown tool: '{other}'") } }),
+                Value::Null,
+                false,
+            ),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_listed_and_called_and_their_errors_are_told_to_the_agent() {
+    let mut schema = text_schema();
+    schema["action"] = json!({ "title": "CallToolAction", "type": "object",
+        "properties": { "tool_name": { "type": "string" }, "arguments": { "type": "object" } },
+        "required": ["tool_name"] });
+    let fake = Fake::start(|| Box::new(Tools), Options { schema, ..Options::default() });
+    let environment = environment(&fake).await;
+    assert!(environment.capabilities().tools);
+    let mut session = environment.open(&Task::Drawn(Split::Train), 3).await.unwrap();
+    let opening = session.opening();
+    let names: Vec<_> = opening.frame().tools.iter().map(|tool| &tool.function.name).collect();
+    assert_eq!(names, ["add", "stop"]);
+    let codec = environment.codec(ToolFormat::Hermes);
+    let mut step = async |reply: &str| {
+        let read = codec.read(Reply::whole(reply), &opening);
+        session.step(&read).await.unwrap()
+    };
+    let call = |name: &str, x: &str| {
+        format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {x}}}</tool_call>")
+    };
+    let said = |messages: &[Message]| -> Vec<String> {
+        let text = |message: &Message| match &message.blocks[0] {
+            Block::ToolResult(result) => result.text.clone(),
+            _ => message.written().into_owned(),
+        };
+        messages.iter().map(text).collect()
+    };
+    let both = step(&(call("add", "{\"x\": 3}") + &call("nope", "{}"))).await;
+    assert_eq!(said(&both.messages), ["3", "Error: Unknown tool: 'nope'"]);
+    assert_eq!((both.reward, both.end), (Reward::Known(0.25), End::Continues));
+    let odd = step(&call("add", "[1]")).await;
+    assert!(said(&odd.messages)[0].starts_with("Error: the arguments"));
+    let malformed = step("<tool_call>{\"name\": </tool_call>").await;
+    assert!(said(&malformed.messages)[0].contains("is not JSON"), "{malformed:?}");
+    let talk = step("hello").await;
+    assert!(said(&talk.messages)[0].contains("call one of the tools"));
+    let last = step(&call("stop", "{}")).await;
+    assert_eq!(said(&last.messages), ["bye"]);
+    assert_eq!(last.end, End::Terminated { success: Some(true) });
+    fake.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_of_several_fields_is_read_as_json_and_a_wrong_one_is_told() {
+    struct Maze;
+    impl Play for Maze {
+        fn reset(&mut self, data: &Value) -> Value {
+            assert!(data["seed"].as_u64().unwrap() < 1 << 31, "as Python's generators take it");
+            json!({ "type": "observation", "data": { "observation": { "x": 0, "y": 0 }, "done": false } })
+        }
+        fn step(&mut self, data: &Value) -> Scripted {
+            if data["x"].is_u64() {
+                return Scripted::Frame(json!({ "type": "observation", "data": {
+                    "observation": { "x": 1, "y": 0 }, "reward": true, "done": true } }));
+            }
+            Scripted::Frame(json!({ "type": "error", "data": { "message": "Invalid message",
+                "code": "VALIDATION_ERROR",
+                "errors": [{ "loc": ["x"], "msg": "Field required" }] } }))
+        }
+    }
+    let integer = json!({ "type": "integer" });
+    let schema = json!({
+        "action": { "title": "Move", "type": "object", "required": ["x", "y"],
+            "properties": { "x": integer, "y": integer, "metadata": { "type": "object" } } },
+        "observation": { "properties": { "x": integer, "y": integer } },
+    });
+    let fake = Fake::start(|| Box::new(Maze), Options { schema, ..Options::default() });
+    let environment = environment(&fake).await;
+    let mut session = environment.open(&Task::Drawn(Split::Train), i64::MAX).await.unwrap();
+    let opening = session.opening();
+    assert!(opening.messages()[0].written().contains("\"required\":[\"x\",\"y\"]"));
+    assert_eq!(opening.messages()[1].written(), r#"{"x":0,"y":0}"#);
+    let codec = environment.codec(ToolFormat::Hermes);
+    let read = |reply: &str| codec.read(Reply::whole(reply), &opening);
+    let wrong = session.step(&read("I go.\n{\"y\": 1}")).await.unwrap();
+    assert_eq!(wrong.messages[0].written(), "Error: x: Field required");
+    let unread = session.step(&read("I go.")).await.unwrap();
+    assert_eq!(unread.messages[0].written(), "Error: it is not a JSON object");
+    let last = session.step(&read("```json\n{\"x\": 1, \"y\": 0}\n```")).await.unwrap();
+    assert_eq!(
+        (last.reward, last.end),
+        (Reward::Known(1.0), End::Terminated { success: Some(true) })
+    );
+    fake.stop().await;
+}

@@ -1,0 +1,321 @@
+//! The environments of the papers: mathematics, Twenty Questions with an oracle, Playground and τ-bench.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use nlac::{
+    domain::{
+        generation::{FinishReason, Sampling},
+        peer::EngineCapabilities,
+        spec::{EnvironmentSpec, ToolFormat},
+    },
+    engine::{Completion, EngineError, Frozen},
+    env::{End, Environment, Materials, Reward, Session, Split, Step, Task, build},
+    experience::{action::Reply, context::Context, message::Block},
+};
+use serde_json::{Value, json};
+
+use crate::support::{Place, Service, settings, small_job};
+
+fn environment(spec: Value, materials: &Materials) -> Result<Arc<dyn Environment>, String> {
+    let spec: EnvironmentSpec = serde_json::from_value(spec).unwrap();
+    build(&spec, materials).map_err(|e| format!("{e}; {}", e.remedy()))
+}
+
+/// An episode in which a test speaks for the agent.
+struct Played {
+    environment: Arc<dyn Environment>,
+    session: Box<dyn Session>,
+    context: Context,
+}
+
+impl Played {
+    async fn open(environment: &Arc<dyn Environment>, task: &Task, seed: i64) -> Self {
+        let session = environment.open(task, seed).await.unwrap();
+        let context = session.opening();
+        Self { environment: environment.clone(), session, context }
+    }
+
+    async fn say(&mut self, text: &str) -> Step {
+        let codec = self.environment.codec(ToolFormat::Hermes);
+        let read = codec.read(Reply::whole(text), &self.context);
+        let step = self.session.step(&read).await.unwrap();
+        self.context = self.context.clone().admitting(step.admissible.clone());
+        step
+    }
+}
+
+fn said(step: &Step) -> String {
+    let block = |block: &Block| match block {
+        Block::Text(text) => text.clone(),
+        Block::ToolResult(result) => result.text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let all: Vec<_> = step.messages.iter().flat_map(|m| m.blocks.iter().map(block)).collect();
+    all.join("\n")
+}
+
+fn write(place: &Path, name: &str, text: &str) {
+    std::fs::write(place.join(name), text).unwrap();
+}
+
+const TRAIN: &str = r#"{"problem": "What is 1 + 1?", "answer": "2", "unique_id": "a"}
+{"question": "Tom has 3 pears and eats 1.", "answer": "He has two.\n#### 2"}
+"#;
+const HELD_OUT: &str = r#"{"problem": "Half of 1?", "solution": "It is $\\boxed{\\frac{1}{2}}$."}"#;
+
+#[tokio::test]
+async fn a_final_answer_is_compared_and_never_given_away() {
+    let place = Place::new();
+    write(place.path(), "train.jsonl", TRAIN);
+    write(place.path(), "test.jsonl", HELD_OUT);
+    let materials = Materials { data: Some(place.path().into()), chat: None };
+    let spec = json!({ "kind": "mathematics", "train": "train.jsonl", "held_out": "test.jsonl" });
+    let mathematics = environment(spec.clone(), &materials).unwrap();
+    assert_eq!(mathematics.tasks(Split::Train).await.unwrap(), ["train.jsonl#a", "train.jsonl#2"]);
+    for (reply, won) in [
+        (r"Half, so \boxed{0.5}", true),
+        (r"\boxed{\dfrac12}", true),
+        (r"\boxed{2}", false),
+        ("I do not know.", false),
+    ] {
+        let mut played = Played::open(&mathematics, &Task::Drawn(Split::HeldOut), 4).await;
+        assert!(played.context.messages()[0].written().starts_with("Half of 1?"));
+        let step = played.say(reply).await;
+        assert_eq!(step.reward, Reward::Known(f64::from(u8::from(won))), "{reply}");
+        assert_eq!(step.end, End::Terminated { success: Some(won) });
+        assert!(!said(&step).contains('2'), "{step:?}");
+    }
+    let mut drawn = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let played = Played::open(&mathematics, &Task::Drawn(Split::Train), seed).await;
+        drawn.insert(played.session.task().to_owned());
+        let named = Task::Named(played.session.task().to_owned());
+        let again = Played::open(&mathematics, &named, seed).await;
+        assert_eq!(again.context.messages(), played.context.messages());
+    }
+    assert_eq!(drawn.len(), 2);
+
+    let refused = |file: &str, text: &str, held_out: &str| {
+        write(place.path(), file, text);
+        let mut spec = spec.clone();
+        spec["train"] = file.into();
+        spec["held_out"] = held_out.into();
+        environment(spec, &materials).err().unwrap()
+    };
+    let wrong = refused("bad.jsonl", &format!("{TRAIN}{{\"problem\": \"x\"}}"), "test.jsonl");
+    assert!(wrong.contains("bad.jsonl") && wrong.contains('3'), "{wrong}");
+    assert!(refused("same.jsonl", HELD_OUT, "test.jsonl").contains("measure memory"));
+    assert!(refused("empty.jsonl", "\n", "test.jsonl").contains("no problem"));
+    assert!(refused("a.jsonl", TRAIN, "../test.jsonl").contains("without `..`"));
+    assert!(refused("b.jsonl", TRAIN, "/etc/passwd").contains("/etc/passwd"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_data_are_not_there_is_rejected_with_the_setting() {
+    let place = Place::new();
+    let mut spec = small_job();
+    spec["environment"] =
+        json!({ "kind": "mathematics", "train": "train.jsonl", "held_out": "test.jsonl" });
+    let service = Service::start().await;
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "{problem}");
+    assert!(problem.to_string().contains("--environment-data"), "{problem}");
+    service.stop().await;
+
+    let mut with_data = settings(&place.path().join("service"));
+    with_data.environment_data = Some(place.path().into());
+    let service = Service::start_with(&with_data).await;
+    let (_, problem) = service.post("/v1/jobs", &spec).await;
+    assert!(problem.to_string().contains("train.jsonl"), "{problem}");
+    // A chat engine that nobody registered.
+    spec["environment"] = json!({ "kind": "twenty_questions_chat", "oracle": "nobody" });
+    let (_, problem) = service.post("/v1/jobs", &spec).await;
+    assert!(problem.to_string().contains("nobody"), "{problem}");
+    service.stop().await;
+}
+
+/// A chat model whose answers a test scripts; it keeps what it was asked.
+struct Chat(fn(&str) -> String, Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Frozen for Chat {
+    fn takes_seeds(&self) -> bool {
+        true
+    }
+
+    async fn answer(&self, context: &Context, _: Sampling) -> Result<Completion, EngineError> {
+        let all: Vec<_> = context.messages().iter().map(|m| m.written().into_owned()).collect();
+        self.1.lock().unwrap().push(all.join("\n"));
+        Ok(Completion {
+            text: (self.0)(all.last().unwrap()),
+            token_ids: Vec::new(),
+            logprobs: None,
+            finish_reason: FinishReason::Stop,
+            engine: "chat".into(),
+            model: "chat".into(),
+            prompt_tokens: 0,
+            own_temperature: false,
+        })
+    }
+
+    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
+        Ok(EngineCapabilities::default())
+    }
+}
+
+fn chat(answer: fn(&str) -> String) -> (Materials, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let chat: Arc<dyn Frozen> = Arc::new(Chat(answer, asked.clone()));
+    (Materials { data: None, chat: Some(chat) }, asked)
+}
+
+#[tokio::test]
+async fn an_oracle_answers_questions_about_any_object_and_guesses_are_judged_without_it() {
+    let (mut materials, asked) = chat(|question| match question {
+        "Is it alive?" => "Yes, it is.".into(),
+        "What colour is it?" => "Invalid.".into(),
+        _ => "no".into(),
+    });
+    let place = Place::new();
+    write(
+        place.path(),
+        "objects.txt",
+        "cat, kitten; animal\nchair; furniture\nspoon; tool\nboat; vehicle\n",
+    );
+    materials.data = Some(place.path().into());
+    let spec = json!({ "kind": "twenty_questions_chat", "oracle": "o", "max_questions": 4, "objects": "objects.txt" });
+    let game = environment(spec, &materials).unwrap();
+    let (train, held_out) =
+        (game.tasks(Split::Train).await.unwrap(), game.tasks(Split::HeldOut).await.unwrap());
+    assert_eq!(train.len() + held_out.len(), 4);
+    assert!(held_out.iter().all(|object| !train.contains(object)));
+
+    let mut played = Played::open(&game, &Task::Named("cat".into()), 1).await;
+    assert_eq!(said(&played.say("Is it alive?").await), "Yes. Questions left: 3.");
+    let unclear = played.say("What colour is it?").await;
+    assert!(said(&unclear).starts_with("That cannot be answered"), "{unclear:?}");
+    let before = asked.lock().unwrap().len();
+    let won = played.say("Is it a kitten?").await;
+    assert_eq!(
+        (won.reward, won.end),
+        (Reward::Known(1.0), End::Terminated { success: Some(true) })
+    );
+    assert_eq!(asked.lock().unwrap().len(), before, "a right guess asks nobody");
+    let last = asked.lock().unwrap().last().unwrap().clone();
+    assert!(!last.contains("alive"), "the oracle sees one question: {last}");
+
+    let mut played = Played::open(&game, &Task::Named("cat".into()), 1).await;
+    for _ in 0..3 {
+        assert_eq!(played.say("Is it a chair?").await.end, End::Continues);
+    }
+    let lost = played.say("Is it a chair?").await;
+    assert!(said(&lost).contains("It was: cat"), "{lost:?}");
+    assert_eq!(lost.end, End::Terminated { success: Some(false) });
+    let shipped = json!({ "kind": "twenty_questions_chat", "oracle": "o" });
+    let objects = environment(shipped, &materials).unwrap().tasks(Split::Train).await.unwrap();
+    assert!(objects.len() > 150, "{}", objects.len());
+}
+
+#[tokio::test]
+async fn a_goal_is_reached_by_admissible_actions_and_its_scene_is_found_again() {
+    let playground = json!({ "kind": "playground", "size": "small" });
+    let playground = environment(playground, &Materials::default()).unwrap();
+    assert!(playground.capabilities().admissible && playground.capabilities().achieved_goals);
+    let train = playground.tasks(Split::Train).await.unwrap();
+    let held_out = playground.tasks(Split::HeldOut).await.unwrap();
+    assert!(!held_out.is_empty() && held_out.iter().all(|goal| !train.contains(goal)));
+    let mut grasped = 0;
+    for seed in 0..40 {
+        let mut played = Played::open(&playground, &Task::Drawn(Split::Train), seed).await;
+        let goal = played.session.task().to_owned();
+        let again = Played::open(&playground, &Task::Named(goal.clone()), seed).await;
+        assert_eq!(again.context.messages(), played.context.messages());
+        let Some(object) = goal.strip_prefix("Grasp ").filter(|_| !goal.contains("then")) else {
+            continue;
+        };
+        let lost = played.say("fly away").await;
+        assert!(said(&lost).starts_with("That is not possible."), "{lost:?}");
+        let go = played
+            .context
+            .admissible()
+            .iter()
+            .find(|action| action.strip_prefix("Go to ").is_some_and(|to| to.contains(object)));
+        let go = go.unwrap().clone();
+        assert_eq!(played.say(&go).await.end, End::Continues);
+        let done = played.say("grasp").await;
+        assert_eq!(done.end, End::Terminated { success: Some(true) }, "{goal}: {done:?}");
+        assert!(done.achieved_goals.contains(&goal), "{done:?}");
+        grasped += 1;
+    }
+    assert!(grasped > 3, "{grasped}");
+}
+
+/// Where the benchmark's data lie; none where they are not there.
+fn tau_bench_data() -> Option<PathBuf> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let there = shared.join("tau_bench/retail/users.json").is_file();
+    if !there {
+        eprintln!("skipped: the data of tau-bench are not there");
+    }
+    there.then_some(shared)
+}
+
+#[tokio::test]
+async fn an_agent_serves_a_user_of_tau_bench_with_tools_and_words() {
+    let Some(data) = tau_bench_data() else { return };
+    let (mut materials, asked) = chat(|agent| match agent {
+        text if text.contains("Anything else") => "###STOP###".into(),
+        _ => "I want to exchange something.".into(),
+    });
+    materials.data = Some(data);
+    let user = json!({ "engine": "user" });
+    let spec = json!({ "kind": "tau_bench", "data": "tau_bench", "user": user, "held_out": "airline_test" });
+    let bench = environment(spec, &materials).unwrap();
+    assert_eq!(bench.tasks(Split::Train).await.unwrap().len(), 500);
+    assert_eq!(bench.tasks(Split::HeldOut).await.unwrap().len(), 50);
+    let mut played = Played::open(&bench, &Task::Named("retail_train/0".into()), 1).await;
+    assert_eq!(played.context.frame().tools.len(), 16);
+    assert_eq!(played.context.messages().len(), 2, "the policy, and what the user wants");
+    let call = |name: &str, arguments: &str| {
+        format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {arguments}}}</tool_call>")
+    };
+    let calculated = played.say(&call("calculate", "{\"expression\": \"2 * 3\"}")).await;
+    assert_eq!(said(&calculated), "6.0");
+    let two = call("calculate", "{\"expression\": \"1\"}") + &call("think", "{\"thought\": \"\"}");
+    let first_alone = played.say(&two).await;
+    assert_eq!(said(&first_alone), "1.0\nError: only one tool call at a time");
+    let unknown = played.say(&call("fly", "{}")).await;
+    assert_eq!((said(&unknown).as_str(), unknown.end), ("Unknown action fly", End::Continues));
+    assert_eq!(said(&played.say("How can I help?").await), "I want to exchange something.");
+    let last = played.say("Anything else?").await;
+    assert_eq!(last.end, End::Terminated { success: Some(false) });
+    let prompt = asked.lock().unwrap().last().unwrap().clone();
+    assert!(prompt.contains("How can I help?") && !prompt.contains("2 * 3"), "{prompt}");
+
+    // Doing nothing is right where the benchmark's own actions change nothing.
+    let script = json!({ "kind": "tau_bench", "data": "tau_bench", "user": { "script": ["Hello."] },
+        "train": "airline_test", "max_turns": 2 });
+    let bench = environment(script, &materials).unwrap();
+    assert!(bench.capabilities().replayable);
+    let mut rewards = Vec::new();
+    for index in 0..50 {
+        let task = Task::Named(format!("airline_test/{index}"));
+        let mut played = Played::open(&bench, &task, 1).await;
+        let step = played.say("Goodbye.").await;
+        rewards.push(step.reward.known().unwrap());
+    }
+    let won: f64 = rewards.iter().sum();
+    assert!((10.0..=20.0).contains(&won), "{won} of 50 with nothing done");
+    let mut played = Played::open(&bench, &Task::Named("airline_test/0".into()), 1).await;
+    assert_eq!(played.say(&call("think", "{\"thought\": \"\"}")).await.end, End::Continues);
+    let lost = played.say(&call("think", "{\"thought\": \"\"}")).await;
+    assert_eq!(lost.end, End::Terminated { success: Some(false) }, "the turns are spent");
+
+    let nothing = json!({ "kind": "tau_bench", "data": "math", "user": user });
+    let error = environment(nothing, &materials).err().unwrap();
+    assert!(error.contains("holds no τ-bench data"), "{error}");
+}
