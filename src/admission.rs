@@ -113,7 +113,7 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
     }
 }
 
-/// What the registration of the engine must be that plays whoever the agent talks to.
+/// Checks the registration of the engine that plays the user or the oracle.
 ///
 /// # Errors
 /// An engine that is no chat endpoint.

@@ -67,19 +67,11 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
             Err(reason) => out.warnings.push(unknown("engine", &engine.record.name, &reason)),
         }
     }
-    let partner = spec.environment.chat().map(|name| {
-        let pointer = spec.environment.chat_pointer();
-        let chat = engine_named(&engines, pointer, name, &mut out);
-        chat.map(|chat| admission::partner_registered(pointer, &chat.record))
-    });
-    match partner {
-        Some(Some(Err(misfit))) => out.hold([misfit]),
-        Some(None) => {}
-        _ if spec.environment.remote().is_some() => {}
-        _ => match state.environments.capabilities(&spec.environment).await {
+    if spec.environment.remote().is_none() && has_partner(spec, &engines, &mut out) {
+        match state.environments.capabilities(&spec.environment).await {
             Ok(capabilities) => out.hold(admission::environment_unable(spec, capabilities)),
             Err(why) => out.mistakes.push(Mistake::at("/environment", why)),
-        },
+        }
     }
     let frozen = spec.model.frozen.as_deref();
     let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
@@ -105,6 +97,18 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
         ));
     }
     Ok(out)
+}
+
+/// Whether the chat engine that the environment talks to is registered as one. An environment that talks to none has all
+/// it needs.
+fn has_partner(spec: &JobSpec, engines: &[EngineRow], out: &mut Admission) -> bool {
+    let Some(name) = spec.environment.chat() else { return true };
+    let pointer = spec.environment.chat_pointer();
+    let Some(engine) = engine_named(engines, pointer, name, out) else { return false };
+    let misfit = admission::partner_registered(pointer, &engine.record).err();
+    let fits = misfit.is_none();
+    out.hold(misfit);
+    fits
 }
 
 /// A registered environment must be there, and able.

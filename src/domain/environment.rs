@@ -78,7 +78,7 @@ pub enum ActionForm {
     },
     /// Calls of the tools that the environment lists when an episode begins.
     Tools {
-        /// The field of an action that is text for whoever the agent talks to; null where it can only call tools.
+        /// The field of an action that holds text for the user; null where the agent can only call tools.
         text: Option<String>,
     },
 }

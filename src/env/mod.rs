@@ -18,6 +18,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use nlac_twenty_questions::Objects;
 
 use crate::{
     domain::{
@@ -36,7 +37,6 @@ use crate::{
 
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
 use mathematics::{FinalAnswer, Mathematics};
-use nlac_twenty_questions::Objects;
 use partner::Partner;
 use playground::Playground;
 use tau_bench::TauBench;
@@ -238,7 +238,7 @@ pub trait Session: Send {
 pub struct Materials {
     /// The directory of the data files that specs name.
     pub data: Option<PathBuf>,
-    /// The chat model that the spec names, for whoever the agent talks to.
+    /// The chat model that the spec names: it plays the user or the oracle.
     pub chat: Option<Arc<dyn Frozen>>,
 }
 
@@ -277,7 +277,7 @@ impl NotBuilt {
 }
 
 impl Materials {
-    /// Whoever the agent talks to.
+    /// The chat model in its role.
     fn partner(&self, environment: &'static str, max_tokens: u32) -> Result<Partner, NotBuilt> {
         let chat = self.chat.clone().ok_or(NotBuilt::NoChat)?;
         Ok(Partner::new(environment, chat, max_tokens))

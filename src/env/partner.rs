@@ -1,4 +1,4 @@
-//! Whoever the agent talks to, played by a registered chat engine.
+//! The user or the oracle that an agent talks to, played by a registered chat engine.
 
 use std::sync::Arc;
 

@@ -95,18 +95,17 @@ async fn serve(client: Client, mut socket: WebSocket, mut asked: mpsc::Receiver<
     loop {
         tokio::select! {
             question = asked.recv() => {
-                let Some((text, answer)) = question else { break };
-                let mut answer = answer;
+                let Some((text, mut answer)) = question else { break };
                 let outcome = match ahead.take() {
                     Some(outcome) => outcome,
                     None => tokio::select! {
                         outcome = exchange(&client, &mut socket, text) => outcome,
-                        // Who asked has gone: an answer would be taken for that to the next question.
+                        // Nobody waits for this answer any more, and it must not become the next question's.
                         () = answer.closed() => break,
                     },
                 };
                 let failed = outcome.is_err();
-                // Who asked may have gone; then there is nobody to tell.
+                // An error here means that the caller has stopped waiting.
                 let _ = answer.send(outcome);
                 if failed {
                     return;

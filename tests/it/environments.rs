@@ -169,7 +169,6 @@ async fn a_job_that_does_not_fit_its_environment_is_rejected_and_says_why() {
     let (_, registered) = put(&service, "desk", &body).await;
     assert_eq!(registered["trouble"], Value::Null, "{registered}");
     let mut spec = job();
-    // A small job goes back to states, to see whether refinements are better.
     let said = refused(&spec).await;
     assert!(said.contains("/environment/held_out") && said.contains("train, test"), "{said}");
     spec["environment"]["held_out"] = "test".into();

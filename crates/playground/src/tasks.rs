@@ -222,7 +222,7 @@ fn all_goals(vocabulary: &Vocabulary, categories: bool) -> Vec<Goal> {
     subgoals.iter().cloned().map(Goal::Single).chain(pairs).collect()
 }
 
-/// Holds out the goals whose words have the smallest hashes. The choice depends on no seed.
+/// Holds out the goals whose text has the smallest SHA-256. The same vocabulary always gives the same split.
 fn split(mut goals: Vec<Goal>, percent: usize) -> Goals {
     goals.sort_by_cached_key(|goal| Sha256::digest(goal.to_string()).to_vec());
     let held_out = (goals.len() * percent / 100).max(1);

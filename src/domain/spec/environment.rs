@@ -158,8 +158,8 @@ impl EnvironmentSpec {
     pub const fn most_steps(&self) -> u32 {
         match self {
             Self::HelpDesk {} => Self::DESK_TURNS,
-            Self::TwentyQuestions { max_questions, .. } => *max_questions,
-            Self::TwentyQuestionsChat { max_questions, .. } => *max_questions,
+            Self::TwentyQuestions { max_questions, .. }
+            | Self::TwentyQuestionsChat { max_questions, .. } => *max_questions,
             Self::Mathematics { .. } => 1,
             Self::TauBench(tau_bench) => tau_bench.max_turns,
             Self::Playground { size: PlaygroundSize::Full } => 30,
@@ -168,7 +168,7 @@ impl EnvironmentSpec {
         }
     }
 
-    /// The registered engine that plays whoever the agent talks to, where there is one.
+    /// The registered engine that plays the user or the oracle, where the environment has one.
     #[must_use]
     pub const fn chat(&self) -> Option<&String> {
         match self {

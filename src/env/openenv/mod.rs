@@ -55,27 +55,25 @@ impl OpenEnv {
         self.found.tasks_of.as_deref().filter(|_| listed)
     }
 
-    /// The split and the number of a task, by its name `split/number`; a task that is only drawn has its split's name.
-    async fn resolve(&self, task: &Task, seed: u64) -> Result<(String, Option<u64>), EnvError> {
-        let split = match task {
-            Task::Drawn(split) => self.split(*split),
-            Task::Named(name) => match name.rsplit_once('/') {
-                Some((split, number)) => {
-                    let number = number.parse();
-                    let number = number.map_err(|_| unknown_task(&self.spec.name, name))?;
-                    return Ok((split.to_owned(), Some(number)));
-                }
-                None => name,
-            },
+    /// The split of a task, and its number where its name says one. A task of the list has the name `split/number`; a task
+    /// that is only drawn has its split's name.
+    fn parse<'a>(&'a self, task: &'a Task) -> Result<(&'a str, Option<u64>), EnvError> {
+        let name = match task {
+            Task::Drawn(split) => return Ok((self.split(*split), None)),
+            Task::Named(name) => name,
         };
-        let Some(tasks_of) = self.lists(split) else {
-            return match self.found.splits.is_empty() {
-                true => Ok((split.to_owned(), None)),
-                false => Err(unknown_task(&self.spec.name, split)),
-            };
-        };
-        let count = self.server.tasks(tasks_of, split).await?;
-        Ok((split.to_owned(), Some((seed >> 1) % count)))
+        let Some((split, number)) = name.rsplit_once('/') else { return Ok((name, None)) };
+        let number = number.parse().map_err(|_| unknown_task(&self.spec.name, name))?;
+        Ok((split, Some(number)))
+    }
+
+    /// The number of a task that is drawn from the server's list; none where the server lists no tasks.
+    async fn draw(&self, split: &str, seed: u64) -> Result<Option<u64>, EnvError> {
+        match self.lists(split) {
+            Some(tasks_of) => Ok(Some((seed >> 1) % self.server.tasks(tasks_of, split).await?)),
+            None if self.found.splits.is_empty() => Ok(None),
+            None => Err(unknown_task(&self.spec.name, split)),
+        }
     }
 }
 
@@ -101,25 +99,27 @@ impl Environment for OpenEnv {
     }
 
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
-        let drawn = match task {
-            Task::Drawn(split) => split_seed(*split, seed),
-            Task::Named(name) => {
-                let split = name.rsplit_once('/').map_or(name.as_str(), |(split, _)| split);
-                let held_out = split == self.spec.held_out;
-                split_seed(if held_out { Split::HeldOut } else { Split::Train }, seed)
-            }
+        let (split, number) = self.parse(task)?;
+        let seeds = match task {
+            Task::Drawn(split) => *split,
+            Task::Named(_) if split == self.spec.held_out => Split::HeldOut,
+            Task::Named(_) => Split::Train,
         };
-        let (split, number) = self.resolve(task, drawn).await?;
+        let seed = split_seed(seeds, seed);
+        let number = match number {
+            None => self.draw(split, seed).await?,
+            named => named,
+        };
         let mut reset: Map<String, Value> = self.spec.reset.clone();
         // Python's and NumPy's generators take 32 bits. The lowest is the split's.
-        reset.insert("seed".into(), json!(drawn & 0x7fff_ffff));
+        reset.insert("seed".into(), json!(seed & 0x7fff_ffff));
         let task = match number {
             Some(number) => {
                 reset.insert("split".into(), json!(split));
                 reset.insert("index".into(), json!(number));
                 format!("{split}/{number}")
             }
-            None => split,
+            None => split.to_owned(),
         };
         Ok(Box::new(Episode::begin(self, task, &reset).await?))
     }

@@ -59,6 +59,13 @@ pub(super) enum Reply {
     Rejected(Rejection),
 }
 
+/// What came of one try to begin an episode.
+enum Begun {
+    Episode(Connection, Observed),
+    /// The slot comes back for the next try.
+    NoRoom(OwnedSemaphorePermit, EnvError),
+}
+
 impl Server {
     /// The server of a registration; `key` is sent as a bearer token.
     ///
@@ -119,37 +126,49 @@ impl Server {
     ) -> Result<(Connection, Observed), EnvError> {
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         let mut slot = slot.map_err(|e| self.permanent(e.to_string()))?;
-        for attempt in 1.. {
-            let refused = match self.client.socket("/ws", CONNECT).await {
-                Ok(socket) => {
-                    let mut connection = Connection { server: Arc::clone(self), socket, slot };
-                    match connection.ask(reset).await? {
-                        Reply::Observed(observed) => {
-                            *self.full_since() = None;
-                            return Ok((connection, observed));
-                        }
-                        Reply::Rejected(rejection) if rejection.code == "CAPACITY_REACHED" => {
-                            slot = connection.slot;
-                            let environment = self.record.name.clone();
-                            EnvError::Full { environment, reason: rejection.message }
-                        }
-                        Reply::Rejected(rejection) => {
-                            return Err(self.rejected("a reset", &rejection));
-                        }
-                    }
+        let mut attempt = 1;
+        loop {
+            let no_room = match self.try_to_begin(slot, reset).await? {
+                Begun::Episode(connection, observed) => {
+                    *self.full_since() = None;
+                    return Ok((connection, observed));
                 }
-                Err(error @ (NetError::Broken { .. } | NetError::Timeout { .. })) => {
-                    self.before_an_episode(&error)
+                Begun::NoRoom(kept, error) => {
+                    slot = kept;
+                    error
                 }
-                Err(error) => return Err(self.failed(&error)),
             };
             let since = *self.full_since().get_or_insert_with(Instant::now);
             if since.elapsed() > self.patience {
-                return Err(refused);
+                return Err(no_room);
             }
-            pause_after(attempt.min(LONGEST_PAUSE), PAUSE).await;
+            pause_after(attempt, PAUSE).await;
+            attempt = LONGEST_PAUSE.min(attempt + 1);
         }
-        Err(self.permanent("it gave no session".into()))
+    }
+
+    async fn try_to_begin(
+        self: &Arc<Self>,
+        slot: OwnedSemaphorePermit,
+        reset: &Request<'_>,
+    ) -> Result<Begun, EnvError> {
+        let socket = match self.client.socket("/ws", CONNECT).await {
+            Ok(socket) => socket,
+            Err(error @ (NetError::Broken { .. } | NetError::Timeout { .. })) => {
+                return Ok(Begun::NoRoom(slot, self.before_an_episode(&error)));
+            }
+            Err(error) => return Err(self.failed(&error)),
+        };
+        let mut connection = Connection { server: Arc::clone(self), socket, slot };
+        match connection.ask(reset).await? {
+            Reply::Observed(observed) => Ok(Begun::Episode(connection, observed)),
+            Reply::Rejected(rejection) if rejection.code == "CAPACITY_REACHED" => {
+                let environment = self.record.name.clone();
+                let full = EnvError::Full { environment, reason: rejection.message };
+                Ok(Begun::NoRoom(connection.slot, full))
+            }
+            Reply::Rejected(rejection) => Err(self.rejected("a reset", &rejection)),
+        }
     }
 
     /// Since when it has had no room; none while it has.

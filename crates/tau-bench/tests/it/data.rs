@@ -1,4 +1,4 @@
-//! What a directory must hold, and what the library makes of it.
+//! Tests which files a data directory must hold, and what the library reads from them.
 
 use std::{fs, path::Path};
 

@@ -17,7 +17,7 @@ class ActionFormType2:
 
     form: ActionFormType2Form
     text: None | str
-    """ The field of an action that is text for whoever the agent talks to; null where it can only call tools. """
+    """ The field of an action that holds text for the user; null where the agent can only call tools. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
