@@ -39,7 +39,7 @@ pub struct Postgres {
     pid: Pid,
     options: PgConnectOptions,
     adopted: bool,
-    _lock: fs::File,
+    lock: fs::File,
 }
 
 impl Postgres {
@@ -67,7 +67,7 @@ impl Postgres {
         if let Some(pid) = surviving(&data)
             && answers(&options).await
         {
-            return Ok(Self { child: None, pid, options, adopted: true, _lock: lock });
+            return Ok(Self { child: None, pid, options, adopted: true, lock });
         }
         let log = root.join("postgres.log");
         let file = fs::OpenOptions::new().create(true).append(true).open(&log).map_err(io(&log))?;
@@ -90,7 +90,7 @@ impl Postgres {
         let child = command.spawn().map_err(io(&bin.join("postgres")))?;
         let pid = Pid::from_raw(child.id().cast_signed());
         // From here on an early return stops the server: the guard is the value itself.
-        let mut server = Self { child: Some(child), pid, options, adopted: false, _lock: lock };
+        let mut server = Self { child: Some(child), pid, options, adopted: false, lock };
         server.wait_until_ready(&data, &log).await?;
         Ok(server)
     }
@@ -161,6 +161,9 @@ impl Drop for Postgres {
             // An error before the end, or a panic: no orphan is left behind.
             let _ = kill(self.pid, Signal::SIGINT);
         }
+        // A program that is being started at this moment holds a copy of the file until its `exec`.
+        // Closing ours would leave the lock with that copy; unlocking takes it from both.
+        let _ = self.lock.unlock();
     }
 }
 
