@@ -127,7 +127,7 @@ impl App {
         let (postgres, options) = match &settings.database_url {
             Some(url) => (None, PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?),
             None => {
-                let postgres = Postgres::start(&data.join("postgres"), true).await?;
+                let postgres = Postgres::start(&data.join("postgres"), settings.durable).await?;
                 let options = postgres.options().clone();
                 (Some(postgres), options)
             }

@@ -25,6 +25,8 @@ pub struct ServiceSettings {
     pub environment_data: Option<PathBuf>,
     /// A database of the user's; none runs a private one.
     pub database_url: Option<String>,
+    /// Whether the private database waits for the disk; off where it is thrown away, as in tests.
+    pub durable: bool,
     /// Whether the local engine and trainer run in this process.
     pub local_peers: bool,
     /// The model directory that they serve, under its own name; none serves the base that ships.
@@ -52,6 +54,7 @@ impl Default for ServiceSettings {
             data_dir: default_data_dir(),
             environment_data: None,
             database_url: None,
+            durable: true,
             local_peers: true,
             base_model: None,
             webhook_key: None,

@@ -178,6 +178,7 @@ impl From<ServeArgs> for ServiceSettings {
                 .environment_data
                 .map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             database_url: args.database_url,
+            durable: defaults.durable,
             local_peers: !args.no_local,
             base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
             webhook_key: args.webhook_key,

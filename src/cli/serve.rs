@@ -50,7 +50,7 @@ pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = ServiceSettings::from(args);
     let postgres = match &settings.database_url {
         Some(_) => None,
-        None => Some(Postgres::start(&settings.data_dir.join("postgres"), true).await?),
+        None => Some(Postgres::start(&settings.data_dir.join("postgres"), settings.durable).await?),
     };
     let options = match (&postgres, &settings.database_url) {
         (Some(postgres), _) => postgres.options().clone(),

@@ -23,6 +23,7 @@ pub(super) fn initialise(
     data: &Path,
     bin: &Path,
     account: &Account,
+    durable: bool,
 ) -> Result<String, PostgresError> {
     let file = root.join("password");
     if data.join("PG_VERSION").exists() {
@@ -54,6 +55,7 @@ pub(super) fn initialise(
         .args(["-U", "nlac", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8"])
         .arg("--pwfile")
         .arg(&file)
+        .args(if durable { &[][..] } else { &["--no-sync"] })
         .arg("-D")
         .arg(&partial)
         .output()

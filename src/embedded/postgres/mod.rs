@@ -57,7 +57,7 @@ impl Postgres {
         let lock = lock(root)?;
         reachable(root, &account)?;
         let bin = find_binaries(&data)?;
-        let password = initialise(root, &data, &bin, &account)?;
+        let password = initialise(root, &data, &bin, &account, durable)?;
         let options = PgConnectOptions::new_without_pgpass()
             .socket(&socket)
             .port(5432)

@@ -115,6 +115,7 @@ pub fn settings(data_dir: &Path) -> ServiceSettings {
         listen: ([127, 0, 0, 1], 0).into(),
         data_dir: data_dir.to_owned(),
         threads: 1,
+        durable: false,
         // Receivers of the tests listen on loopback.
         webhook_allow: vec!["127.0.0.0/8".parse().unwrap()],
         ..ServiceSettings::default()

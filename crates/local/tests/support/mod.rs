@@ -21,10 +21,13 @@ pub struct Model(tempfile::TempDir);
 
 impl Model {
     pub fn new() -> Self {
+        Self::of(&config())
+    }
+
+    pub fn of(config: &Config) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let config = config();
         config.save(directory.path(), Some(1), Some(0)).unwrap();
-        Weights::random(&config, 7).save(directory.path()).unwrap();
+        Weights::random(config, 7).save(directory.path()).unwrap();
         write_tokenizer(directory.path());
         Self(directory)
     }
