@@ -21,6 +21,7 @@ pub mod prompt;
 pub mod retention;
 pub mod seed;
 pub mod spec;
+pub mod success;
 pub mod training;
 pub mod webhook;
 pub mod work;

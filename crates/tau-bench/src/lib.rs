@@ -36,7 +36,6 @@ pub use database::Database;
 pub use domain::{Domain, Split, Table};
 pub use episode::Episode;
 pub use library::{DataError, Library, Task};
-pub use reward::{Trials, pass_hat_k};
 pub use tools::{ArgumentsError, Call};
 pub use user::{STOP, UserPrompts, UserScript};
 pub use value::{JsonError, Map, Value};

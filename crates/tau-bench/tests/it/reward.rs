@@ -1,7 +1,7 @@
-//! Whole episodes with the rewards of the benchmark's Python code, and pass^k.
+//! Whole episodes with the rewards of the benchmark's Python code.
 
 use crate::support::{arguments, call, domain, field, index, items, library, split, text, vectors};
-use nlac_tau_bench::{Domain, Episode, Split, Trials, UserScript, Value, pass_hat_k};
+use nlac_tau_bench::{Domain, Episode, Split, UserScript, Value};
 
 /// The vectors cut long observations to 200 characters and an ellipsis.
 fn shortened(observation: &str) -> String {
@@ -54,15 +54,4 @@ fn an_episode_that_nobody_ended_earns_nothing() {
     assert_eq!(episode.reward(), 0.0);
     episode.heard("Bye. ###STOP###");
     assert_eq!(episode.reward(), 1.0);
-}
-
-#[test]
-fn pass_hat_k_is_the_chance_that_k_episodes_succeed() {
-    let trials = |successes, episodes| Trials { successes, episodes };
-    assert_eq!(pass_hat_k(&[trials(2, 4)], 1), Some(0.5));
-    // C(2, 2) / C(4, 2) = 1 / 6
-    assert!((pass_hat_k(&[trials(2, 4)], 2).expect("enough episodes") - 1.0 / 6.0).abs() < 1e-12);
-    assert_eq!(pass_hat_k(&[trials(2, 4), trials(4, 4)], 3), Some(0.5));
-    assert_eq!(pass_hat_k(&[trials(4, 4)], 5), None);
-    assert_eq!(pass_hat_k(&[], 1), None);
 }
