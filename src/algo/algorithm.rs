@@ -104,6 +104,6 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::RejectionFineTuning(rejection) => rejection,
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
         AlgorithmSpec::Grpo(grpo) => grpo,
-        AlgorithmSpec::React(react) => react,
+        AlgorithmSpec::Evaluation(evaluated) => evaluated,
     }
 }

@@ -5,6 +5,7 @@
 //! engine, and the same code runs against vLLM.
 
 mod algorithm;
+mod evaluation;
 mod forecast;
 pub mod grpo;
 pub mod guard;
@@ -13,7 +14,6 @@ mod lesson;
 pub mod minibatch;
 mod needs;
 pub mod nlac;
-mod react;
 pub mod rehearsal;
 pub mod rejection;
 pub mod replay;
@@ -118,7 +118,7 @@ impl<S> Setting<'_, S> {
     /// Real rollouts, at the policy's own temperature.
     fn rollouts(&self) -> Rollout<'_> {
         Rollout {
-            sampler: self.sampler,
+            policy: self.sampler,
             environment: self.environment,
             codec: self.codec,
             spec: self.rollout,

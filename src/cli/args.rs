@@ -279,8 +279,8 @@ pub enum Algorithm {
     ScalarCritic,
     /// A policy gradient from groups of episodes of one task.
     Grpo,
-    /// The prompt alone, nothing is trained.
-    React,
+    /// The base model acts, nothing is trained.
+    Evaluation,
 }
 
 /// Ablations of the demo.

@@ -250,7 +250,8 @@ fn held_out(spec: &JobSpec, index: u32, last: u32) -> u32 {
                 temperatures.push(*other);
             }
         }
-        return evaluation.episodes * temperatures.len() as u32;
+        let trials = spec.algorithm.evaluated().map_or(1, |evaluated| evaluated.trials);
+        return evaluation.episodes * trials * temperatures.len() as u32;
     }
     if index.is_multiple_of(evaluation.every) { evaluation.interim_episodes } else { 0 }
 }

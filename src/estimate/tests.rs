@@ -93,9 +93,11 @@ fn budgets_end_a_job_and_say_when() {
 }
 
 #[test]
-fn nothing_is_trained_by_react() {
-    let found = unmeasured(&spec(|s| s["algorithm"] = serde_json::json!({ "kind": "react" })));
+fn nothing_is_trained_by_an_evaluation() {
+    let found = unmeasured(&spec(|s| {
+        s["algorithm"] = serde_json::json!({ "kind": "evaluation", "trials": 2 })
+    }));
     assert_eq!(found.iterations.likely, Some(0.0));
-    assert_eq!(found.held_out_episodes.likely, Some(900.0));
+    assert_eq!(found.held_out_episodes.likely, Some(1800.0));
     assert_eq!(found.optimizer_steps.most, Some(0.0));
 }

@@ -78,6 +78,19 @@ impl Peers {
         self.chat(store, name).await.map(Some)
     }
 
+    /// The chat model that acts for a job's model; none where the model's engine serves adapters.
+    pub(crate) async fn chat_policy(
+        &self,
+        store: &Store,
+        model: &ModelSpec,
+    ) -> Result<Option<Arc<dyn Frozen>>, Fault> {
+        let record = self.registered(store, &model.engine).await?;
+        if record.kind.serves_adapters() {
+            return Ok(None);
+        }
+        self.chat(store, &record.name).await.map(Some)
+    }
+
     /// A registered engine as a chat model that is never trained.
     pub(super) async fn chat(&self, store: &Store, name: &str) -> Result<Arc<dyn Frozen>, Fault> {
         let record = self.registered(store, name).await?;

@@ -2,8 +2,10 @@
 
 mod branch;
 mod play;
+mod policy;
 mod sampler;
 
 pub use branch::{Origin, branch};
 pub use play::{Chance, Played, PlayedStep, Rollout, play};
+pub use policy::{ChatPolicy, Policy};
 pub use sampler::{Prompt, Published, Sampler};

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     domain::{
         fault::Fault,
-        generation::{FinishReason, Generation, Weights},
+        generation::{FinishReason, Generation},
         seed::SeedPath,
         spec::{RolloutSpec, SamplingSpec},
     },
@@ -22,7 +22,7 @@ use crate::{
         episode::{EndReason, RewardStatus, TruncatedBy},
         message::Message,
     },
-    rollout::Sampler,
+    rollout::Policy,
 };
 
 /// Sessions in which an episode is begun before it has failed: its environment may have broken one of them off.
@@ -31,7 +31,7 @@ const MOST_SESSIONS: u32 = 3;
 /// Where and how episodes are played.
 pub struct Rollout<'a> {
     /// Who acts.
-    pub sampler: &'a Sampler<'a>,
+    pub policy: &'a dyn Policy,
     /// Where.
     pub environment: &'a dyn Environment,
     /// How replies are read.
@@ -248,7 +248,7 @@ impl<'a> Episode<'a> {
                 max_tokens: self.rollout.spec.max_tokens,
             };
             let state = &self.played.context;
-            let acting = self.rollout.sampler.act(state, Weights::Online, sampling, seed);
+            let acting = self.rollout.policy.reply(state, sampling, seed);
             let truncated_by = match timeout_at(self.deadline, acting).await {
                 Ok(Ok(generation)) => {
                     let text = generation.text.clone();

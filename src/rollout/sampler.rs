@@ -108,9 +108,7 @@ impl Sampler<'_> {
     /// # Errors
     /// See [`Sampler::samples`].
     pub async fn sample(&self, prompt: Prompt<'_>) -> Result<Generation, Fault> {
-        let [said] = <[_; 1]>::try_from(self.samples(prompt, 1).await?)
-            .map_err(|all| Fault::Fail(format!("asked for one text, got {}", all.len())))?;
-        Ok(said)
+        only(self.samples(prompt, 1).await?)
     }
 
     /// Answers a prompt `count` times; the i-th answer has the prompt's sampling seed plus i.
@@ -152,34 +150,14 @@ impl Sampler<'_> {
                 heard(&span, self.engine.samples(request, count)).await?
             }
         };
-        if let Some(first) = said.first() {
-            let (engine, model) = (&first.engine, &first.model);
-            if adapter.is_none() {
-                span.record("gen_ai.request.model", model);
-            }
-            let written = said.iter().map(|text| text.token_ids.len()).sum();
-            let ends = said.iter().map(|text| text.finish_reason);
-            spans::generated(&span, engine, model, (first.prompt_tokens, written), ends);
-        }
-        let texts = (0..).zip(said).map(|(number, text)| {
-            Ok(Generation {
-                id: GenerationId::new(),
-                role: prompt.role,
-                weights: prompt.weights,
-                checkpoint_id: published.map(|p| p.checkpoint_id),
-                model: text.model,
-                engine: text.engine,
-                prompt_hash: prompt.template.hash().to_owned(),
-                sampling: sampling.of_sample(number),
-                own_temperature: text.own_temperature,
-                prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
-                token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),
-                logprobs: text.logprobs,
-                text: text.text.trim().to_owned(),
-                finish_reason: text.finish_reason,
-            })
-        });
-        texts.collect()
+        let asked = Asked {
+            role: prompt.role,
+            weights: prompt.weights,
+            checkpoint_id: published.map(|p| p.checkpoint_id),
+            prompt_hash: prompt.template.hash(),
+            sampling,
+        };
+        asked.answered(&span, said)
     }
 
     /// The frozen model's texts, in the tokens that the job's own model would write them in: they are what
@@ -204,8 +182,58 @@ impl Sampler<'_> {
     }
 }
 
+/// What a model was asked for.
+pub(super) struct Asked<'a> {
+    pub role: Role,
+    pub weights: Weights,
+    pub checkpoint_id: Option<CheckpointId>,
+    pub prompt_hash: &'a str,
+    pub sampling: Sampling,
+}
+
+impl Asked<'_> {
+    /// The texts that it answered, with their provenance; told to the span that they were asked for in.
+    pub fn answered(self, span: &Span, said: Vec<Completion>) -> Result<Vec<Generation>, Fault> {
+        if let Some(first) = said.first() {
+            let (engine, model) = (&first.engine, &first.model);
+            if self.checkpoint_id.is_none() {
+                span.record("gen_ai.request.model", model);
+            }
+            let written = said.iter().map(|text| text.token_ids.len()).sum();
+            let ends = said.iter().map(|text| text.finish_reason);
+            spans::generated(span, engine, model, (first.prompt_tokens, written), ends);
+        }
+        let texts = (0..).zip(said).map(|(number, text)| {
+            Ok(Generation {
+                id: GenerationId::new(),
+                role: self.role,
+                weights: self.weights,
+                checkpoint_id: self.checkpoint_id,
+                model: text.model,
+                engine: text.engine,
+                prompt_hash: self.prompt_hash.to_owned(),
+                sampling: self.sampling.of_sample(number),
+                own_temperature: text.own_temperature,
+                prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
+                token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),
+                logprobs: text.logprobs,
+                text: text.text.trim().to_owned(),
+                finish_reason: text.finish_reason,
+            })
+        });
+        texts.collect()
+    }
+}
+
+/// The only text of an answer that was to have one.
+pub(super) fn only<T>(said: Vec<T>) -> Result<T, Fault> {
+    let [said] = <[_; 1]>::try_from(said)
+        .map_err(|all| Fault::Fail(format!("asked for one text, got {}", all.len())))?;
+    Ok(said)
+}
+
 /// Texts, asked for in a span.
-async fn heard(
+pub(super) async fn heard(
     span: &Span,
     asking: impl Future<Output = Result<Vec<Completion>, EngineError>>,
 ) -> Result<Vec<Completion>, Fault> {

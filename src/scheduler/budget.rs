@@ -14,9 +14,6 @@ pub async fn spent(
     index: i32,
 ) -> Result<Option<String>, StoreError> {
     let budget = &job.spec.budget;
-    if !job.spec.algorithm.trains() {
-        return Ok(Some("nothing is trained: one evaluation is all".into()));
-    }
     if index.cast_unsigned() >= budget.iterations {
         return Ok(Some(format!("all {} iterations are taken", budget.iterations)));
     }

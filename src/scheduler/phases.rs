@@ -18,10 +18,14 @@ pub fn next(spec: &JobSpec, index: u32, last: bool, phase: Phase) -> Phase {
     later.copied().find(|other| has(&other)).unwrap_or(Phase::Done)
 }
 
-/// The phase that an iteration begins with. Iteration 0 only saves, publishes and evaluates the untrained adapter.
+/// The phase that an iteration begins with. Iteration 0 of a job that trains only saves, publishes and evaluates the
+/// untrained adapter.
 pub fn first(spec: &JobSpec, index: u32) -> Phase {
-    let first = algo::of(&spec.algorithm).phases().first().copied();
-    if index == 0 { Phase::Learn } else { first.unwrap_or(Phase::Done) }
+    let phases = algo::of(&spec.algorithm).phases();
+    if index == 0 && phases.contains(&Phase::Learn) {
+        return Phase::Learn;
+    }
+    phases.first().copied().unwrap_or(Phase::Done)
 }
 
 /// Whether an iteration is past a phase.

@@ -172,7 +172,12 @@ async fn begin(
     let id = IterationId::new();
     let phase = phases::first(&job.spec, index.cast_unsigned());
     iterations::insert(conn, id, job.id, index, phase, version).await?;
-    plan(conn, job, id, (index, version), false, phase).await
+    // Where nothing is trained, one iteration is all.
+    let last = !job.spec.algorithm.trains();
+    if last {
+        iterations::set_last(conn, job.id).await?;
+    }
+    plan(conn, job, id, (index, version), last, phase).await
 }
 
 async fn plan(

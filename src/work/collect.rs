@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Worker,
     kind::{Planned, Work, pieces},
+    playing::{Grouping, Playing},
 };
 use crate::{
     domain::{
@@ -13,7 +14,7 @@ use crate::{
         job::Phase,
         work::{Class, Lease},
     },
-    env::Reward,
+    env::{Reward, Split, Task},
     experience::{
         context::ContentHash,
         episode::{EndReason, Purpose, RewardStatus, Standing, Transition},
@@ -22,7 +23,9 @@ use crate::{
     },
     rollout::PlayedStep,
     store::{
-        episodes, generations, leases, replay, rollouts, search,
+        episodes, generations, leases, replay,
+        rollouts::{self, Series},
+        search,
         spending::{self, Spending},
         transitions,
     },
@@ -53,14 +56,28 @@ impl Work for Collect {
 
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let context = worker.context(lease, |_| self.version).await?;
-        let series = context.series(Purpose::Collect, context.job.spec.rollout.temperature);
+        let sampler = context.sampler()?;
+        let spec = &context.job.spec.rollout;
+        let playing = Playing {
+            rollout: context.rollout(&sampler, spec.temperature),
+            series: Series {
+                job_id: context.job.id,
+                iteration_id: context.iteration.id,
+                purpose: Purpose::Collect,
+                temperature: spec.temperature,
+            },
+            task: Task::Drawn(Split::Train),
+            seed: context.seed("collect"),
+            grouping: Grouping::Group(spec.group),
+            actor: context.actor(),
+        };
         let (played, failed) =
-            worker.play_missing(&context, series, self.first..self.first + self.count).await?;
+            worker.play_missing(&playing, self.first..self.first + self.count).await?;
 
         let (mut ordinals, mut rows) = (Vec::new(), Vec::new());
         let (mut steps, mut entrants, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for (ordinal, played) in &played {
-            let episode = worker.episode(&context, played)?;
+            let episode = playing.episode(played, worker.clock.now())?;
             ordinals.push((ordinal.cast_signed(), episode.id));
             // An episode that failed trains nothing; one that was truncated keeps its steps.
             let kept = played.end_reason != EndReason::Failed;
@@ -83,7 +100,7 @@ impl Work for Collect {
         leases::hold(&mut tx, lease).await?;
         generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
-        rollouts::insert_many(&mut tx, series, &ordinals).await?;
+        rollouts::insert_many(&mut tx, playing.series, &ordinals).await?;
         transitions::insert_many(&mut tx, &steps).await?;
         replay::insert_many(&mut tx, job, &entrants).await?;
         let new: Vec<_> = entrants.iter().map(|entrant| entrant.transition_id).collect();

@@ -2,7 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::Worker;
+use sqlx::PgConnection;
+
+use super::{Worker, playing::Actor};
 use crate::{
     algo::Setting,
     domain::{
@@ -10,6 +12,7 @@ use crate::{
         fault::Fault,
         job::{Iteration, Job},
         seed::SeedPath,
+        spec::EvaluatedSpec,
         work::Lease,
     },
     engine::{Adapter, Engine, Frozen, Origin},
@@ -18,7 +21,7 @@ use crate::{
     fleet::Peers,
     library,
     prompt::{Encoder, PromptSet},
-    rollout::{Published, Sampler},
+    rollout::{Policy, Published, Rollout, Sampler},
     store::{Store, checkpoints, iterations, jobs},
 };
 
@@ -67,6 +70,20 @@ impl IterationContext {
         chance(&self.job, purpose, self.index())
     }
 
+    /// How the sampler's policy plays.
+    pub fn rollout<'a>(&'a self, policy: &'a dyn Policy, temperature: f32) -> Rollout<'a> {
+        let (environment, codec) = (&*self.environment, &*self.codec);
+        Rollout { policy, environment, codec, spec: &self.job.spec.rollout, temperature }
+    }
+
+    /// Who acts, for provenance.
+    pub fn actor(&self) -> Actor {
+        match &self.online {
+            Some(checkpoint) => Actor::Checkpoint(checkpoint.id),
+            None => Actor::Model(self.job.spec.model.base.clone()),
+        }
+    }
+
     /// What an algorithm is handed.
     pub fn setting<'a, S>(
         &'a self,
@@ -79,9 +96,9 @@ impl IterationContext {
         Setting { sampler, codec, environment, rollout, spec, iteration: self.index(), seed }
     }
 
-    /// The sampler of a unit of work, which needs both adapters.
+    /// The sampler of a unit of work. One of a job that trains needs both adapters.
     pub fn sampler(&self) -> Result<Sampler<'_>, Fault> {
-        if self.online.is_none() || self.target.is_none() {
+        if self.job.spec.algorithm.trains() && (self.online.is_none() || self.target.is_none()) {
             return Err(Fault::Fail("the adapters of this iteration are not there".into()));
         }
         let origin = Origin { job: self.job.id, iteration: self.iteration.index };
@@ -109,7 +126,7 @@ impl JobContext {
 }
 
 impl Peers {
-    /// The context of a job with the adapters of `version`.
+    /// The context of a job with the adapters of `version`; of a job that evaluates, with those that it names.
     pub(crate) async fn context(
         &self,
         store: &Store,
@@ -117,9 +134,14 @@ impl Peers {
         version: i32,
     ) -> Result<JobContext, Fault> {
         let mut conn = store.acquire().await?;
-        let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
-        let online = checkpoints::version(&mut conn, job.id, online, version).await?;
-        let target = checkpoints::version(&mut conn, job.id, target, version).await?;
+        let (online, target) = match job.spec.algorithm.evaluated() {
+            Some(evaluated) => (evaluated_checkpoint(&mut conn, evaluated).await?, None),
+            None => {
+                let (online, target) = (CheckpointRole::Online, CheckpointRole::Target);
+                let online = checkpoints::version(&mut conn, job.id, online, version).await?;
+                (online, checkpoints::version(&mut conn, job.id, target, version).await?)
+            }
+        };
         let prompts = library::pinned(&mut conn, &job).await?;
         drop(conn);
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
@@ -130,19 +152,39 @@ impl Peers {
     }
 }
 
+/// The checkpoint that a job evaluates, where it names one. It is about to be asked, so its files stay beside the engine.
+async fn evaluated_checkpoint(
+    conn: &mut PgConnection,
+    evaluated: &EvaluatedSpec,
+) -> Result<Option<Checkpoint>, Fault> {
+    let Some(id) = evaluated.checkpoint else { return Ok(None) };
+    let found = checkpoints::get(conn, id).await?;
+    let found = found.ok_or_else(|| Fault::Fail(format!("checkpoint {id} is gone")))?;
+    if found.expired_at.is_some() {
+        return Err(Fault::Fail(format!("the files of checkpoint {} are deleted", found.name)));
+    }
+    checkpoints::set_asked(conn, &[id]).await?;
+    Ok(Some(found))
+}
+
 impl Worker {
+    /// The job of a unit, and its iteration.
+    pub(super) async fn place(&self, lease: &Lease) -> Result<(Job, Iteration), Fault> {
+        let mut conn = self.store.acquire().await?;
+        let gone = || Fault::Fail("the job or its iteration is gone".into());
+        let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
+        let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
+        tracing::Span::current().record("nlac.iteration", iteration.index);
+        Ok((job, iteration))
+    }
+
     /// The context of a unit in which the adapters of `version` act.
     pub(super) async fn context(
         &self,
         lease: &Lease,
         version: impl Fn(&Iteration) -> i32,
     ) -> Result<IterationContext, Fault> {
-        let mut conn = self.store.acquire().await?;
-        let gone = || Fault::Fail("the job or its iteration is gone".into());
-        let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
-        let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
-        drop(conn);
-        tracing::Span::current().record("nlac.iteration", iteration.index);
+        let (job, iteration) = self.place(lease).await?;
         let job_context = self.peers.context(&self.store, job, version(&iteration)).await?;
         Ok(IterationContext { iteration, job_context })
     }

@@ -1,25 +1,35 @@
-//! Evaluating: the policy plays held-out episodes, to measure. Their steps are not stored as transitions.
+//! Evaluating: the policy plays episodes, to measure. Their steps are not stored as transitions.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     Worker,
+    context::chance,
     kind::{Planned, Work, pieces},
+    playing::{Actor, Grouping, Playing},
 };
 use crate::{
     domain::{
         fault::Fault,
-        job::Phase,
+        job::{Iteration, Job, Phase},
+        spec::TaskSplit,
         work::{Class, Lease},
     },
+    env::{Split, Task},
     experience::episode::Purpose,
-    store::{episodes, leases, rollouts},
+    library,
+    rollout::{ChatPolicy, Rollout},
+    store::{
+        episodes, leases,
+        rollouts::{self, Series},
+    },
 };
 
-/// Held-out episodes per unit.
+/// Episodes per unit.
 const EPISODES: u32 = 100;
 
-/// Play held-out episodes `first .. first + count` at a sampling temperature with the iteration's own adapter.
+/// Play episodes `first .. first + count` at a sampling temperature: with the iteration's own adapter, or with whoever a
+/// job evaluates that trains nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Evaluate {
     /// 0 is greedy.
@@ -37,35 +47,86 @@ impl Work for Evaluate {
     fn plan(iteration: &Planned<'_>) -> Vec<Self> {
         let evaluation = &iteration.spec.evaluation;
         let mut temperatures = vec![evaluation.temperature];
-        let mut episodes = evaluation.interim_episodes;
+        let mut tasks = evaluation.interim_episodes;
         if iteration.index == 0 || iteration.last {
-            episodes = evaluation.episodes;
+            tasks = evaluation.episodes;
             for other in &evaluation.also {
                 if !temperatures.contains(other) {
                     temperatures.push(*other);
                 }
             }
         }
+        let trials = iteration.spec.algorithm.evaluated().map_or(1, |evaluated| evaluated.trials);
         let of = |temperature| {
-            let pieces = pieces(episodes, EPISODES);
+            let pieces = pieces(tasks * trials, EPISODES);
             pieces.map(move |(first, count)| Self { temperature, first, count })
         };
         temperatures.into_iter().flat_map(of).collect()
     }
 
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
-        let context = worker.context(lease, |iteration| iteration.index).await?;
-        let series = context.series(Purpose::Evaluate, self.temperature);
-        let (played, failed) =
-            worker.play_missing(&context, series, self.first..self.first + self.count).await?;
-        let rows = played.iter().map(|(_, played)| worker.episode(&context, played));
+        let (job, iteration) = worker.place(lease).await?;
+        let spec = &job.spec;
+        let Some(engine) = worker.peers.chat_policy(&worker.store, &spec.model).await? else {
+            let context = worker.context(lease, |iteration| iteration.index).await?;
+            let sampler = context.sampler()?;
+            let rollout = context.rollout(&sampler, self.temperature);
+            return self.play(worker, lease, (&job, &iteration), rollout, context.actor()).await;
+        };
+        let prompts = library::pinned(&mut *worker.store.acquire().await?, &job).await?;
+        let environment = worker.peers.environment(&worker.store, &spec.environment).await?;
+        let codec = environment.codec(spec.model.tool_format);
+        let rollout = Rollout {
+            policy: &ChatPolicy { engine: &*engine, prompts: &prompts },
+            environment: &*environment,
+            codec: &*codec,
+            spec: &spec.rollout,
+            temperature: self.temperature,
+        };
+        let actor = Actor::Model(spec.model.base.clone());
+        self.play(worker, lease, (&job, &iteration), rollout, actor).await
+    }
+}
+
+impl Evaluate {
+    async fn play(
+        self,
+        worker: &Worker,
+        lease: &Lease,
+        (job, iteration): (&Job, &Iteration),
+        rollout: Rollout<'_>,
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        let evaluated = job.spec.algorithm.evaluated();
+        let split = match evaluated.map(|evaluated| evaluated.tasks) {
+            None | Some(TaskSplit::HeldOut) => Split::HeldOut,
+            Some(TaskSplit::Train) => Split::Train,
+        };
+        let playing = Playing {
+            rollout,
+            series: Series {
+                job_id: job.id,
+                iteration_id: iteration.id,
+                purpose: Purpose::Evaluate,
+                temperature: self.temperature,
+            },
+            task: Task::Drawn(split),
+            // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
+            seed: chance(job, "evaluate", 0),
+            grouping: Grouping::Trials(evaluated.map_or(1, |evaluated| evaluated.trials)),
+            actor,
+        };
+        let ordinals = self.first..self.first + self.count;
+        let (played, failed) = worker.play_missing(&playing, ordinals).await?;
+        let now = worker.clock.now();
+        let rows = played.iter().map(|(_, played)| playing.episode(played, now));
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
         let ordinals = played.iter().map(|(ordinal, _)| ordinal.cast_signed());
         let ordinals: Vec<_> = ordinals.zip(rows.iter().map(|episode| episode.id)).collect();
         let mut tx = worker.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
         episodes::insert_many(&mut tx, &rows).await?;
-        rollouts::insert_many(&mut tx, series, &ordinals).await?;
+        rollouts::insert_many(&mut tx, playing.series, &ordinals).await?;
         worker.finish(tx, lease, failed).await
     }
 }

@@ -4,15 +4,19 @@ use std::ops::Range;
 
 use futures_util::future::join_all;
 
-use super::{
-    Worker,
-    context::{IterationContext, chance},
-};
+use time::OffsetDateTime;
+
+use super::Worker;
 use crate::{
-    domain::{fault::Fault, ids::EpisodeId, work::Lease},
-    env::{Split, Task},
+    domain::{
+        fault::Fault,
+        ids::{CheckpointId, EpisodeId},
+        seed::SeedPath,
+        work::Lease,
+    },
+    env::Task,
     experience::{
-        episode::{Episode, Purpose, Source},
+        episode::{Episode, Source},
         history::History,
     },
     rollout::{Chance, Played, Rollout, play},
@@ -21,6 +25,71 @@ use crate::{
         rollouts::{self, Series},
     },
 };
+
+/// A series of episodes: who plays them where, and by which chance.
+pub(super) struct Playing<'a> {
+    pub rollout: Rollout<'a>,
+    pub series: Series,
+    pub task: Task,
+    /// Root of their chance.
+    pub seed: SeedPath,
+    pub grouping: Grouping,
+    /// The checkpoint that acts, or else the model.
+    pub actor: Actor,
+}
+
+/// Who acts, for provenance.
+#[derive(Clone)]
+pub(super) enum Actor {
+    Checkpoint(CheckpointId),
+    Model(String),
+}
+
+/// Which episodes have one environment seed, and so one task.
+pub(super) enum Grouping {
+    /// So many in a row, as [`crate::domain::spec::RolloutSpec::group`] says. The seed is that of their first.
+    Group(u32),
+    /// So many in a row. The seed is that of an evaluation of one episode a task, so that evaluations can be compared.
+    Trials(u32),
+}
+
+impl Grouping {
+    /// The seeds of an episode are those of these numbers: of its environment, of its policy.
+    const fn of(&self, ordinal: u32) -> (u32, u32) {
+        match self {
+            Self::Group(size) => (ordinal - ordinal % *size, ordinal),
+            Self::Trials(count) => (ordinal / *count, ordinal),
+        }
+    }
+}
+
+impl Playing<'_> {
+    /// An episode of the series as it is stored.
+    pub fn episode(&self, played: &Played, now: OffsetDateTime) -> Result<Episode, Fault> {
+        let (checkpoint_id, model) = match &self.actor {
+            Actor::Checkpoint(id) => (Some(*id), None),
+            Actor::Model(name) => (None, Some(name.clone())),
+        };
+        Ok(Episode {
+            id: EpisodeId::new(),
+            source: Source::Rollout,
+            environment: Some(self.rollout.environment.name().to_owned()),
+            task: played.task.clone(),
+            seed: Some(played.seed),
+            checkpoint_id,
+            model,
+            history: History::of(&played.context),
+            turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
+            end_reason: played.end_reason,
+            episode_return: played.episode_return,
+            reward_status: played.reward_status,
+            success: played.success,
+            truncated_by: played.truncated_by,
+            error: played.error.clone(),
+            created_at: now,
+        })
+    }
+}
 
 impl Worker {
     /// Keeps the episodes that were played. The unit is done with them, unless one of its episodes met a fault: then the
@@ -42,75 +111,24 @@ impl Worker {
     /// first fault that kept one from being played.
     pub(super) async fn play_missing(
         &self,
-        context: &IterationContext,
-        series: Series,
+        playing: &Playing<'_>,
         ordinals: Range<u32>,
     ) -> Result<(Vec<(u32, Played)>, Option<Fault>), Fault> {
-        // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
-        let (split, seed, group) = match series.purpose {
-            Purpose::Collect => {
-                (Split::Train, context.seed("collect"), context.job.spec.rollout.group)
-            }
-            Purpose::Evaluate => (Split::HeldOut, chance(&context.job, "evaluate", 0), 1),
-        };
-        let there = rollouts::played(&mut *self.store.acquire().await?, series).await?;
-        let sampler = context.sampler()?;
-        let rollout = Rollout {
-            sampler: &sampler,
-            environment: &*context.environment,
-            codec: &*context.codec,
-            spec: &context.job.spec.rollout,
-            temperature: series.temperature,
-        };
-        let task = &Task::Drawn(split);
-        let playing =
-            ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed())).map(|ordinal| {
-                let of = |ordinal: u32| seed.index(u64::from(ordinal));
-                // The seed of a group is that of its first episode.
-                let chance =
-                    Chance { environment: of(ordinal - ordinal % group), policy: of(ordinal) };
-                let rollout = &rollout;
-                async move { (ordinal, play(rollout, task, &chance).await) }
-            });
+        let there = rollouts::played(&mut *self.store.acquire().await?, playing.series).await?;
+        let missing = ordinals.filter(|ordinal| !there.contains(&ordinal.cast_signed()));
+        let each = missing.map(|ordinal| {
+            let (environment, policy) = playing.grouping.of(ordinal);
+            let of = |number: u32| playing.seed.index(u64::from(number));
+            let chance = Chance { environment: of(environment), policy: of(policy) };
+            async move { (ordinal, play(&playing.rollout, &playing.task, &chance).await) }
+        });
         let (mut played, mut failed) = (Vec::new(), None);
-        for (ordinal, outcome) in join_all(playing).await {
+        for (ordinal, outcome) in join_all(each).await {
             match outcome {
                 Ok(episode) => played.push((ordinal, episode)),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
         }
         Ok((played, failed))
-    }
-
-    pub(super) fn episode(
-        &self,
-        context: &IterationContext,
-        played: &Played,
-    ) -> Result<Episode, Fault> {
-        Ok(Episode {
-            id: EpisodeId::new(),
-            source: Source::Rollout,
-            environment: Some(context.environment.name().to_owned()),
-            task: played.task.clone(),
-            seed: Some(played.seed),
-            checkpoint_id: context.online.as_ref().map(|checkpoint| checkpoint.id),
-            model: None,
-            history: History::of(&played.context),
-            turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
-            end_reason: played.end_reason,
-            episode_return: played.episode_return,
-            reward_status: played.reward_status,
-            success: played.success,
-            truncated_by: played.truncated_by,
-            error: played.error.clone(),
-            created_at: self.clock.now(),
-        })
-    }
-}
-
-impl IterationContext {
-    pub(super) fn series(&self, purpose: Purpose, temperature: f32) -> Series {
-        let (job_id, iteration_id) = (self.job.id, self.iteration.id);
-        Series { job_id, iteration_id, purpose, temperature }
     }
 }

@@ -112,7 +112,7 @@ async fn every_algorithm_and_ablation_runs_to_its_end() {
     let replay = json!({ "batch": 24 });
     let mut ids = Vec::new();
     for (algorithm, ablation) in [
-        (json!({ "kind": "react" }), Value::Null),
+        (json!({ "kind": "evaluation" }), Value::Null),
         (
             json!({ "kind": "scalar_critic", "warmup_iterations": 1, "values": 1, "replay": replay,
                  "action": { "temperature": 1.0, "max_tokens": 8 } }),

@@ -215,13 +215,13 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
 
     // Neither is a job without a critic that speaks.
     let mut spec = small_job();
-    spec["algorithm"] = json!({ "kind": "react" });
+    spec["algorithm"] = json!({ "kind": "evaluation" });
     let (status, react) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{react}");
     let body = json!({ "base_of": react["id"], "transition_id": id });
     let (status, problem) = service.post("/v1/critiques", &body).await;
     assert_eq!(status, 422, "{problem}");
-    assert!(problem["detail"].as_str().unwrap().contains("trains by react"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("trains by evaluation"), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -218,7 +218,7 @@ async fn played(environment: &OpenEnv) -> Played {
     let engine = Stub::new(|_| "please wait .".into());
     let sampler = engine.sampler(&prompts);
     let rollout = Rollout {
-        sampler: &sampler,
+        policy: &sampler,
         environment,
         codec: &*environment.codec(ToolFormat::Hermes),
         spec: &RolloutSpec { max_steps: 6, ..RolloutSpec::default() },

@@ -54,7 +54,7 @@ async fn all_mistakes_are_told_at_once_at_their_lines() {
 
     // JSON has lines too, and what is no YAML says where it ends.
     let text = "{\n \"name\": \"x\",\n \"seed\": \"1\",\n \"environment\": {\"kind\": \"help_desk\"},\n \
-                \"model\": {\"base\": \"help-desk-base\"}, \"algorithm\": {\"kind\": \"react\"}}";
+                \"model\": {\"base\": \"help-desk-base\"}, \"algorithm\": {\"kind\": \"evaluation\"}}";
     let request = service.http.post(format!("{}/v1/jobs", service.url)).body(text);
     let answer = request.header("content-type", "application/json").send().await.unwrap();
     let problem: Value = answer.json().await.unwrap();

@@ -39,7 +39,7 @@ async fn a_second_start_keeps_what_succeeded_and_tries_again_what_did_not() {
         "name": "pair", "base": "job.yaml", "seeds": [0],
         "arms": [
             { "name": "nlac", "title": "the method" },
-            { "name": "react", "title": "no training", "set": { "algorithm": { "kind": "react" } } },
+            { "name": "react", "title": "no training", "set": { "algorithm": { "kind": "evaluation" } } },
         ],
     });
     std::fs::write(place.path().join("job.yaml"), small_job().to_string()).unwrap();

@@ -316,7 +316,7 @@ async fn invariant_03_the_online_weights_act_and_make_no_target() {
     let prompts = PromptSet::load("desk").unwrap();
     let sampler = engine.sampler(&prompts);
     let rollout = Rollout {
-        sampler: &sampler,
+        policy: &sampler,
         environment: &HelpDesk,
         codec: &*HelpDesk.codec(ToolFormat::Hermes),
         spec: &RolloutSpec::default(),

@@ -39,7 +39,7 @@ async fn played<F: Fn(Asked<'_>) -> String + Send + Sync>(
     let prompts = PromptSet::load("desk").unwrap();
     let sampler = engine.sampler(&prompts);
     let rollout = Rollout {
-        sampler: &sampler,
+        policy: &sampler,
         environment: &HelpDesk,
         codec: &*HelpDesk.codec(ToolFormat::Hermes),
         spec: &rollout,
@@ -176,7 +176,7 @@ async fn a_job_fails_where_every_episode_failed_and_says_why() {
     let service = Service::start().await;
     // What is asked for until the untrained adapter is measured.
     let mut measured = small_job();
-    measured["algorithm"] = json!({ "kind": "react" });
+    measured["algorithm"] = json!({ "kind": "evaluation" });
     let counting = Refusing::after(&service, "counting", u32::MAX).await;
     let react = counting.run(&service, measured).await;
     assert_eq!(react["status"], "succeeded", "{react}");

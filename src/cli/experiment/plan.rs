@@ -140,8 +140,9 @@ mod tests {
         set(&mut spec, "budget.env_steps", 9.into()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(spec["algorithm"]["replay"]["batch"], 7);
         assert_eq!(spec["budget"]["env_steps"], 9);
-        set(&mut spec, "algorithm", json!({"kind": "react"})).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(spec["algorithm"], json!({"kind": "react"}));
+        set(&mut spec, "algorithm", json!({"kind": "evaluation"}))
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(spec["algorithm"], json!({"kind": "evaluation"}));
         assert!(set(&mut spec, "algorithm.kind.x", 1.into()).is_err());
     }
 }

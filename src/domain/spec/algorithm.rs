@@ -6,7 +6,8 @@ use strum::{IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 use super::{
-    baselines::{ReactSpec, RejectionSpec, ScalarSpec},
+    baselines::{RejectionSpec, ScalarSpec},
+    evaluated::EvaluatedSpec,
     on_policy::GrpoSpec,
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
@@ -27,8 +28,8 @@ pub enum AlgorithmSpec {
     ScalarCritic(#[garde(dive)] ScalarSpec),
     /// GRPO: a policy gradient from groups of episodes of one task.
     Grpo(#[garde(dive)] GrpoSpec),
-    /// The prompt alone: evaluated once, never trained.
-    React(#[garde(dive)] ReactSpec),
+    /// No training: a checkpoint, the base model (ReAct) or a chat model plays, and is measured.
+    Evaluation(#[garde(dive)] EvaluatedSpec),
 }
 
 impl AlgorithmSpec {
@@ -47,7 +48,16 @@ impl AlgorithmSpec {
     /// Something is learnt.
     #[must_use]
     pub const fn trains(&self) -> bool {
-        !matches!(self, Self::React(_))
+        self.evaluated().is_none()
+    }
+
+    /// What a job evaluates that trains nothing.
+    #[must_use]
+    pub const fn evaluated(&self) -> Option<&EvaluatedSpec> {
+        match self {
+            Self::Evaluation(evaluated) => Some(evaluated),
+            _ => None,
+        }
     }
 }
 

@@ -87,11 +87,6 @@ fn above(lowest: &f64) -> impl FnOnce(&f64, &()) -> garde::Result + '_ {
     }
 }
 
-/// ReAct: the prompt alone, nothing is trained.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReactSpec {}
-
 impl Default for RejectionSpec {
     fn default() -> Self {
         Self { keep_episodes: 200, per_task: 4, deduplicate: true, batch: 256 }

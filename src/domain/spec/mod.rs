@@ -4,6 +4,7 @@
 mod algorithm;
 mod baselines;
 mod environment;
+mod evaluated;
 mod guards;
 mod on_policy;
 mod replay;
@@ -14,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
-pub use baselines::{ReactSpec, RejectionSpec, ScalarSpec};
+pub use baselines::{RejectionSpec, ScalarSpec};
 pub use environment::{
     EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauTasks, TauUser,
 };
+pub use evaluated::{EvaluatedSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use on_policy::{ClipSpec, GrpoSpec};
 pub use replay::ReplaySpec;

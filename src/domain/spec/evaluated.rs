@@ -1,0 +1,46 @@
+//! A job that trains nothing: a policy plays, and is measured.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::domain::{
+    ids::{CheckpointId, JobId},
+    text_enum::text_enum,
+};
+
+/// What is evaluated, and on what. `evaluation` says by how many tasks, and at which temperatures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvaluatedSpec {
+    /// The checkpoint that acts. Without one, the model of `model.engine` acts as it is: the base model, which is ReAct,
+    /// or a chat model.
+    #[garde(skip)]
+    pub checkpoint: Option<CheckpointId>,
+    /// Which tasks it plays.
+    #[garde(skip)]
+    pub tasks: TaskSplit,
+    /// Episodes of each task. They differ by what the policy samples alone. pass^k is told for every k up to this.
+    #[garde(range(min = 1, max = 64))]
+    #[schema(minimum = 1, maximum = 64)]
+    pub trials: u32,
+    /// A job whose last evaluation this one is compared with, task by task. Both need the same seed.
+    #[garde(skip)]
+    pub against: Option<JobId>,
+}
+
+text_enum!(
+    /// A part of an environment's tasks.
+    TaskSplit {
+        /// Those that jobs measure with.
+        HeldOut = "held_out",
+        /// Those that jobs learn from.
+        Train = "train",
+    }
+);
+
+impl Default for EvaluatedSpec {
+    fn default() -> Self {
+        Self { checkpoint: None, tasks: TaskSplit::HeldOut, trials: 1, against: None }
+    }
+}
