@@ -27,6 +27,12 @@ create index checkpoints_newest on checkpoints (job_id, id);
 create index checkpoints_of_iteration on checkpoints (iteration_id);
 create index checkpoints_kept on checkpoints (job_id) where role = 'online' and expired_at is null;
 
+-- One row is a job that evaluates a checkpoint at this time, which may be another job's, with the engine that it asks.
+create view evaluated_checkpoints as
+select id as job_id, (spec #>> '{algorithm,checkpoint}')::uuid as checkpoint_id, spec #>> '{model,engine}' as engine
+from jobs
+where status in ('queued', 'running', 'paused') and spec #>> '{algorithm,checkpoint}' is not null;
+
 -- One row is a version that nothing needs. Its adapter is still to be unloaded from the engine, and its files are still
 -- to be deleted: here, and on the trainer.
 create table leftover_files (

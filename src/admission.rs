@@ -33,7 +33,7 @@ fn misfit(pointer: &'static str, what: impl Into<String>, remedy: impl Into<Stri
 /// Another model, or an engine that plays frozen parts only.
 pub fn engine_registered(spec: &JobSpec, engine: &EngineRecord) -> Result<(), Misfit> {
     let EngineRecord { name, kind, model, .. } = engine;
-    if !kind.serves_adapters() {
+    if spec.algorithm.loads_adapters() && !kind.serves_adapters() {
         return Err(misfit(
             "/model/engine",
             format!("{name} is of kind {kind}, which serves no adapters"),
@@ -146,7 +146,7 @@ pub fn engine_unable(
             "register it under the name that it serves, or start it with --served-model-name",
         ));
     }
-    if spec.algorithm.trains() && !found.runtime_adapters {
+    if spec.algorithm.loads_adapters() && !found.runtime_adapters {
         unable.push(misfit(
             "/model/engine",
             format!("engine {name} loads no adapters while it runs"),
@@ -154,7 +154,8 @@ pub fn engine_unable(
              --max-lora-rank and --lora-target-modules; then register it again",
         ));
     }
-    if let Some(most) = found.max_rank.filter(|most| spec.lora.rank > *most) {
+    let most = found.max_rank.filter(|most| spec.algorithm.trains() && spec.lora.rank > *most);
+    if let Some(most) = most {
         unable.push(misfit(
             "/lora/rank",
             format!("lora.rank is {}, engine {name} takes {most} at most", spec.lora.rank),
@@ -248,10 +249,14 @@ pub fn splits_unlisted(remote: &RemoteSpec, found: &FoundEnvironment) -> Vec<Mis
     unlisted.map(misfit).chain(same).collect()
 }
 
-/// What an algorithm that learns on policy cannot learn from.
+/// What an algorithm that learns on policy, or learns nothing, cannot learn from.
 #[must_use]
 pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
     let (name, mut unfit) = (spec.algorithm.name(), Vec::new());
+    if !spec.algorithm.trains() && !spec.datasets.is_empty() {
+        let what = format!("{name} learns from no logged episodes");
+        unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
+    }
     if !algo::of(&spec.algorithm).needs().on_policy {
         return unfit;
     }
@@ -285,7 +290,7 @@ pub fn prompts_missing(spec: &JobSpec, hashes: &PromptHashes) -> Vec<Misfit> {
         let remedy = "choose a set that has it, or another algorithm";
         misfit("/model/prompts", format!("set {set} has no {file}"), remedy)
     });
-    let rehearses = spec.rehearsal.share > 0.0;
+    let rehearses = spec.algorithm.trains() && spec.rehearsal.share > 0.0;
     let rehearsal = rehearses.then_some(PromptPart::General).and_then(lacks).map(|file| {
         let what = format!("prompt set {set} has no {file}");
         misfit("/rehearsal/share", what, "choose a set that has it, or share: 0")

@@ -27,6 +27,7 @@ pub mod embedded;
 pub mod engine;
 pub mod env;
 pub mod estimate;
+pub mod evaluation;
 pub mod experience;
 pub mod fleet;
 pub mod library;

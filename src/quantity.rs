@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and how sure they are.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A count: 950, 12.3 k, 4.5 M.
 #[must_use]
@@ -23,6 +25,27 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// A mean share with half the width of its interval: 93.4 ± 2.1 %.
+#[must_use]
+pub fn share(mean: f64, margin: Option<f64>) -> String {
+    let margin = margin.map_or_else(String::new, |margin| format!(" ± {:.1}", 100.0 * margin));
+    format!("{:.1}{margin} %", 100.0 * mean)
+}
+
+/// A mean difference of shares, in percentage points: +3.1 ± 2.0 points.
+#[must_use]
+pub fn points(mean: f64, margin: Option<f64>) -> String {
+    let margin = margin.map_or_else(String::new, |margin| format!(" ± {:.1}", 100.0 * margin));
+    format!("{:+.1}{margin} points", 100.0 * mean)
+}
+
+/// A mean with half the width of its interval: 0.42 ± 0.03.
+#[must_use]
+pub fn mean(mean: f64, margin: Option<f64>) -> String {
+    let margin = margin.map_or_else(String::new, |margin| format!(" ± {margin:.2}"));
+    format!("{mean:.2}{margin}")
+}
+
 /// Wilson's score interval of a share that was measured on so many, with 95 % confidence.
 #[must_use]
 pub fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
@@ -33,9 +56,39 @@ pub fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
     (n > 0.0).then(|| ((middle - half).max(0.0), (middle + half).min(1.0)))
 }
 
+/// A mean with its spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// How many values.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Sample standard deviation; 0 for one value.
+    pub deviation: f64,
+    /// Half the width of the 95 % interval of the mean (Student's t); none for one value.
+    pub margin: Option<f64>,
+}
+
+/// Sums up values; none if there are none.
+#[must_use]
+pub fn summary(values: &[f64]) -> Option<Summary> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+    let margin = (n > 1)
+        .then(|| StudentsT::new(0.0, 1.0, (n - 1) as f64).ok())
+        .flatten()
+        .map(|t| t.inverse_cdf(0.975) * deviation / (n as f64).sqrt());
+    Some(Summary { n, mean, deviation, margin })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{count, span, wilson};
+    use super::{count, span, summary, wilson};
 
     #[test]
     fn an_interval_is_as_the_books_have_it() {
@@ -54,5 +107,17 @@ mod tests {
         assert_eq!([count(950.0), count(12_345.0), count(4.5e6)], ["950", "12.3 k", "4.5 M"]);
         let spans = [span(45.2), span(200.0), span(18_750.0), span(273_600.0)];
         assert_eq!(spans, ["45 s", "3 min 20 s", "5 h 12 min", "3 d 4 h"]);
+    }
+
+    #[test]
+    fn the_interval_of_five_values_is_students() {
+        let found = summary(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap_or_else(|| panic!("no summary"));
+        assert!((found.mean - 3.0).abs() < 1e-12);
+        assert!((found.deviation - 1.581_138_83).abs() < 1e-6);
+        // 2.776 · 1.5811 / √5
+        let margin = found.margin.unwrap_or_else(|| panic!("no margin"));
+        assert!((margin - 1.963_243).abs() < 1e-4, "{margin}");
+        assert!(summary(&[]).is_none());
+        assert_eq!(summary(&[2.0]).and_then(|s| s.margin), None);
     }
 }

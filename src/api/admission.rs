@@ -9,10 +9,10 @@ use crate::{
     domain::{
         peer::TrainerKind,
         prompt::PromptHashes,
-        spec::{JobSpec, RemoteSpec},
+        spec::{EvaluatedSpec, JobSpec, RemoteSpec},
     },
     store::{
-        datasets, environments,
+        checkpoints, datasets, environments, jobs,
         peers::{self, EngineRow},
         prompts,
     },
@@ -58,6 +58,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     let engines = peers::engines(&mut conn).await?;
     let trainers = peers::trainers(&mut conn).await?;
     check_datasets(&mut conn, spec, &mut out).await?;
+    if let Some(evaluated) = spec.algorithm.evaluated() {
+        check_evaluated(&mut conn, spec, evaluated, &mut out).await?;
+    }
     drop(conn);
 
     if let Some(engine) = engine_named(&engines, "/model/engine", &spec.model.engine, &mut out) {
@@ -77,6 +80,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
     if frozen.is_none() || known.is_some() {
         out.hold(admission::frozen_registered(spec, known.map(|view| &view.record)).err());
+    }
+    if !spec.algorithm.trains() {
+        return Ok(out);
     }
     let trainer = trainers.iter().find(|t| t.record.name == spec.model.trainer);
     let Some(trainer) = trainer else {
@@ -195,6 +201,59 @@ async fn check_datasets(
         let what = "rollout.episodes is 0 and no step of the datasets has its reward yet";
         let remedy = "collect episodes, or report rewards with POST /v1/episodes/{id}/reward";
         out.refuse("/rollout/episodes", what, remedy);
+    }
+    Ok(())
+}
+
+/// Who is evaluated must be there, of the same base, and comparable with the job that it is compared with.
+async fn check_evaluated(
+    conn: &mut PgConnection,
+    spec: &JobSpec,
+    evaluated: &EvaluatedSpec,
+    out: &mut Admission,
+) -> Result<(), Problem> {
+    if let Some(id) = evaluated.checkpoint {
+        let pointer = "/algorithm/checkpoint";
+        let found = checkpoints::get(conn, id).await?;
+        let job = match &found {
+            Some(checkpoint) => jobs::get(conn, checkpoint.job_id).await?,
+            None => None,
+        };
+        match found.zip(job) {
+            None => out.refuse(
+                pointer,
+                format!("there is no checkpoint {id}"),
+                "choose one of GET /v1/jobs/{id}/checkpoints",
+            ),
+            Some((checkpoint, _)) if checkpoint.expired_at.is_some() => out.refuse(
+                pointer,
+                format!("the retention rule deleted the files of {}", checkpoint.name),
+                "choose a version whose expired_at is null",
+            ),
+            Some((checkpoint, job)) if job.spec.model.base != spec.model.base => out.refuse(
+                "/model/base",
+                format!("{} is an adapter of {}", checkpoint.name, job.spec.model.base),
+                "set model.base to that model, and name an engine that serves it",
+            ),
+            Some(_) => {}
+        }
+    }
+    if let Some(id) = evaluated.against {
+        let pointer = "/algorithm/against";
+        let other = jobs::get(conn, id).await?.map(|job| job.spec);
+        let tasks =
+            |spec: &JobSpec| (spec.seed, spec.environment.clone(), spec.algorithm.measured_on());
+        match other {
+            None => {
+                out.refuse(pointer, format!("there is no job {id}"), "choose one of GET /v1/jobs")
+            }
+            Some(other) if tasks(&other) != tasks(spec) => out.refuse(
+                pointer,
+                format!("{} plays other tasks", other.name),
+                "compare jobs that have the same environment, seed and part of the tasks",
+            ),
+            Some(_) => {}
+        }
     }
     Ok(())
 }

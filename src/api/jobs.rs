@@ -1,11 +1,6 @@
 //! Jobs: submit, list, read, pause, resume, cancel, delete, and their iterations and metrics.
 
-use axum::{
-    Extension, Json,
-    extract::State,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, Json, extract::State, http::StatusCode, response::Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -14,8 +9,8 @@ use super::{
     AppState,
     extract::{Id, Params, at_most, limit},
     idempotency::{self, Once},
-    problem::{Problem, ProblemCode},
-    submission::{self, Admitted, SpecText},
+    problem::Problem,
+    submission::{self, SpecText},
     view::{
         jobs::{IterationView, JobView},
         views,
@@ -23,15 +18,10 @@ use super::{
 };
 use crate::{
     domain::{
-        access::Actor,
-        event::EventKind,
-        ids::JobId,
-        job::{Job, JobStatus},
-        metric::Metric,
-        spec::JobSpec,
+        access::Actor, event::EventKind, ids::JobId, job::JobStatus, metric::Metric, spec::JobSpec,
     },
     store::{
-        datasets, deletion, events, iterations, jobs, prompts,
+        deletion, events, iterations, jobs,
         read::{
             jobs::{self as read_jobs, JobFilter},
             metrics::series,
@@ -90,59 +80,13 @@ pub(super) async fn submit(
     Extension(actor): Extension<Actor>,
     once: Once<SpecText>,
 ) -> Result<Response, Problem> {
-    let mut once = once.of("submit_job");
-    let again = async |id: String| match id.parse() {
-        Ok(id) => {
-            let view = view(&mut *state.store.acquire().await?, id).await?;
-            Ok((StatusCode::OK, Json(view)).into_response())
-        }
-        Err(_) => Err(Problem::not_found("job", id)),
-    };
-    let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
-    if let Some(earlier) = earlier {
-        return again(earlier).await;
-    }
-    let body = once.body()?;
-    let Admitted { spec, prompt_hashes: hashes, warnings } =
-        submission::read(&state, &body.text, body.format).await?;
-    let job = Job {
-        id: JobId::new(),
-        spec,
-        owner: actor.name.clone(),
-        status: JobStatus::Queued,
-        error: None,
-        created_at: state.clock.now(),
-        started_at: None,
-        finished_at: None,
-    };
-    let mut tx = state.store.begin().await?;
-    if let Some(earlier) = once.keep(&mut tx, &actor, job.id).await? {
-        drop(tx);
-        return again(earlier).await;
-    }
-    if !prompts::hold(&mut tx, &hashes).await? {
-        let set = &job.spec.model.prompts;
-        return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
-            .code(ProblemCode::PromptSetChanged)
-            .remedy("submit the job again"));
-    }
-    if !datasets::hold(&mut tx, &job.spec.datasets).await? {
-        return Err(Problem::conflict("a dataset of the job has just been deleted")
-            .remedy("import it again, and submit the job again"));
-    }
-    jobs::insert(&mut tx, &job, &json!(hashes)).await?;
-    let message = format!("job {} was submitted", job.spec.name);
-    events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
-    for warning in warnings {
-        events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
-    }
-    let view = view(&mut tx, job.id).await?;
-    tx.commit().await.map_err(crate::store::StoreError::from)?;
-    let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];
-    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+    submission::accept(&state, &actor, once.of("submit_job"), async |body| {
+        Ok(submission::read(&state, &body.text, body.format).await?)
+    })
+    .await
 }
 
-async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
+pub(super) async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
     let filter = JobFilter { one: Some(id), ..JobFilter::default() };
     let mut found = read_jobs::page(conn, &filter, 1).await?;
     found.pop().map(Into::into).ok_or_else(|| Problem::not_found("job", id))

@@ -15,6 +15,7 @@ mod document;
 mod environments;
 mod episodes;
 mod estimate;
+mod evaluations;
 mod events;
 mod export;
 mod extract;
@@ -147,12 +148,14 @@ fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jobs::submit, jobs::list))
         .routes(routes!(estimate::estimate))
+        .routes(routes!(evaluations::submit))
         .routes(routes!(jobs::read, jobs::delete))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::iterations))
         .routes(routes!(jobs::metrics))
+        .routes(routes!(evaluations::read))
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     environments_args::EnvironmentsArgs,
+    evaluations_args::EvaluationsArgs,
     experience_args::{DatasetsArgs, EpisodesArgs},
     prompts_args::PromptsArgs,
     service_args::{
@@ -63,6 +64,8 @@ pub enum Command {
     Transitions(TransitionsArgs),
     /// List a job's checkpoints, or show one.
     Checkpoints(CheckpointsArgs),
+    /// Let a checkpoint, a base model or a chat model play tasks, and show what it came to.
+    Evaluations(EvaluationsArgs),
     /// List the registered engines.
     Engines(PeersArgs),
     /// List the registered trainers.

@@ -10,6 +10,8 @@ mod environments;
 mod environments_args;
 mod episodes;
 mod estimate;
+mod evaluations;
+mod evaluations_args;
 mod experience_args;
 mod experiment;
 mod export;
@@ -74,6 +76,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Episodes(args) => episodes::run(args).await,
         Command::Transitions(args) => transitions::run(args).await,
         Command::Checkpoints(args) => checkpoints::run(args).await,
+        Command::Evaluations(args) => evaluations::run(args).await,
         Command::Engines(args) => peers::engines(args).await,
         Command::Trainers(args) => peers::trainers(args).await,
         Command::Environments(args) => environments::run(args).await,

@@ -21,7 +21,6 @@ pub mod prompt;
 pub mod retention;
 pub mod seed;
 pub mod spec;
-pub mod success;
 pub mod training;
 pub mod webhook;
 pub mod work;

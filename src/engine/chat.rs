@@ -22,7 +22,10 @@ use crate::{
         generation::{FinishReason, Sampling},
         peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
-    experience::context::Context,
+    experience::{
+        context::Context,
+        message::{Block, Message, Speaker},
+    },
     net::{NetError, retry},
     telemetry::spans,
 };
@@ -133,22 +136,29 @@ impl Chat {
         self.own_temperature.load(Relaxed)
     }
 
+    /// The text, with calls of tools as Hermes-style templates write them: chat endpoints tell them apart from the text.
     fn checked(
         wire: &Wire,
         (answer, own_temperature): (ChatAnswer, bool),
+        may_call: bool,
     ) -> Result<Completion, EngineError> {
         let [choice] = <[_; 1]>::try_from(answer.choices)
             .map_err(|all| wire.wrong(format!("asked for one choice, got {}", all.len())))?;
         let finish_reason = match choice.finish_reason.as_deref() {
             Some("stop" | "eos_token" | "stop_sequence") => FinishReason::Stop,
+            Some("tool_calls") if may_call => FinishReason::Stop,
             Some("length") => FinishReason::Length,
             Some("abort") => return Err(wire.aborted()),
             other => {
                 return Err(wire.wrong(format!("it ended for {other:?}: no text to go on with")));
             }
         };
-        let text =
-            choice.message.content.ok_or_else(|| wire.wrong("it answered without a text"))?;
+        let blocks = choice.message.blocks.into_iter();
+        let blocks: Vec<_> = blocks.filter(|block| !matches!(block, Block::Reasoning(_))).collect();
+        if blocks.is_empty() {
+            return Err(wire.wrong("it answered without a text"));
+        }
+        let text = Message { role: Speaker::Assistant, blocks }.written().into_owned();
         Ok(Completion {
             engine: wire.engine.clone(),
             model: answer.model,
@@ -192,7 +202,8 @@ impl Frozen for Chat {
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();
             spans::asked(wire.http.address());
-            Self::checked(wire, self.ask(wire, context, sampling).await?)
+            let may_call = !context.frame().tools.is_empty();
+            Self::checked(wire, self.ask(wire, context, sampling).await?, may_call)
         })
         .await
     }

@@ -250,8 +250,7 @@ fn held_out(spec: &JobSpec, index: u32, last: u32) -> u32 {
                 temperatures.push(*other);
             }
         }
-        let trials = spec.algorithm.evaluated().map_or(1, |evaluated| evaluated.trials);
-        return evaluation.episodes * trials * temperatures.len() as u32;
+        return evaluation.episodes * spec.algorithm.trials() * temperatures.len() as u32;
     }
     if index.is_multiple_of(evaluation.every) { evaluation.interim_episodes } else { 0 }
 }

@@ -142,11 +142,14 @@ impl Peers {
     pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         self.environment_fits(store, spec).await?;
         let engine = self.registered(store, &spec.model.engine).await?;
-        let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
         let found = self.ask_engine(&engine).await?;
         if let Some(misfit) = admission::engine_unable(spec, &engine, &found).into_iter().next() {
             return Err(Fault::fail(misfit));
         }
+        if !spec.algorithm.trains() {
+            return Ok(());
+        }
+        let trainer = self.registered_trainer(store, &spec.model.trainer).await?;
         let found = self.ask_trainer(&trainer).await?;
         let misfit = admission::trainer_unable(spec, &trainer, &found).into_iter().next();
         misfit.map_or(Ok(()), |misfit| Err(Fault::fail(misfit)))

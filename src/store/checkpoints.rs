@@ -176,7 +176,7 @@ pub async fn set_published(conn: &mut PgConnection, id: CheckpointId) -> Result<
 }
 
 /// Which of these adapters nothing will ask for again: older versions of a job, all versions of jobs that are over, and
-/// versions that expired or were deleted with their job. Promoted versions stay.
+/// versions that expired or were deleted with their job. Promoted versions and those that are being evaluated stay.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -193,6 +193,7 @@ pub async fn unused(
              and c.id is distinct from j.promoted_checkpoint_id
              and ((c.job_id = $2 and c.version < $3)
                   or j.status in ('succeeded', 'failed', 'cancelled'))
+             and not exists (select from evaluated_checkpoints e where e.checkpoint_id = c.id)
          union select name from leftover_files where name = any($1)",
     )
     .bind(names)
@@ -213,8 +214,8 @@ pub struct WantedAdapterRow {
     pub sha256: String,
 }
 
-/// Adapters that jobs under way may ask an engine for and promoted ones, oldest first; with `guests` also those that
-/// people asked something lately.
+/// Adapters that jobs under way may ask an engine for, to act or to be evaluated, and promoted ones, oldest first; with
+/// `guests` also those that people asked something lately.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -234,7 +235,10 @@ pub async fn wanted_by_engine(
                       select min(least(i.base, i.index - 1)) from iterations i
                       where i.job_id = j.id and i.finished_at is null
                   ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0))
-         order by c.id",
+         union
+         select c.id, c.name, c.sha256
+         from evaluated_checkpoints e join checkpoints c on c.id = e.checkpoint_id where e.engine = $1
+         order by checkpoint_id",
     )
     .bind(engine)
     .bind(guests)

@@ -23,8 +23,9 @@ pub async fn crowded(conn: &mut PgConnection, newest: u16) -> Result<Vec<JobId>,
 /// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints those are.
 /// The caller holds the job's lock, so that nobody promotes a version or goes back to it meanwhile.
 ///
-/// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, or
-/// if a job that may still go on needs it: what its iterations act by, learn from, average, or are sent back to.
+/// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, is
+/// being evaluated, or if a job that may still go on needs it: what its iterations act by, learn from, average, or are
+/// sent back to.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -44,6 +45,8 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
              union select c.version from checkpoints c, job where c.id = job.promoted_checkpoint_id
              union select version from checkpoints
                    where job_id = $1 and asked_at > now() - interval '1 hour'
+             union select c.version from checkpoints c join evaluated_checkpoints e on e.checkpoint_id = c.id
+                   where c.job_id = $1
              union select roll_back_to from iterations
                    where job_id = $1 and roll_back_to is not null
                        and (finished_at is null or index = (select max(index) from iterations where job_id = $1))

@@ -152,7 +152,7 @@ impl Peers {
     }
 }
 
-/// The checkpoint that a job evaluates, where it names one. It is about to be asked, so its files stay beside the engine.
+/// The checkpoint that a job evaluates, where it names one.
 async fn evaluated_checkpoint(
     conn: &mut PgConnection,
     evaluated: &EvaluatedSpec,
@@ -163,7 +163,6 @@ async fn evaluated_checkpoint(
     if found.expired_at.is_some() {
         return Err(Fault::Fail(format!("the files of checkpoint {} are deleted", found.name)));
     }
-    checkpoints::set_asked(conn, &[id]).await?;
     Ok(Some(found))
 }
 

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         fault::Fault,
         job::{Iteration, Job, Phase},
-        spec::TaskSplit,
+        spec::{TaskSplit, ToolFormat},
         work::{Class, Lease},
     },
     env::{Split, Task},
@@ -56,7 +56,7 @@ impl Work for Evaluate {
                 }
             }
         }
-        let trials = iteration.spec.algorithm.evaluated().map_or(1, |evaluated| evaluated.trials);
+        let trials = iteration.spec.algorithm.trials();
         let of = |temperature| {
             let pieces = pieces(tasks * trials, EPISODES);
             pieces.map(move |(first, count)| Self { temperature, first, count })
@@ -75,7 +75,8 @@ impl Work for Evaluate {
         };
         let prompts = library::pinned(&mut *worker.store.acquire().await?, &job).await?;
         let environment = worker.peers.environment(&worker.store, &spec.environment).await?;
-        let codec = environment.codec(spec.model.tool_format);
+        // So are the tool calls of chat models written.
+        let codec = environment.codec(ToolFormat::Hermes);
         let rollout = Rollout {
             policy: &ChatPolicy { engine: &*engine, prompts: &prompts },
             environment: &*environment,
@@ -97,10 +98,10 @@ impl Evaluate {
         rollout: Rollout<'_>,
         actor: Actor,
     ) -> Result<(), Fault> {
-        let evaluated = job.spec.algorithm.evaluated();
-        let split = match evaluated.map(|evaluated| evaluated.tasks) {
-            None | Some(TaskSplit::HeldOut) => Split::HeldOut,
-            Some(TaskSplit::Train) => Split::Train,
+        let algorithm = &job.spec.algorithm;
+        let split = match algorithm.measured_on() {
+            TaskSplit::HeldOut => Split::HeldOut,
+            TaskSplit::Train => Split::Train,
         };
         let playing = Playing {
             rollout,
@@ -113,7 +114,7 @@ impl Evaluate {
             task: Task::Drawn(split),
             // Every evaluation of a job plays the same tasks with the same chance, so that versions can be compared.
             seed: chance(job, "evaluate", 0),
-            grouping: Grouping::Trials(evaluated.map_or(1, |evaluated| evaluated.trials)),
+            grouping: Grouping::Trials(algorithm.trials()),
             actor,
         };
         let ordinals = self.first..self.first + self.count;

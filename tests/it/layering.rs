@@ -11,6 +11,7 @@ use std::{
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("quantity", &[]),
+    ("evaluation", &["quantity"]),
     ("experience", &["domain"]),
     ("prompt", &["domain", "experience"]),
     ("net", &["domain"]),
@@ -22,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("algo", &["domain", "experience", "prompt", "engine", "trainer", "env", "rollout"]),
     ("admission", &["domain", "algo"]),
     ("estimate", &["domain", "quantity", "algo"]),
-    ("store", &["domain", "estimate", "experience"]),
+    ("store", &["domain", "evaluation", "estimate", "experience"]),
     ("queue", &["domain", "store", "telemetry"]),
     ("fleet", &["domain", "admission", "prompt", "telemetry", "store", "trainer", "engine", "env"]),
     ("retention", &["domain", "store", "fleet"]),
@@ -55,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "domain",
             "quantity",
+            "evaluation",
             "admission",
             "estimate",
             "experience",
@@ -94,6 +96,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "domain",
             "quantity",
+            "evaluation",
             "experience",
             "prompt",
             "library",

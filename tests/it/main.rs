@@ -16,6 +16,7 @@ mod doctor;
 mod environments;
 mod environments_cli;
 mod estimate;
+mod evaluations;
 mod experience;
 mod experiment;
 mod faults;

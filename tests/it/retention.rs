@@ -117,6 +117,12 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
     };
     let promote = format!("/v1/checkpoints/{}:promote", online(&page, 1)["id"].as_str().unwrap());
     assert_eq!(service.post(&promote, &json!({})).await.0, 200);
+    // Version 0 is being evaluated: the job waits with its files.
+    let request = json!({ "checkpoint": online(&page, 0)["id"], "count": 5000 });
+    let (status, evaluation) = service.post("/v1/evaluations", &request).await;
+    assert_eq!(status, 201, "{evaluation}");
+    let pause = format!("/v1/jobs/{}/pause", evaluation["id"].as_str().unwrap());
+    assert_eq!(service.post(&pause, &json!({})).await.0, 200);
     // The evaluations are few episodes: which version is best is set here. Promoting asked for version 1 just now.
     let mut conn = service.app.store.acquire().await.unwrap();
     for sql in [
@@ -131,15 +137,16 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
     let service = Service::start_with(&keep(KeepVersions::Newest(1))).await;
     none_left(
         &service,
-        "select 4 - count(*) from checkpoints c where expired_at is not null and not exists
+        "select 2 - count(*) from checkpoints c where expired_at is not null and not exists
              (select from leftover_files f where f.checkpoint_id = c.id)",
     )
     .await;
-    assert_eq!((names(&adapters).len(), states()), (6, 3), "the newest, the best and the promoted");
+    let kept = (names(&adapters).len(), states());
+    assert_eq!(kept, (8, 4), "the newest, the best, the promoted and the evaluated");
     let (_, page) = service.get(&path).await;
     for version in 0..5 {
         let checkpoint = online(&page, version);
-        let deleted = [0, 3].contains(&version);
+        let deleted = version == 3;
         assert_eq!(checkpoint["expired_at"].is_string(), deleted, "{checkpoint}");
         let files = format!("/v1/checkpoints/{}/files", checkpoint["id"].as_str().unwrap());
         let answer = service.http.get(format!("{}{files}", service.url)).send().await.unwrap();
@@ -155,6 +162,8 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
         assert_eq!(status, 409, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains("deleted"), "{problem}");
     }
+    let (status, problem) = service.post("/v1/evaluations", &json!({ "checkpoint": gone })).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/algorithm/checkpoint")));
     let shown = service.http.get(format!("{}/jobs/{id}/checkpoints", service.url)).send().await;
     assert!(shown.unwrap().text().await.unwrap().contains("files deleted"));
     service.stop().await;

@@ -174,6 +174,21 @@ def test_waiting_outlives_a_restart(server: Nlac, live: Server) -> None:
     assert job.iteration == 4
 
 
+def test_a_checkpoint_is_evaluated(server: Nlac, done: Job) -> None:
+    newest = next(c for c in done.checkpoints() if c.role == "online")
+    job = server.evaluate(checkpoint=newest.id, against=done.id, trials=2, count=4).wait(LONG)
+    evaluation = job.evaluation()
+    assert (evaluation.checkpoint_id, evaluation.against) == (newest.id, done.id)
+    for at in evaluation.results:
+        assert (at.episodes, len(at.pass_hat)) == (8, 2)
+        assert at.difference is not None
+        assert at.difference.success is not None
+        assert at.difference.success.tasks == 4
+    assert done.evaluation(against=job.id).against == job.id
+    with pytest.raises(NlacError, match="neither a checkpoint nor a job"):
+        server.evaluate(trials=2)
+
+
 def test_lists_of_jobs(server: Nlac, done: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = [server.submit(tiny(1, seed=seed)).cancel().id for seed in range(5)]
     newest = list(reversed(mine))

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use askama::Template;
 use axum::{extract::State, response::Html};
+use sqlx::PgConnection;
 
 use super::{
     chart::{self, Span},
-    format, render,
+    evaluation, format, render,
     transition::Card,
 };
 use crate::{
@@ -21,10 +22,13 @@ use crate::{
         spec::JobSpec,
     },
     quantity,
-    store::read::{
-        jobs::{self as read_jobs, JobFilter, JobRow},
-        metrics::{self, Total},
-        transitions::{self, Search},
+    store::{
+        StoreError,
+        read::{
+            jobs::{self as read_jobs, JobFilter, JobRow},
+            metrics::{self, Total},
+            transitions::{self, Search},
+        },
     },
 };
 
@@ -117,6 +121,7 @@ struct Live {
 struct More {
     /// It is sent beside the part that was asked for.
     out_of_band: bool,
+    evaluation: Option<evaluation::Table>,
     timeline: String,
     happened: Vec<Happening>,
     rows: Vec<IterationRow>,
@@ -170,9 +175,14 @@ pub(super) async fn live(
 
 /// A job by its id.
 pub(super) async fn found(state: &AppState, id: JobId) -> Result<JobRow, Problem> {
+    let found = row(&mut *state.store.acquire().await?, id).await?;
+    found.ok_or_else(|| Problem::not_found("job", id))
+}
+
+/// A job by its id, if there is one.
+pub(super) async fn row(conn: &mut PgConnection, id: JobId) -> Result<Option<JobRow>, StoreError> {
     let filter = JobFilter { one: Some(id), ..JobFilter::default() };
-    let mut found = read_jobs::page(&mut *state.store.acquire().await?, &filter, 1).await?;
-    found.pop().ok_or_else(|| Problem::not_found("job", id))
+    Ok(read_jobs::page(conn, &filter, 1).await?.pop())
 }
 
 async fn live_of(
@@ -198,6 +208,7 @@ async fn live_of(
     let paused = happened.iter().find(|event| event.kind == EventKind::Paused);
     let by_guard =
         paused.filter(|event| job.status == JobStatus::Paused && event.data["guards"].is_array());
+    let evaluation = evaluation::last(&mut conn, &job).await?;
     drop(conn);
     let live = Live {
         id: id.to_string(),
@@ -229,6 +240,7 @@ async fn live_of(
     };
     let more = More {
         out_of_band,
+        evaluation,
         timeline: chart::timeline(&shown.phases()),
         happened: happened
             .into_iter()

@@ -6,6 +6,7 @@ mod chart;
 mod compare;
 mod diff;
 mod episode;
+mod evaluation;
 mod fleet;
 mod format;
 mod job;

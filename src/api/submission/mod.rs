@@ -1,6 +1,7 @@
 //! A job spec as it arrives: read, held against its schema, its bounds and what is registered. All that is
 //! wrong with it is told at once, each with its place in the text and what to do.
 
+mod accept;
 mod concise;
 mod edit;
 mod shape;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use self::source::segment;
 pub(super) use self::{
+    accept::accept,
     concise::{concise, whole, yaml},
     edit::set,
     source::{Format, Source},
@@ -126,6 +128,18 @@ pub(super) async fn read(
         Some(admitted) if mistakes.is_empty() => Ok(admitted),
         _ => Err(Refused::Mistaken(mistakes)),
     }
+}
+
+/// Checks a spec that the service made.
+pub(super) async fn check(state: &AppState, spec: JobSpec) -> Result<Admitted, Refused> {
+    let mut mistakes = out_of_bounds(&spec, &[]);
+    let admission = admission::admit(state, &spec).await?;
+    mistakes.extend(admission.mistakes);
+    if !mistakes.is_empty() {
+        return Err(Refused::Mistaken(mistakes));
+    }
+    let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
+    Ok(Admitted { spec, prompt_hashes, warnings })
 }
 
 /// Gives each mistake its place, and puts them in the order of the text.

@@ -9,6 +9,7 @@ pub(super) mod checkpoints;
 pub(super) mod datasets;
 pub(super) mod environments;
 pub(super) mod episodes;
+pub(super) mod evaluations;
 pub(super) mod events;
 pub(super) mod jobs;
 pub(super) mod keys;

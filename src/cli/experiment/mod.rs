@@ -5,7 +5,6 @@
 mod curves;
 mod outcome;
 mod plan;
-mod statistics;
 mod table;
 
 use std::{path::Path, process::ExitCode, time::Duration};

@@ -2,12 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{
-    outcome::Run,
-    plan::Experiment,
-    statistics::{Summary, summary},
-};
-use crate::quantity;
+use super::{outcome::Run, plan::Experiment};
+use crate::quantity::{self, Summary, summary};
 
 /// Markdown, in the order of the arms.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
-    evaluated::EvaluatedSpec,
+    evaluated::{EvaluatedSpec, TaskSplit},
     on_policy::GrpoSpec,
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
@@ -49,6 +49,33 @@ impl AlgorithmSpec {
     #[must_use]
     pub const fn trains(&self) -> bool {
         self.evaluated().is_none()
+    }
+
+    /// Its policy is an adapter: one that it trains, or one that it evaluates.
+    #[must_use]
+    pub const fn loads_adapters(&self) -> bool {
+        match self.evaluated() {
+            Some(evaluated) => evaluated.checkpoint.is_some(),
+            None => true,
+        }
+    }
+
+    /// The part of the tasks that a job measures on.
+    #[must_use]
+    pub const fn measured_on(&self) -> TaskSplit {
+        match self.evaluated() {
+            Some(evaluated) => evaluated.tasks,
+            None => TaskSplit::HeldOut,
+        }
+    }
+
+    /// How many episodes of each task a job measures by.
+    #[must_use]
+    pub const fn trials(&self) -> u32 {
+        match self.evaluated() {
+            Some(evaluated) => evaluated.trials,
+            None => 1,
+        }
     }
 
     /// What a job evaluates that trains nothing.

@@ -233,13 +233,8 @@ pub(in crate::engine) struct ChatAnswer {
 
 #[derive(Deserialize)]
 pub(in crate::engine) struct ChatChoice {
-    pub message: ChatMessage,
+    pub message: Message,
     pub finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(in crate::engine) struct ChatMessage {
-    pub content: Option<String>,
 }
 
 #[derive(Deserialize)]

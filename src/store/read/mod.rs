@@ -3,6 +3,7 @@
 
 pub mod annotations;
 pub mod episodes;
+pub mod evaluations;
 pub mod jobs;
 pub mod metrics;
 pub mod observed;

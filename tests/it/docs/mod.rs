@@ -51,6 +51,7 @@ pages_that_run! {
     access_runs: "docs/src/access.md",
     api_runs: "docs/src/api.md",
     engines_runs: "docs/src/engines.md",
+    evaluations_runs: "docs/src/evaluations.md",
     environments_runs: "docs/src/environments.md",
     operating_runs: "docs/src/operating.md",
     prompts_runs: "docs/src/prompts.md",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
 from .aio_job import AsyncJob
+from .evaluations import Evaluated, evaluation_body
 from .prompt_sets import Prompts, prompts_body
 from .questions import (
     Question,
@@ -31,6 +32,7 @@ from .rest.api.jobs import (
     list_jobs,
     promote_checkpoint,
     roll_back_to_checkpoint,
+    submit_evaluation,
     submit_job,
 )
 from .rest.api.prompts import put_prompts
@@ -104,6 +106,16 @@ class AsyncNlac:
                 body=spec_body(spec),
                 idempotency_key=idempotency_key or UNSET,
             ),
+        )
+
+    async def evaluate(self, **evaluated: Unpack[Evaluated]) -> AsyncJob:
+        """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
+
+        `job.evaluation()` is what it came to, once the job is over.
+        """
+        body = evaluation_body(evaluated)
+        return AsyncJob(
+            self, await self.ask(submit_evaluation.asyncio_detailed, client=self.rest, body=body)
         )
 
     async def job(self, id: Id) -> AsyncJob:

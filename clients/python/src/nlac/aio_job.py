@@ -13,6 +13,7 @@ from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
     delete_job,
+    get_evaluation,
     get_job,
     list_checkpoints,
     list_events,
@@ -24,6 +25,7 @@ from .rest.api.jobs import (
 from .rest.models import (
     CheckpointView,
     EpisodeView,
+    EvaluationView,
     EventView,
     IterationView,
     JobView,
@@ -33,6 +35,7 @@ from .rest.models import (
     Verdict,
 )
 from .rest.types import UNSET
+from .wire import Id, as_uuid
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -110,6 +113,15 @@ class AsyncJob(JobState):
             ),
             limit,
             start=after,
+        )
+
+    async def evaluation(self, against: Id | None = None) -> EvaluationView:
+        """What its last complete evaluation came to, also beside that of another job."""
+        return await self._ask(
+            get_evaluation.asyncio_detailed,
+            self.id,
+            client=self._rest,
+            against=UNSET if against is None else as_uuid(against),
         )
 
     async def metrics(self, name: str | None = None) -> list[Metric]:

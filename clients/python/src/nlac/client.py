@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
+from .evaluations import Evaluated, evaluation_body
 from .job import Job
 from .prompt_sets import Prompts, prompts_body
 from .questions import (
@@ -30,6 +31,7 @@ from .rest.api.jobs import (
     list_jobs,
     promote_checkpoint,
     roll_back_to_checkpoint,
+    submit_evaluation,
     submit_job,
 )
 from .rest.api.prompts import put_prompts
@@ -104,6 +106,14 @@ class Nlac:
                 idempotency_key=idempotency_key or UNSET,
             ),
         )
+
+    def evaluate(self, **evaluated: Unpack[Evaluated]) -> Job:
+        """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
+
+        `job.evaluation()` is what it came to, once the job is over.
+        """
+        body = evaluation_body(evaluated)
+        return Job(self, self.ask(submit_evaluation.sync_detailed, client=self.rest, body=body))
 
     def job(self, id: Id) -> Job:
         return Job(self, self.ask(get_job.sync_detailed, as_uuid(id), client=self.rest))

@@ -12,6 +12,7 @@ from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
     delete_job,
+    get_evaluation,
     get_job,
     list_checkpoints,
     list_events,
@@ -23,6 +24,7 @@ from .rest.api.jobs import (
 from .rest.models import (
     CheckpointView,
     EpisodeView,
+    EvaluationView,
     EventView,
     IterationView,
     JobView,
@@ -32,6 +34,7 @@ from .rest.models import (
     Verdict,
 )
 from .rest.types import UNSET
+from .wire import Id, as_uuid
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -106,6 +109,15 @@ class Job(JobState):
             ),
             limit,
             start=after,
+        )
+
+    def evaluation(self, against: Id | None = None) -> EvaluationView:
+        """What its last complete evaluation came to, also beside that of another job."""
+        return self._ask(
+            get_evaluation.sync_detailed,
+            self.id,
+            client=self._rest,
+            against=UNSET if against is None else as_uuid(against),
         )
 
     def metrics(self, name: str | None = None) -> list[Metric]:

@@ -32,6 +32,7 @@ from .decision import Decision
 from .delivery_list import DeliveryList
 from .delivery_state import DeliveryState
 from .delivery_view import DeliveryView
+from .difference_view import DifferenceView
 from .dry_run_answer import DryRunAnswer
 from .dry_run_part import DryRunPart
 from .dry_run_reply import DryRunReply
@@ -45,11 +46,13 @@ from .engine_record import EngineRecord
 from .engine_view import EngineView
 from .environment_kind import EnvironmentKind
 from .environment_list import EnvironmentList
+from .environment_spec import EnvironmentSpec
 from .environment_view import EnvironmentView
 from .episode_list import EpisodeList
 from .episode_state import EpisodeState
 from .episode_view import EpisodeView
 from .estimated import Estimated
+from .evaluation_view import EvaluationView
 from .event_kind import EventKind
 from .event_list import EventList
 from .event_view import EventView
@@ -70,8 +73,10 @@ from .key_list import KeyList
 from .key_view import KeyView
 from .late_reward import LateReward
 from .made_key import MadeKey
+from .mean_view import MeanView
 from .metric import Metric
 from .metric_list import MetricList
+from .new_evaluation import NewEvaluation
 from .new_key import NewKey
 from .new_webhook import NewWebhook
 from .outlook import Outlook
@@ -102,6 +107,7 @@ from .refinement_view import RefinementView
 from .refused_line import RefusedLine
 from .registration import Registration
 from .replica_choice import ReplicaChoice
+from .result_view import ResultView
 from .reward_status import RewardStatus
 from .role import Role
 from .sample_replies import SampleReplies
@@ -110,6 +116,7 @@ from .scope import Scope
 from .source import Source
 from .target_status import TargetStatus
 from .target_view import TargetView
+from .task_split import TaskSplit
 from .text_source import TextSource
 from .tool import Tool
 from .tool_function import ToolFunction
@@ -164,6 +171,7 @@ __all__ = (
     "DeliveryList",
     "DeliveryState",
     "DeliveryView",
+    "DifferenceView",
     "DryRunAnswer",
     "DryRunPart",
     "DryRunReply",
@@ -177,11 +185,13 @@ __all__ = (
     "EngineView",
     "EnvironmentKind",
     "EnvironmentList",
+    "EnvironmentSpec",
     "EnvironmentView",
     "EpisodeList",
     "EpisodeState",
     "EpisodeView",
     "Estimated",
+    "EvaluationView",
     "EventKind",
     "EventList",
     "EventView",
@@ -202,8 +212,10 @@ __all__ = (
     "KeyView",
     "LateReward",
     "MadeKey",
+    "MeanView",
     "Metric",
     "MetricList",
+    "NewEvaluation",
     "NewKey",
     "NewWebhook",
     "Outlook",
@@ -234,6 +246,7 @@ __all__ = (
     "RefusedLine",
     "Registration",
     "ReplicaChoice",
+    "ResultView",
     "RewardStatus",
     "Role",
     "SampleReplies",
@@ -242,6 +255,7 @@ __all__ = (
     "Source",
     "TargetStatus",
     "TargetView",
+    "TaskSplit",
     "TextSource",
     "Tool",
     "ToolFunction",

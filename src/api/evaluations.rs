@@ -1,0 +1,212 @@
+//! Evaluations: a checkpoint, a base model or a chat model plays tasks and is measured, as a job that trains nothing.
+
+use axum::{Extension, Json, extract::State, response::Response};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    AppState,
+    extract::{Id, Params, Valid},
+    idempotency::{self, Once},
+    problem::Problem,
+    submission,
+    view::{
+        evaluations::{EvaluationView, ResultView},
+        jobs::JobView,
+    },
+};
+use crate::{
+    domain::{
+        access::Actor,
+        checkpoint::CheckpointRole,
+        ids::{CheckpointId, JobId},
+        job::Job,
+        spec::{AlgorithmSpec, EnvironmentSpec, EvaluatedSpec, JobSpec, TaskSplit},
+    },
+    store::{checkpoints, jobs, peers, read::evaluations},
+};
+
+/// Who plays, and what. What is not said is as in the checkpoint's job: environment, prompts, temperatures, seed.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewEvaluation {
+    /// A name for people; that of the job after `eval-` unless given.
+    #[garde(inner(length(min = 1, max = 40), pattern("^[a-z0-9][a-z0-9-]*$")))]
+    #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    name: Option<String>,
+    /// The checkpoint that acts.
+    #[garde(skip)]
+    checkpoint: Option<CheckpointId>,
+    /// The job that the rest is taken from, if it is not the checkpoint's. Without a checkpoint, the base model acts.
+    #[garde(skip)]
+    job: Option<JobId>,
+    /// Another engine that serves who acts. Without a checkpoint, the engine's model acts: it may be a chat model.
+    #[garde(inner(length(min = 1, max = 100)))]
+    #[schema(min_length = 1, max_length = 100)]
+    engine: Option<String>,
+    /// Another environment.
+    #[garde(dive)]
+    environment: Option<EnvironmentSpec>,
+    /// Which tasks it plays: `held_out` unless given.
+    #[garde(skip)]
+    tasks: Option<TaskSplit>,
+    /// How many tasks are drawn; as many as the job's full evaluations unless given.
+    #[garde(inner(range(min = 1, max = 100_000)))]
+    #[schema(minimum = 1, maximum = 100_000)]
+    count: Option<u32>,
+    /// Episodes of each task; 1 unless given.
+    #[garde(inner(range(min = 1, max = 64)))]
+    #[schema(minimum = 1, maximum = 64)]
+    trials: Option<u32>,
+    /// Sampling temperatures of the policy; 0 is greedy. All tasks are played at each.
+    #[garde(inner(length(min = 1, max = 9), inner(range(min = 0.0, max = 2.0))))]
+    #[schema(min_items = 1, max_items = 9)]
+    temperatures: Option<Vec<f32>>,
+    /// Every random choice follows from it. Tasks are the same where it is the same.
+    #[garde(inner(range(max = 9_007_199_254_740_991)))]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    seed: Option<u64>,
+    /// A job whose last evaluation this one is compared with, task by task.
+    #[garde(skip)]
+    against: Option<JobId>,
+}
+
+/// Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it measures, unless the
+/// request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+#[utoipa::path(
+    post, path = "/v1/evaluations", tag = "jobs", operation_id = "submit_evaluation",
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
+    request_body = NewEvaluation,
+    responses(
+        (status = 201, description = "Accepted; its job's URL is in Location", body = JobView),
+        (status = 200, description = "Submitted before with this key", body = JobView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such checkpoint or job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "It cannot be played; `errors` names all that is wrong", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn submit(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    once: Once<Valid<NewEvaluation>>,
+) -> Result<Response, Problem> {
+    let once = once.of("submit_evaluation");
+    submission::accept(&state, &actor, once, async |Valid(request)| {
+        let spec = spec(&state, request).await?;
+        Ok(submission::check(&state, spec).await?)
+    })
+    .await
+}
+
+/// The spec of the job that a request asks for.
+async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let job = match (request.job, request.checkpoint) {
+        (Some(job), _) => job,
+        (None, Some(id)) => {
+            let found = checkpoints::get(&mut conn, id).await?;
+            found.ok_or_else(|| Problem::not_found("checkpoint", id))?.job_id
+        }
+        (None, None) => {
+            return Err(Problem::unprocessable("neither a checkpoint nor a job is given")
+                .remedy("name the checkpoint that acts, or a job whose base model acts"));
+        }
+    };
+    let found = jobs::get(&mut conn, job).await?;
+    let Job { spec: of, .. } = found.ok_or_else(|| Problem::not_found("job", job))?;
+    let mut model = of.model;
+    model.frozen = None;
+    if let Some(engine) = request.engine {
+        let engines = peers::engines(&mut conn).await?;
+        let found = engines.into_iter().find(|row| row.record.name == engine);
+        if let Some(found) = found.filter(|_| request.checkpoint.is_none()) {
+            model.base = found.record.model;
+        }
+        model.engine = engine;
+    }
+    let mut evaluation = of.evaluation;
+    evaluation.episodes = request.count.unwrap_or(evaluation.episodes);
+    if let Some(temperatures) = request.temperatures {
+        let mut temperatures = temperatures.into_iter();
+        evaluation.temperature = temperatures.next().unwrap_or(evaluation.temperature);
+        evaluation.also = temperatures.collect();
+    }
+    let evaluated = EvaluatedSpec {
+        checkpoint: request.checkpoint,
+        tasks: request.tasks.unwrap_or(TaskSplit::HeldOut),
+        trials: request.trials.unwrap_or(1),
+        against: request.against,
+    };
+    let name = || format!("eval-{}", of.name).chars().take(40).collect();
+    Ok(JobSpec {
+        name: request.name.unwrap_or_else(name),
+        seed: request.seed.unwrap_or(of.seed),
+        environment: request.environment.unwrap_or(of.environment),
+        model,
+        algorithm: AlgorithmSpec::Evaluation(evaluated),
+        datasets: Vec::new(),
+        evaluation,
+        ..of
+    })
+}
+
+/// What it is compared with.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluationQuery {
+    /// A job whose last evaluation it is compared with; the one that the job's spec names unless given.
+    against: Option<JobId>,
+}
+
+/// Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/evaluation", tag = "jobs", operation_id = "get_evaluation",
+    params(("id" = JobId, Path), EvaluationQuery),
+    responses(
+        (status = 200, description = "What it came to", body = EvaluationView),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job, or no evaluation of it is complete", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(query): Params<EvaluationQuery>,
+) -> Result<Json<EvaluationView>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let job = jobs::get(&mut conn, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    let evaluated = job.spec.algorithm.evaluated();
+    let against = query.against.or(evaluated.and_then(|evaluated| evaluated.against));
+    let last = evaluations::last(&mut conn, id).await?;
+    let last = last.ok_or_else(|| Problem::not_found("complete evaluation of job", id))?;
+    let other = match against {
+        Some(other) if jobs::get(&mut conn, other).await?.is_none() => {
+            return Err(Problem::not_found("job", other));
+        }
+        Some(other) => evaluations::last(&mut conn, other).await?.map(|last| last.evaluations),
+        None => None,
+    };
+    let checkpoint_id = match evaluated {
+        Some(evaluated) => evaluated.checkpoint,
+        None => {
+            let online = CheckpointRole::Online;
+            let acted = checkpoints::version(&mut conn, id, online, last.iteration).await?;
+            acted.map(|checkpoint| checkpoint.id)
+        }
+    };
+    let trials = job.spec.algorithm.trials();
+    let results = last.evaluations.iter();
+    let results = results.map(|at| ResultView::new(at, trials, other.as_deref())).collect();
+    Ok(Json(EvaluationView {
+        job_id: id,
+        checkpoint_id,
+        iteration: last.iteration,
+        against,
+        results,
+    }))
+}

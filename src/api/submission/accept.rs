@@ -1,0 +1,81 @@
+//! Taking a job in: once, with the prompts and datasets that it was admitted with.
+
+use axum::{
+    Json,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+use super::Admitted;
+use crate::{
+    api::{
+        AppState,
+        idempotency::Once,
+        jobs::view,
+        problem::{Problem, ProblemCode},
+    },
+    domain::{
+        access::Actor,
+        event::EventKind,
+        ids::JobId,
+        job::{Job, JobStatus},
+    },
+    store::{StoreError, datasets, events, jobs, prompts},
+};
+
+/// Makes the job of a request, unless an earlier one with the same idempotency key made it; answers with the job.
+pub(in crate::api) async fn accept<B>(
+    state: &AppState,
+    actor: &Actor,
+    mut once: Once<B>,
+    admit: impl AsyncFnOnce(B) -> Result<Admitted, Problem>,
+) -> Result<Response, Problem> {
+    let again = async |id: String| match id.parse() {
+        Ok(id) => {
+            let view = view(&mut *state.store.acquire().await?, id).await?;
+            Ok((StatusCode::OK, Json(view)).into_response())
+        }
+        Err(_) => Err(Problem::not_found("job", id)),
+    };
+    let earlier = once.earlier(&mut *state.store.acquire().await?, actor).await?;
+    if let Some(earlier) = earlier {
+        return again(earlier).await;
+    }
+    let Admitted { spec, prompt_hashes: hashes, warnings } = admit(once.body()?).await?;
+    let job = Job {
+        id: JobId::new(),
+        spec,
+        owner: actor.name.clone(),
+        status: JobStatus::Queued,
+        error: None,
+        created_at: state.clock.now(),
+        started_at: None,
+        finished_at: None,
+    };
+    let mut tx = state.store.begin().await?;
+    if let Some(earlier) = once.keep(&mut tx, actor, job.id).await? {
+        drop(tx);
+        return again(earlier).await;
+    }
+    if !prompts::hold(&mut tx, &hashes).await? {
+        let set = &job.spec.model.prompts;
+        return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
+            .code(ProblemCode::PromptSetChanged)
+            .remedy("submit the job again"));
+    }
+    if !datasets::hold(&mut tx, &job.spec.datasets).await? {
+        return Err(Problem::conflict("a dataset of the job has just been deleted")
+            .remedy("import it again, and submit the job again"));
+    }
+    jobs::insert(&mut tx, &job, &json!(hashes)).await?;
+    let message = format!("job {} was submitted", job.spec.name);
+    events::append(&mut tx, job.id, EventKind::Submitted, &message, json!({})).await?;
+    for warning in warnings {
+        events::append(&mut tx, job.id, EventKind::Warned, &warning, json!({})).await?;
+    }
+    let view = view(&mut tx, job.id).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    let location = [(header::LOCATION, format!("/v1/jobs/{}", job.id))];
+    Ok((StatusCode::CREATED, location, Json(view)).into_response())
+}

@@ -1,0 +1,102 @@
+//! `nlac evaluations …`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    client::Api,
+    evaluations_args::{EvaluationsArgs, EvaluationsCommand, RunArgs, Tasks},
+    listing::{self, cell},
+    progress, report,
+};
+use crate::{domain::ids::JobId, evaluation::shown, quantity};
+
+/// Runs one of them.
+pub async fn run(args: EvaluationsArgs) -> Result<ExitCode, Failure> {
+    let api = Api::of(&args.service)?;
+    let json = args.output.json;
+    match args.command {
+        EvaluationsCommand::Run(run) => start(&api, *run, json).await,
+        EvaluationsCommand::Show { job, against } => show(&api, job, against, json).await,
+    }
+}
+
+async fn start(api: &Api, args: RunArgs, json: bool) -> Result<ExitCode, Failure> {
+    let tasks = match args.tasks {
+        Tasks::HeldOut => "held_out",
+        Tasks::Train => "train",
+    };
+    let mut request = json!({
+        "name": args.name, "checkpoint": args.checkpoint, "job": args.job, "engine": args.engine,
+        "tasks": tasks, "count": args.count, "trials": args.trials, "seed": args.seed, "against": args.against,
+    });
+    if !args.temperature.is_empty() {
+        request["temperatures"] = json!(args.temperature);
+    }
+    let job = api.post("/v1/evaluations", &request).await?;
+    if args.detach {
+        if json {
+            report::json(&job)?;
+        } else {
+            report::line(&format!("submitted job {}", cell(&job["id"])));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let id: JobId = serde_json::from_value(job["id"].clone())?;
+    progress::follow(api, id, json).await?;
+    show(api, id, None, json).await
+}
+
+async fn show(
+    api: &Api,
+    job: JobId,
+    against: Option<JobId>,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let query = against.map_or_else(String::new, |other| format!("?against={other}"));
+    let found = api.get(&format!("/v1/jobs/{job}/evaluation{query}")).await?;
+    if json {
+        report::json(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let results = found["results"].as_array().map_or(&[][..], Vec::as_slice);
+    let trials = results.first().and_then(|first| first["pass_hat"].as_array()).map_or(0, Vec::len);
+    let pass_hat: Vec<_> = shown(trials as u32).collect();
+    let mut header = vec!["temperature".to_owned(), "episodes".into(), "success".into()];
+    header.extend(pass_hat.iter().map(|k| format!("pass^{k}")));
+    header.push("return".into());
+    let compared = !found["against"].is_null();
+    if compared {
+        header.push("difference".into());
+    }
+    let rows = results.iter().map(|result| {
+        let mut row = vec![
+            cell(&result["temperature"]),
+            cell(&result["episodes"]),
+            mean(&result["success"], quantity::share),
+        ];
+        let of = |k: &u32| mean(&result["pass_hat"][*k as usize - 1], quantity::share);
+        row.extend(pass_hat.iter().map(of));
+        row.push(mean(&result["mean_return"], quantity::mean));
+        if compared {
+            row.push(mean(&result["difference"]["success"], quantity::points));
+        }
+        row
+    });
+    let header: Vec<_> = header.iter().map(String::as_str).collect();
+    listing::print(&header, rows.collect());
+    let unjudged: u64 = results.iter().filter_map(|result| result["unjudged"].as_u64()).sum();
+    if unjudged > 0 {
+        report::line(&format!(
+            "{unjudged} episodes do not count: nobody knows whether they solved their task"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A mean with its margin, or a dash.
+fn mean(value: &Value, form: fn(f64, Option<f64>) -> String) -> String {
+    value["mean"].as_f64().map_or_else(|| "–".into(), |mean| form(mean, value["margin"].as_f64()))
+}

@@ -1,0 +1,157 @@
+//! What an evaluation came to, and how two of them compare. Tasks are what is sampled: episodes of one task are alike, so
+//! each mean is over tasks, and so is its interval.
+
+use std::collections::HashMap;
+
+use crate::quantity::{Summary, summary};
+
+/// What the episodes of one task came to, at one temperature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskOutcome {
+    /// Seed of the environment's chance: it draws the task.
+    pub seed: i64,
+    /// Episodes that were played.
+    pub episodes: u64,
+    /// Those of them that are known to be solved or not.
+    pub judged: u64,
+    /// Those of them that solved the task.
+    pub solved: u64,
+    /// Mean return of the episodes whose rewards are known; none if there are none.
+    pub mean_return: Option<f64>,
+}
+
+impl TaskOutcome {
+    /// The share of its episodes that solved it; none if nobody knows.
+    #[must_use]
+    pub fn success(&self) -> Option<f64> {
+        (self.judged > 0).then(|| self.solved as f64 / self.judged as f64)
+    }
+
+    /// The chance that `k` of its episodes, drawn without putting back, all solved it: C(solved, k) / C(judged, k). None
+    /// with fewer episodes than `k`. Source: arXiv 2406.12045, section 5.
+    #[must_use]
+    pub fn pass_hat(&self, k: u32) -> Option<f64> {
+        let factor = |i: u64| self.solved.saturating_sub(i) as f64 / (self.judged - i) as f64;
+        let k = u64::from(k);
+        (k > 0 && self.judged >= k).then(|| (0..k).map(factor).product())
+    }
+}
+
+/// An evaluation at one temperature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// Sampling temperature of the policy; 0 is greedy.
+    pub temperature: f32,
+    /// Its tasks, in the order in which they were played.
+    pub tasks: Vec<TaskOutcome>,
+}
+
+impl Evaluation {
+    /// Episodes that were played.
+    #[must_use]
+    pub fn episodes(&self) -> u64 {
+        self.tasks.iter().map(|task| task.episodes).sum()
+    }
+
+    /// Episodes of which nobody knows whether they solved their task: they failed, or wait for a reward.
+    #[must_use]
+    pub fn unjudged(&self) -> u64 {
+        self.tasks.iter().map(|task| task.episodes - task.judged).sum()
+    }
+
+    /// The share of episodes that solve their task.
+    #[must_use]
+    pub fn success(&self) -> Option<Summary> {
+        mean(self.tasks.iter().filter_map(TaskOutcome::success))
+    }
+
+    /// The return of an episode.
+    #[must_use]
+    pub fn mean_return(&self) -> Option<Summary> {
+        mean(self.tasks.iter().filter_map(|task| task.mean_return))
+    }
+
+    /// pass^k for k from 1 to `most`: the chance that k episodes of a task all solve it. Tasks with fewer judged episodes
+    /// than k do not count.
+    #[must_use]
+    pub fn pass_hat(&self, most: u32) -> Vec<Option<Summary>> {
+        let of = |k| mean(self.tasks.iter().filter_map(|task| task.pass_hat(k)));
+        (1..=most).map(of).collect()
+    }
+
+    /// How much more it came to than another evaluation, on the tasks that both played.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Difference {
+        let there: HashMap<_, _> = other.tasks.iter().map(|task| (task.seed, task)).collect();
+        let pairs = || self.tasks.iter().filter_map(|task| Some((task, *there.get(&task.seed)?)));
+        let more = |of: fn(&TaskOutcome) -> Option<f64>| {
+            mean(pairs().filter_map(|(now, before)| Some(of(now)? - of(before)?)))
+        };
+        Difference {
+            success: more(TaskOutcome::success),
+            mean_return: more(|task| task.mean_return),
+        }
+    }
+}
+
+/// How much more an evaluation came to than another, task by task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    /// In the share of episodes that solve their task.
+    pub success: Option<Summary>,
+    /// In the return of an episode.
+    pub mean_return: Option<Summary>,
+}
+
+/// For which k pass^k is shown, besides success: the powers of two below `trials`, and `trials`.
+pub fn shown(trials: u32) -> impl Iterator<Item = u32> {
+    let powers = std::iter::successors(Some(2_u32), |k| k.checked_mul(2));
+    let below = powers.take_while(move |k| *k < trials);
+    below.chain((trials > 1).then_some(trials))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<Summary> {
+    summary(&values.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Evaluation, TaskOutcome, shown};
+
+    fn task(seed: i64, solved: u64, judged: u64) -> TaskOutcome {
+        TaskOutcome { seed, episodes: judged, judged, solved, mean_return: Some(solved as f64) }
+    }
+
+    fn evaluation(tasks: &[TaskOutcome]) -> Evaluation {
+        Evaluation { temperature: 0.5, tasks: tasks.to_vec() }
+    }
+
+    #[test]
+    fn pass_hat_is_the_chance_that_k_episodes_of_a_task_succeed() {
+        assert_eq!(task(1, 2, 4).pass_hat(1), Some(0.5));
+        // C(2, 2) / C(4, 2) = 1 / 6
+        let pairs = task(1, 2, 4).pass_hat(2).unwrap_or_default();
+        assert!((pairs - 1.0 / 6.0).abs() < 1e-12);
+        assert_eq!(task(1, 2, 4).pass_hat(3), Some(0.0));
+        assert_eq!([task(1, 4, 4).pass_hat(5), task(1, 4, 4).pass_hat(0)], [None, None]);
+        let means = evaluation(&[task(1, 2, 4), task(2, 4, 4)]).pass_hat(5);
+        let means: Vec<_> = means.iter().map(|k| k.map(|summary| summary.mean)).collect();
+        assert_eq!((means[0], means[2], means[4]), (Some(0.75), Some(0.5), None));
+        let of = |trials| shown(trials).collect::<Vec<_>>();
+        assert_eq!([of(1), of(2), of(5)], [vec![], vec![2], vec![2, 4, 5]]);
+    }
+
+    #[test]
+    fn evaluations_are_compared_on_the_tasks_of_both() {
+        let now = evaluation(&[task(1, 2, 2), task(2, 1, 2), task(3, 0, 2)]);
+        let before = evaluation(&[task(2, 0, 2), task(1, 1, 2), task(4, 2, 2)]);
+        let success = now.difference(&before).success.map(|s| (s.n, s.mean, s.margin));
+        assert_eq!(success, Some((2, 0.5, Some(0.0))));
+        assert_eq!(now.difference(&evaluation(&[])).success, None);
+        let unknown = TaskOutcome { judged: 0, mean_return: None, ..task(1, 0, 3) };
+        let unknown = evaluation(&[unknown]);
+        let difference = unknown.difference(&now);
+        assert_eq!((difference.success, difference.mean_return), (None, None));
+        assert_eq!(unknown.unjudged(), 3);
+    }
+}

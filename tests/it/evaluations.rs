@@ -1,0 +1,120 @@
+//! Evaluations: who plays, how often, and what it comes to.
+
+use nlac::domain::peer::EngineKind;
+use serde_json::{Value, json};
+
+use crate::support::{Service, endpoint::Endpoint, program::nlac, small_job};
+
+/// Submits an evaluation, waits for it, and reads what it came to.
+async fn evaluated(service: &Service, request: &Value) -> (Value, Value) {
+    let (status, job) = service.post("/v1/evaluations", request).await;
+    assert_eq!(status, 201, "{job}");
+    let job = service.finished(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let path = format!("/v1/jobs/{}/evaluation", job["id"].as_str().unwrap());
+    let (status, evaluation) = service.get(&path).await;
+    assert_eq!(status, 200, "{evaluation}");
+    (job, evaluation)
+}
+
+async fn trained(service: &Service) -> (String, Value) {
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+    let newest = page["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
+    (id, newest.unwrap()["id"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_plays_its_jobs_tasks_again_and_is_compared_task_by_task() {
+    let service = Service::start().await;
+    let (job, checkpoint) = trained(&service).await;
+
+    // The same tasks, the same chance, the same adapter: the same episodes.
+    let (again, evaluation) =
+        evaluated(&service, &json!({ "checkpoint": checkpoint, "against": job })).await;
+    assert_eq!(again["spec"]["name"], "eval-help-desk");
+    assert_eq!(evaluation["checkpoint_id"], checkpoint);
+    let [result] = evaluation["results"].as_array().unwrap().as_slice() else {
+        panic!("{evaluation}")
+    };
+    let (_, own) = service.get(&format!("/v1/jobs/{job}/evaluation")).await;
+    assert_eq!((&own["checkpoint_id"], &own["iteration"]), (&checkpoint, &json!(2)));
+    assert_eq!(own["results"][0]["success"], result["success"]);
+    assert_eq!(result["success"]["tasks"], 20);
+    assert_eq!(result["difference"]["success"], json!({ "mean": 0.0, "margin": 0.0, "tasks": 20 }));
+
+    // Several trials of each task, at two temperatures. The base model has no checkpoint.
+    let request = json!({ "job": job, "count": 6, "trials": 4, "temperatures": [0.5, 1.0],
+        "tasks": "train", "name": "base" });
+    let (_, base) = evaluated(&service, &request).await;
+    assert_eq!((&base["checkpoint_id"], &base["against"]), (&Value::Null, &Value::Null));
+    let results = base["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        assert_eq!((&result["episodes"], &result["success"]["tasks"]), (&json!(24), &json!(6)));
+        let pass: Vec<_> = result["pass_hat"].as_array().unwrap().iter().collect();
+        assert_eq!((pass.len(), pass[0]), (4, &result["success"]));
+        let means: Vec<_> = pass.iter().map(|k| k["mean"].as_f64().unwrap()).collect();
+        assert!(means.is_sorted_by(|a, b| a >= b), "{means:?}");
+    }
+
+    // The page and the command line show it.
+    let id = again["id"].as_str().unwrap();
+    let page = service.http.get(format!("{}/jobs/{id}", service.url)).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("Evaluation of iteration 0") && page.contains("+0.0 ± 0.0 points"));
+    let said = nlac(&service.url, &["evaluations", "show", &job, "--against", id]).await;
+    assert!(said.out.contains("+0.0 ± 0.0 points"), "{}{}", said.out, said.err);
+    let checkpoint = checkpoint.as_str().unwrap();
+    let run = ["evaluations", "run", "--checkpoint", checkpoint, "--count", "5", "--trials", "3"];
+    let said = nlac(&service.url, &run).await;
+    assert!(said.well && said.out.contains("pass^3"), "{}{}", said.out, said.err);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_model_plays_and_is_measured() {
+    let service = Service::start().await;
+    let (job, checkpoint) = trained(&service).await;
+    let chat = Endpoint::start(Box::new(|asked| match asked.path.as_str() {
+        "/v1/models" => (200, json!({ "object": "list", "data": [{ "id": "big-1", "object": "model" }] })),
+        _ => (200, json!({
+            "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "big-1-2026",
+            "choices": [{ "index": 0, "finish_reason": "stop",
+                          "message": { "role": "assistant", "content": "ask for the number ." } }],
+            "usage": { "prompt_tokens": 17, "completion_tokens": 4, "total_tokens": 21 },
+        })),
+    }))
+    .await;
+    let kind = EngineKind::Openai;
+    let body = json!({ "kind": kind, "urls": [chat.url], "base_model": "big-1" });
+    let put = service.http.put(format!("{}/v1/engines/big", service.url)).json(&body);
+    assert!(put.send().await.unwrap().status().is_success());
+
+    let request = json!({ "job": job, "engine": "big", "against": job });
+    let (played, evaluation) = evaluated(&service, &request).await;
+    assert_eq!(played["spec"]["model"]["base"], "big-1");
+    assert_eq!(evaluation["results"][0]["episodes"], 20);
+    assert_eq!(evaluation["results"][0]["difference"]["success"]["tasks"], 20);
+    let id = played["id"].as_str().unwrap();
+    let (_, episodes) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=evaluate")).await;
+    assert_eq!(episodes["data"][0]["model"], "big-1", "{episodes}");
+    let asked = chat.asked("/v1/chat/completions");
+    assert_eq!(asked[0].body["temperature"], 0.5);
+
+    for (request, status, pointer) in [
+        (json!({}), 422, Value::Null),
+        (json!({ "checkpoint": job }), 404, Value::Null),
+        (json!({ "checkpoint": checkpoint, "engine": "big" }), 422, json!("/model/engine")),
+        (json!({ "job": job, "engine": "none" }), 422, json!("/model/engine")),
+        (json!({ "job": job, "seed": 9, "against": job }), 422, json!("/algorithm/against")),
+        (json!({ "job": job, "tasks": "train", "against": job }), 422, json!("/algorithm/against")),
+    ] {
+        let (got, problem) = service.post("/v1/evaluations", &request).await;
+        assert_eq!(got, status, "{request}: {problem}");
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    service.stop().await;
+}
