@@ -14,6 +14,7 @@ mod lesson;
 pub mod minibatch;
 mod needs;
 pub mod nlac;
+pub mod ppo;
 pub mod rehearsal;
 pub mod rejection;
 pub mod replay;

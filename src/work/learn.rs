@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 use super::{
     Worker,
     context::IterationContext,
+    critic::Critic,
     kind::{Planned, Work},
 };
 use crate::{
@@ -21,17 +22,18 @@ use crate::{
         fault::Fault,
         ids::{CheckpointId, ExampleId},
         job::Phase,
+        spec::LossMean,
         training::{Objective, StepState, TrainStep, TrainingExample},
         work::{Class, Lease},
     },
     experience::{context::Context, message::Message},
     store::{
-        StoreError, checkpoints, leases, replay,
+        StoreError, checkpoints, leases, metrics, replay,
         spending::{self, Spending},
         training::{self, Outline},
     },
     telemetry::spans,
-    trainer::{AskedStep, Run, adapter},
+    trainer::{Adam, AskedStep, ModelRole, Run, adapter},
 };
 
 /// Take the iteration's optimizer steps and save the result.
@@ -69,14 +71,18 @@ impl Worker {
             return Err(Fault::Fail("the last checkpoint has no training state".into()));
         }
         let spec = &context.job.spec;
-        let mut run =
-            trainer.open(spec.lora.rank, spec.seed, state).await.map_err(|e| e.fault())?;
+        let opening = trainer.open(ModelRole::Policy, spec.lora.rank, spec.seed, state);
+        let policy = opening.await.map_err(|e| e.fault())?;
+        let mut models = Models { policy, critic: Critic::open(&context, &*trainer).await? };
+        if let Some(critic) = &mut models.critic {
+            self.value(lease, &context, critic).await?;
+        }
         let mut conn = self.store.acquire().await?;
         let examples = training::outlines(&mut conn, context.iteration.id).await?;
         drop(conn);
         let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
-        let learnt = self.steps(lease, &context, &mut *run, &examples, steps_before).await?;
-        self.save(lease, &context, run, &examples, learnt, steps_before).await
+        let learnt = self.steps(lease, &context, &mut models, &examples, steps_before).await?;
+        self.save(lease, &context, models, &examples, learnt, steps_before).await
     }
 
     /// Takes every step, recorded before any is sent. Each is sent before the one before it has answered, so that
@@ -85,7 +91,7 @@ impl Worker {
         &self,
         lease: &Lease,
         context: &IterationContext,
-        run: &mut dyn Run,
+        models: &mut Models,
         examples: &[Outline],
         steps_before: i32,
     ) -> Result<Learnt, Fault> {
@@ -120,17 +126,15 @@ impl Worker {
         for (step, ids) in steps.into_iter().zip(batches) {
             // Tokens of two minibatches are in memory at a time, however large the iteration is.
             let members = training::load(&mut *self.store.acquire().await?, &ids).await?;
-            let data =
-                minibatch::data(&members.iter().collect::<Vec<_>>(), spec.optimizer.loss_mean);
             let span = spans::train_step(step.step, members.len(), step.tokens);
-            let asking = run.ask(&data, &adam).instrument(span.clone());
-            let asked = asking.await.map_err(|e| e.fault())?;
+            let asking = models.ask(&members, &adam, spec.optimizer.loss_mean);
+            let asked = asking.instrument(span.clone()).await?;
             if let Some(before) = before.replace(Underway { step, members, asked, span }) {
-                learnt.take(before, run).await?;
+                learnt.take(before, models).await?;
             }
         }
         if let Some(last) = before {
-            learnt.take(last, run).await?;
+            learnt.take(last, models).await?;
         }
         Ok(learnt)
     }
@@ -147,20 +151,29 @@ impl Worker {
         &self,
         lease: &Lease,
         context: &IterationContext,
-        mut run: Box<dyn Run>,
+        models: Models,
         examples: &[Outline],
         learnt: Learnt,
         steps_before: i32,
     ) -> Result<(), Fault> {
         let version = context.iteration.index;
+        let Models { policy: mut run, mut critic } = models;
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        let critic_state = match &mut critic {
+            Some(critic) => Some(critic.save(&label).await?),
+            None => None,
+        };
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
             tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
         }
+        let measured = match critic {
+            Some(critic) => critic.close(version).await,
+            None => Vec::new(),
+        };
         let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
         let path = self.adapters.join(&name);
@@ -177,6 +190,7 @@ impl Worker {
             sha256,
             parents: context.online.iter().map(|c| c.id).collect(),
             trainer_state: Some(state),
+            critic_state,
             optimizer_steps: steps_before
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
             expired_at: None,
@@ -202,6 +216,7 @@ impl Worker {
         spending::add(&mut tx, context.iteration.id, taken).await?;
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, context.job.id, &critic).await?;
+        metrics::put_many(&mut tx, context.job.id, &measured).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
@@ -230,11 +245,40 @@ impl Worker {
     }
 }
 
+/// What an iteration trains: the policy, and where its algorithm has one, a value critic.
+struct Models {
+    policy: Box<dyn Run>,
+    critic: Option<Critic>,
+}
+
+impl Models {
+    /// Asks for a step of each on a minibatch.
+    async fn ask(
+        &mut self,
+        members: &[TrainingExample],
+        adam: &Adam,
+        mean: LossMean,
+    ) -> Result<Asked, Fault> {
+        let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
+        let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
+        let critic = match &mut self.critic {
+            Some(critic) => critic.ask(members).await?,
+            None => None,
+        };
+        Ok(Asked { policy, critic })
+    }
+}
+
+struct Asked {
+    policy: AskedStep,
+    critic: Option<AskedStep>,
+}
+
 /// A step that the trainer was asked for.
 struct Underway {
     step: TrainStep,
     members: Vec<TrainingExample>,
-    asked: AskedStep,
+    asked: Asked,
     span: tracing::Span,
 }
 
@@ -246,11 +290,16 @@ struct Learnt {
 }
 
 impl Learnt {
-    async fn take(&mut self, underway: Underway, run: &dyn Run) -> Result<(), Fault> {
+    async fn take(&mut self, underway: Underway, models: &mut Models) -> Result<(), Fault> {
         let Underway { mut step, members, asked, span } = underway;
-        let reporting = run.report(asked).instrument(span.clone());
+        let reporting = models.policy.report(asked.policy).instrument(span.clone());
         let report = reporting.await.map_err(|e| e.fault())?;
-        step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
+        step.critic_loss = match &mut models.critic {
+            Some(critic) => {
+                critic.take(asked.critic, &members, &report).instrument(span.clone()).await?
+            }
+            None => mean_loss(&members, &report.losses, Objective::Critic),
+        };
         step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
         step.grad_norm = report.grad_norm;
         step.state = StepState::Applied;

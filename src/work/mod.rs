@@ -4,6 +4,7 @@ mod annotate;
 mod assess;
 mod collect;
 mod context;
+mod critic;
 mod evaluate;
 mod held_out;
 mod kind;

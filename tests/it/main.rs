@@ -32,6 +32,7 @@ mod outage;
 mod peers;
 mod pipeline;
 mod postgres;
+mod ppo;
 mod promotion;
 mod prompts;
 mod queue;

@@ -124,7 +124,7 @@ async fn invariant_23_equal_rewards_teach_nothing_and_others_teach_every_token_o
         );
         close(&gradient.advantages, &vec![advantage; tokens]);
         close(&gradient.old_logprobs, &vec![-0.5; tokens]);
-        assert_eq!(gradient.clip, Some(Clip { low: 0.8, high: 1.2 }));
+        assert_eq!(gradient.clip, Some(Clip { low: 0.8, high: 1.2, dual: None }));
     }
 
     // Tokens that the base model finds less likely than the policy does are pulled back.
@@ -139,7 +139,7 @@ async fn invariant_23_equal_rewards_teach_nothing_and_others_teach_every_token_o
     let given = ClipSpec { low: 0.7, high: 1.4 };
     let made = annotate(&GrpoSpec { clip: Some(given), ..spec }, &batch).await;
     let clip = made.examples[0].policy_gradient.as_ref().unwrap().clip;
-    assert_eq!(clip, Some(Clip { low: 0.7, high: 1.4 }));
+    assert_eq!(clip, Some(Clip { low: 0.7, high: 1.4, dual: None }));
 }
 
 fn job() -> Value {
