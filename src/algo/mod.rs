@@ -12,6 +12,7 @@ pub mod guard;
 mod left_out;
 mod lesson;
 pub mod minibatch;
+pub mod movement;
 mod needs;
 pub mod nlac;
 pub mod ppo;

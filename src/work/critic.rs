@@ -7,17 +7,17 @@ use super::{Worker, context::IterationContext};
 use crate::{
     algo::{
         self, minibatch,
-        ppo::{self, Tally},
+        ppo::{self, Agreement},
     },
     domain::{
         fault::Fault,
-        metric::{Metric, names},
+        metric::names,
         spec::{LossMean, OptimizerSpec, PpoSpec},
         training::TrainingExample,
         work::Lease,
     },
     store::{StoreError, leases, training},
-    trainer::{Adam, AskedStep, ModelRole, Run, StepReport, Trainer},
+    trainer::{Adam, AskedStep, ModelRole, Run, Trainer},
 };
 
 /// Actions whose tokens are in memory at a time.
@@ -29,8 +29,10 @@ pub(super) struct Critic {
     spec: PpoSpec,
     adam: Adam,
     mean: LossMean,
-    explained: Option<f64>,
-    tally: Tally,
+    /// What it knew before the first step.
+    agreement: Option<Agreement>,
+    /// Sum of the loss over the tokens of all steps, and how many tokens that were.
+    loss: (f64, f64),
 }
 
 impl Critic {
@@ -51,8 +53,8 @@ impl Critic {
         let learning_rate = ppo.critic.learning_rate;
         let optimizer = OptimizerSpec { learning_rate, ..spec.optimizer.clone() };
         let adam = minibatch::adam(&optimizer, context.index(), spec.budget.iterations);
-        let (mean, tally) = (optimizer.loss_mean, Tally::default());
-        Ok(Some(Self { run, spec: ppo.clone(), adam, mean, explained: None, tally }))
+        let (spec, mean) = (ppo.clone(), optimizer.loss_mean);
+        Ok(Some(Self { run, spec, adam, mean, agreement: None, loss: (0.0, 0.0) }))
     }
 
     /// Asks for a step on a minibatch; none where it has no returns.
@@ -65,22 +67,18 @@ impl Critic {
         self.run.ask(&data, &self.adam).await.map(Some).map_err(|e| e.fault())
     }
 
-    /// What a step came to, beside the policy's `report` of it: half the mean squared error of the values.
-    pub async fn take(
-        &mut self,
-        asked: Option<AskedStep>,
-        members: &[TrainingExample],
-        report: &StepReport,
-    ) -> Result<Option<f32>, Fault> {
-        for (example, logprobs) in members.iter().zip(&report.predicted) {
-            if let Some(gradient) = &example.policy_gradient {
-                self.tally.add_policy(gradient, logprobs);
-            }
-        }
+    /// Waits for a step. Returns half the mean squared error of the values before it.
+    pub async fn take(&mut self, asked: Option<AskedStep>) -> Result<Option<f32>, Fault> {
         let Some(asked) = asked else { return Ok(None) };
         let report = self.run.report(asked).await.map_err(|e| e.fault())?;
-        let lengths = report.predicted.iter().map(Vec::len);
-        Ok(self.tally.add_values(report.losses.iter().copied().zip(lengths)))
+        let (mut sum, mut tokens) = (0.0, 0.0);
+        for (loss, values) in report.losses.iter().zip(&report.predicted) {
+            sum += f64::from(*loss) * values.len() as f64;
+            tokens += values.len() as f64;
+        }
+        self.loss.0 += sum;
+        self.loss.1 += tokens;
+        Ok((tokens > 0.0).then_some((sum / tokens) as f32))
     }
 
     /// Saves everything needed to go on; returns where.
@@ -88,20 +86,14 @@ impl Critic {
         self.run.save_state(label).await.map_err(|e| e.fault())
     }
 
-    /// Gives the trainer's memory back; returns what the iteration's metrics are.
-    pub async fn close(self, iteration: i32) -> Vec<Metric> {
+    /// Gives the trainer's memory back. Returns the iteration's metrics by name.
+    pub async fn close(self) -> Vec<(&'static str, f64)> {
         if let Err(error) = self.run.close().await {
             tracing::warn!(%error, "the trainer keeps a critic that is not needed any more");
         }
-        let explained = self.explained.map(|share| (names::EXPLAINED_VARIANCE, share));
-        let all = self.tally.metrics().into_iter().chain(explained);
-        let metric = |(name, value): (&str, f64)| Metric {
-            name: name.to_owned(),
-            iteration,
-            temperature: None,
-            value,
-        };
-        all.map(metric).collect()
+        let (sum, tokens) = self.loss;
+        let loss = (tokens > 0.0).then(|| (names::VALUE_LOSS, sum / tokens));
+        loss.into_iter().chain(self.agreement.iter().flat_map(Agreement::metrics)).collect()
     }
 }
 
@@ -133,7 +125,7 @@ impl Worker {
         let credited = ppo::credit(&critic.spec, &actions);
         let values: Vec<_> = actions.iter().flat_map(|action| &action.values).copied().collect();
         let returns: Vec<_> = credited.iter().flat_map(|action| &action.returns).copied().collect();
-        critic.explained = ppo::explained_variance(&values, &returns);
+        critic.agreement = Agreement::of(&values, &returns);
         let valued = acted.into_iter().zip(actions).zip(credited);
         let valued: Vec<_> = valued
             .map(|((acted, action), credited)| training::Valued {

@@ -4,8 +4,6 @@
 //! Whatever an attempt that died did to its model is gone with it, so no gradient is lost or counted
 //! twice: steps count when the state that holds them is saved, in one transaction with it.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
@@ -14,16 +12,17 @@ use super::{
     context::IterationContext,
     critic::Critic,
     kind::{Planned, Work},
+    models::{Learnt, Models, Underway},
 };
 use crate::{
     algo::minibatch,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
-        ids::{CheckpointId, ExampleId},
+        ids::CheckpointId,
         job::Phase,
-        spec::LossMean,
-        training::{Objective, StepState, TrainStep, TrainingExample},
+        metric::Metric,
+        training::{Objective, StepState, TrainStep},
         work::{Class, Lease},
     },
     experience::{context::Context, message::Message},
@@ -33,7 +32,7 @@ use crate::{
         training::{self, Outline},
     },
     telemetry::spans,
-    trainer::{Adam, AskedStep, ModelRole, Run, adapter},
+    trainer::{ModelRole, adapter},
 };
 
 /// Take the iteration's optimizer steps and save the result.
@@ -121,7 +120,7 @@ impl Worker {
             steps.collect::<Result<Vec<_>, Fault>>()?.into_iter().unzip();
         self.record(lease, &steps).await?;
 
-        let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
+        let mut learnt = Learnt::default();
         let mut before: Option<Underway> = None;
         for (step, ids) in steps.into_iter().zip(batches) {
             // Tokens of two minibatches are in memory at a time, however large the iteration is.
@@ -170,10 +169,17 @@ impl Worker {
         if let Err(error) = run.close().await {
             tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
         }
-        let measured = match critic {
-            Some(critic) => critic.close(version).await,
-            None => Vec::new(),
+        let mut measured: Vec<_> = learnt.movement.metrics().collect();
+        if let Some(critic) = critic {
+            measured.extend(critic.close().await);
+        }
+        let metric = |(name, value): (&str, f64)| Metric {
+            name: name.to_owned(),
+            iteration: version,
+            temperature: None,
+            value,
         };
+        let measured: Vec<_> = measured.into_iter().map(metric).collect();
         let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
         let path = self.adapters.join(&name);
@@ -243,84 +249,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// What an iteration trains: the policy, and where its algorithm has one, a value critic.
-struct Models {
-    policy: Box<dyn Run>,
-    critic: Option<Critic>,
-}
-
-impl Models {
-    /// Asks for a step of each on a minibatch.
-    async fn ask(
-        &mut self,
-        members: &[TrainingExample],
-        adam: &Adam,
-        mean: LossMean,
-    ) -> Result<Asked, Fault> {
-        let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
-        let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
-        let critic = match &mut self.critic {
-            Some(critic) => critic.ask(members).await?,
-            None => None,
-        };
-        Ok(Asked { policy, critic })
-    }
-}
-
-struct Asked {
-    policy: AskedStep,
-    critic: Option<AskedStep>,
-}
-
-/// A step that the trainer was asked for.
-struct Underway {
-    step: TrainStep,
-    members: Vec<TrainingExample>,
-    asked: Asked,
-    span: tracing::Span,
-}
-
-/// What the steps came to.
-struct Learnt {
-    steps: Vec<TrainStep>,
-    /// Loss per token of each example when it was first learnt.
-    first_losses: HashMap<ExampleId, f32>,
-}
-
-impl Learnt {
-    async fn take(&mut self, underway: Underway, models: &mut Models) -> Result<(), Fault> {
-        let Underway { mut step, members, asked, span } = underway;
-        let reporting = models.policy.report(asked.policy).instrument(span.clone());
-        let report = reporting.await.map_err(|e| e.fault())?;
-        step.critic_loss = match &mut models.critic {
-            Some(critic) => {
-                critic.take(asked.critic, &members, &report).instrument(span.clone()).await?
-            }
-            None => mean_loss(&members, &report.losses, Objective::Critic),
-        };
-        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
-        step.grad_norm = report.grad_norm;
-        step.state = StepState::Applied;
-        spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
-        for (example, loss) in members.iter().zip(&report.losses) {
-            self.first_losses.entry(example.id).or_insert(*loss);
-        }
-        self.steps.push(step);
-        Ok(())
-    }
-}
-
-/// Mean cross entropy per token over the examples of one objective.
-fn mean_loss(examples: &[TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
-    let (mut sum, mut tokens) = (0.0, 0.0);
-    for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
-        let length = example.completion_tokens.len() as f32;
-        sum += loss * length;
-        tokens += length;
-    }
-    (tokens > 0.0).then(|| sum / tokens)
 }
 
 /// Moves a finished directory to its name; one that lies there already has the same content.

@@ -10,6 +10,7 @@ mod held_out;
 mod kind;
 mod learn;
 mod link;
+mod models;
 mod playing;
 mod publish;
 

@@ -1,15 +1,11 @@
 //! PPO: what each token is credited with (invariant 23 of the algorithms sheet), and jobs that learn a critic beside the
 //! policy.
 
-use std::{
-    process::{Command, Stdio},
-    time::Duration,
-};
-
 use nlac::{
     algo::{
         Algorithm, Annotations, Replayed, Setting,
-        ppo::{Tally, Valued, credit, explained_variance, gae, whiten},
+        movement::Movement,
+        ppo::{Agreement, Valued, credit, gae, whiten},
     },
     domain::{
         ids::EpisodeId,
@@ -17,10 +13,8 @@ use nlac::{
         spec::{PpoSpec, RolloutSpec, ToolFormat},
         training::{Clip, Objective, PolicyGradient},
     },
-    embedded::postgres::Postgres,
-    env::{Environment, HelpDesk},
+    env::{Desk, Environment, HelpDesk, Kind},
     prompt::PromptSet,
-    store::Store,
 };
 use rand::Rng;
 use serde_json::{Value, json};
@@ -30,6 +24,8 @@ use crate::{
     support::{
         Place, Service,
         endpoint::Endpoint,
+        faulty::{Decide, Fate, Faulty},
+        openenv::{Fake, Options, Play, Scripted, observation},
         stub::{Asked, Stub},
     },
 };
@@ -218,170 +214,183 @@ async fn an_episode_with_a_gap_teaches_nothing() {
 }
 
 #[test]
-fn the_clip_fraction_the_divergence_and_the_explained_variance_are_what_they_say() {
-    let mut tally = Tally::default();
-    assert!(tally.metrics().is_empty());
-    let clip = Some(Clip { low: 0.8, high: 1.2, dual: None });
-    // Ratios of e, e, 1/e and 1: the first and the third are held back.
+fn movement_counts_clipped_tokens_and_the_divergence_of_all() {
+    let mut movement = Movement::default();
+    assert_eq!(movement.metrics().count(), 0);
+    // Ratios of e, e, 1/e and 1: the first and the third have no gradient.
     let advantages = vec![1.0, -1.0, -1.0, 1.0];
-    let gradient = PolicyGradient { advantages, old_logprobs: vec![-2.0; 4], clip };
-    tally.add_policy(&gradient, &[-1.0, -1.0, -3.0, -2.0]);
-    assert_eq!(tally.add_values([(0.5, 3), (0.1, 1)].into_iter()), Some(0.4));
+    let mut gradient = PolicyGradient { advantages, old_logprobs: vec![-2.0; 4], clip: None };
+    let logprobs = [-1.0, -1.0, -3.0, -2.0];
     let e = std::f64::consts::E;
     let divergence = (2.0 * (e - 2.0) + 1.0 / e) / 4.0;
-    let expected =
-        [("policy.clip_fraction", 0.5), ("policy.approximate_kl", divergence), ("value.loss", 0.4)];
-    for ((name, value), (expected_name, expected)) in tally.metrics().into_iter().zip(expected) {
-        assert_eq!(name, expected_name);
-        assert!((value - expected).abs() < 1e-6, "{name}: {value}, not {expected}");
+    movement.add(&gradient, &logprobs);
+    let all: Vec<_> = movement.metrics().collect();
+    assert_eq!(all.len(), 1, "without bounds there is no clip fraction: {all:?}");
+    // A dual clip of 2 stops the second token too.
+    for (dual, clipped) in [(None, 0.5), (Some(2.0), 0.75)] {
+        let mut movement = Movement::default();
+        gradient.clip = Some(Clip { low: 0.8, high: 1.2, dual });
+        movement.add(&gradient, &logprobs);
+        let all: Vec<_> = movement.metrics().collect();
+        assert_eq!(all[0], ("policy.clip_fraction", clipped));
+        assert!((all[1].1 - divergence).abs() < 1e-6, "{all:?}");
+        assert_eq!(all[1].0, "policy.approximate_kl");
     }
-    assert_eq!(explained_variance(&[0.0, 1.0], &[0.0, 1.0]), Some(1.0));
-    assert_eq!(explained_variance(&[0.5, 0.5], &[0.0, 1.0]), Some(0.0));
-    assert_eq!(explained_variance(&[1.0, 0.0], &[0.0, 1.0]), Some(-3.0));
-    assert_eq!(explained_variance(&[0.3, 0.1], &[1.0, 1.0]), None);
+}
+
+#[test]
+fn agreement_is_the_share_of_variance_that_the_values_explain() {
+    let of = |values: &[f32], returns: &[f32]| Agreement::of(values, returns).unwrap();
+    assert_eq!(of(&[0.0, 1.0], &[0.0, 1.0]).explained, Some(1.0));
+    assert_eq!(of(&[0.5, 0.5], &[0.0, 1.0]).explained, Some(0.0));
+    assert_eq!(of(&[1.0, 0.0], &[0.0, 1.0]).explained, Some(-3.0));
+    let level = of(&[0.25, 0.75], &[1.0, 1.0]);
+    let means: Vec<_> = level.metrics().collect();
+    assert_eq!(means, [("value.mean", 0.5), ("value.mean_return", 1.0)]);
+    assert_eq!(Agreement::of(&[], &[]), None);
+}
+
+/// Two steps. The second gains 1 for each of the two actions that asked for the name.
+#[derive(Default)]
+struct AskForName {
+    asked: Vec<bool>,
+}
+
+impl Play for AskForName {
+    fn reset(&mut self, data: &Value) -> Value {
+        self.asked.clear();
+        let number = data["index"].as_u64().unwrap() as usize;
+        let kind = Kind::ALL[number % Kind::ALL.len()];
+        observation(&Desk::new(kind).request(), Value::Null, false, Value::Null)
+    }
+
+    fn step(&mut self, data: &Value) -> Scripted {
+        self.asked.push(data["action"].as_str().unwrap().contains("name"));
+        let done = self.asked.len() == 2;
+        let gained = self.asked.iter().filter(|asked| **asked).count();
+        let reward = if done { gained } else { 0 };
+        let metadata = json!({ "success": gained == 2 });
+        Scripted::Frame(observation("ok .", reward, done, metadata))
+    }
 }
 
 fn job() -> Value {
     let text = include_str!("../../examples/ppo.yaml");
     let mut spec: Value = serde_yaml_ng::from_str(text).unwrap();
-    spec["rollout"]["episodes"] = 256.into();
-    spec["optimizer"]["epochs"] = 1.into();
+    spec["environment"] = json!({ "kind": "remote", "name": "ask" });
+    spec["rollout"]["episodes"] = 48.into();
+    spec["optimizer"] = json!({ "learning_rate": 0.003, "minibatch": 32, "epochs": 3 });
+    spec["algorithm"]["kl_weight"] = 0.001.into();
+    spec["algorithm"]["critic"]["learning_rate"] = 0.01.into();
     spec["budget"]["iterations"] = 2.into();
     spec["evaluation"] = json!({ "every": 100, "episodes": 4, "interim_episodes": 4, "temperature": 0.5, "also": [] });
     spec
 }
 
-/// Every metric that does not measure time.
-fn metrics(page: &Value) -> Vec<Value> {
+async fn put(service: &Service, path: &str, body: &Value) {
+    let put = service.http.put(format!("{}/v1/{path}", service.url)).json(body);
+    let answer = put.send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+}
+
+/// Runs a job to its success. Returns its id and every metric that does not measure time.
+async fn learnt(service: &Service, trainer: &str) -> (uuid::Uuid, Vec<Value>) {
+    let mut spec = job();
+    spec["model"]["trainer"] = trainer.into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
     let timed = |m: &&Value| {
         let name = m["name"].as_str().unwrap();
         !name.starts_with("time.") && !name.starts_with("busy.")
     };
-    page["data"].as_array().unwrap().iter().filter(timed).cloned().collect()
+    let metrics = page["data"].as_array().unwrap().iter().filter(timed).cloned().collect();
+    (id.parse().unwrap(), metrics)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_learns_a_critic_beside_the_policy_and_the_same_seed_learns_the_same() {
-    let service = Service::start().await;
-    let mut all = Vec::new();
-    for _ in 0..2 {
-        let (status, job) = service.post("/v1/jobs", &job()).await;
-        assert_eq!(status, 201, "{job}");
-        let id = job["id"].as_str().unwrap().to_owned();
-        let job = service.finished(&id).await;
-        assert_eq!(job["status"], "succeeded", "{job}");
-        let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
-        all.push(metrics(&page));
-    }
-    assert_eq!(all[0], all[1]);
+async fn policy_and_critic_learn_and_a_trainer_that_dies_changes_nothing() {
+    let (service, place) = (Service::start().await, Place::new());
+    let splits = Some(vec![("train".to_owned(), 40), ("held_out".to_owned(), 12)]);
+    let options = Options { splits, ..Options::default() };
+    let fake = Fake::start(|| Box::new(AskForName::default()), options);
+    put(&service, "environments/ask", &json!({ "kind": "openenv", "url": fake.url })).await;
+    let (id, undisturbed) = learnt(&service, "local").await;
+
     let of = |name: &str| -> Vec<f64> {
-        let named = all[0].iter().filter(|m| m["name"] == name);
+        let named = undisturbed.iter().filter(|m| m["name"] == name);
         named.map(|m| m["value"].as_f64().unwrap()).collect()
     };
+    let gained = of("value.mean_return");
+    assert!(gained.len() == 2 && gained[1] > 1.5 * gained[0], "{gained:?}");
     for name in ["policy.clip_fraction", "policy.approximate_kl", "value.loss"] {
         let values = of(name);
-        assert!(values.len() == 2 && values.iter().all(|v| *v >= 0.0), "{name}: {values:?}");
+        assert!(values.len() == 2 && values.iter().all(|v| *v > 0.0), "{name}: {values:?}");
     }
-    // A fresh critic says 0, which explains nothing.
-    assert_eq!(of("value.explained_variance").first(), Some(&0.0), "this seed has a success");
+    // A fresh critic predicts 0, which explains nothing.
+    assert_eq!((of("value.mean")[0], of("value.explained_variance")[0]), (0.0, 0.0));
+    assert!(of("value.mean")[1] > 0.0);
 
     let mut conn = service.app.store.acquire().await.unwrap();
-    let (examples, lacking, fresh): (i64, i64, i64) = sqlx::query_as(
-        "select count(*), count(*) filter (where x.returns is null or x.advantages is null),
-             count(*) filter (where i.index = 1 and 0 = all(x.old_values))
-         from training_examples x join iterations i on i.id = x.iteration_id",
+    let losses: Vec<f32> = sqlx::query_scalar(
+        "select s.critic_loss from train_steps s join iterations i on i.id = s.iteration_id
+         where s.job_id = $1 and i.index = 1 order by s.step",
     )
-    .fetch_one(&mut *conn)
-    .await
-    .unwrap();
-    assert!(examples > 0 && lacking == 0, "{examples} {lacking}");
-    let first: i64 = sqlx::query_scalar(
-        "select count(*) from training_examples x join iterations i on i.id = x.iteration_id where i.index = 1",
-    )
-    .fetch_one(&mut *conn)
-    .await
-    .unwrap();
-    assert_eq!(fresh, first, "the first values are those of an untrained head");
-    // The return of every token is what its episode still gained; here the reward comes at the end.
-    let wrong: i64 = sqlx::query_scalar(
-        "select count(*) from training_examples x join transitions t on t.id = x.transition_id
-         cross join lateral (select sum(n.reward)::real as gained from transitions n
-             where n.episode_id = t.episode_id and n.step >= t.step) n
-         where abs(x.returns[1] - n.gained) > 1e-5",
-    )
-    .fetch_one(&mut *conn)
-    .await
-    .unwrap();
-    assert_eq!(wrong, 0);
-    let states: Vec<(i32, Option<String>, Option<String>)> = sqlx::query_as(
-        "select version, trainer_state, critic_state from checkpoints where role = 'online' order by version",
-    )
+    .bind(id)
     .fetch_all(&mut *conn)
     .await
     .unwrap();
-    assert_eq!(states.len(), 6);
-    assert!(states.iter().all(|(_, policy, critic)| critic.is_some() && policy != critic));
+    let pass = losses.len() / 3;
+    let mean = |of: &[f32]| of.iter().sum::<f32>() / of.len() as f32;
+    let (first, last) = (mean(&losses[..pass]), mean(&losses[2 * pass..]));
+    assert!(last < 0.9 * first, "{losses:?}");
+    // The return of a token is what its episode still gains, because gamma and lambda are 1.
+    let (examples, wrong): (i64, i64) = sqlx::query_as(
+        "select count(*), count(*) filter (where x.returns is null or abs(x.returns[1] - n.gained) > 1e-5)
+         from training_examples x join transitions t on t.id = x.transition_id
+         cross join lateral (select sum(n.reward)::real as gained from transitions n
+             where n.episode_id = t.episode_id and n.step >= t.step) n
+         where x.job_id = $1",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!((examples, wrong), (2 * 48 * 2, 0));
     drop(conn);
-    service.stop().await;
-}
 
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_jobs_come_to_the_same_metrics() {
-    let demo = |place: &Place, more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_nlac"))
-            .args(["demo", "--exit", "--algorithm", "ppo", "--iterations", "2"])
-            .args(["--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(place.path().join("data"))
-            .args(more)
-            .env_remove("DATABASE_URL")
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(place.path().join("stderr")).unwrap())
-            .spawn()
-            .unwrap()
-    };
-    let mut came_to = Vec::new();
-    for kills in [0, 4] {
-        let place = Place::new();
-        let mut rng = rand::rng();
-        for kill in 0..kills {
-            let mut child = demo(&place, if kill == 0 { &[] } else { &["--resume"] });
-            tokio::time::sleep(Duration::from_millis(rng.random_range(1500..5000))).await;
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        let mut child = demo(&place, if kills == 0 { &[] } else { &["--resume"] });
-        let ended = tokio::task::spawn_blocking(move || child.wait().unwrap());
-        let status = tokio::time::timeout(Duration::from_secs(240), ended).await.unwrap().unwrap();
-        let said = std::fs::read_to_string(place.path().join("stderr")).unwrap();
-        assert!(status.success(), "{said}");
-        let postgres = Postgres::start(&place.path().join("data/postgres"), true).await.unwrap();
-        let store = Store::connect(postgres.options().clone()).await.unwrap();
-        let mut conn = store.acquire().await.unwrap();
-        let metrics: Vec<(String, i32, f32, f64)> = sqlx::query_as(
-            "select name, iteration, temperature, value from metrics
-             where name not like 'time.%' and name not like 'busy.%' order by 1, 2, 3",
-        )
-        .fetch_all(&mut *conn)
-        .await
-        .unwrap();
-        // The trainer's own counter of the critic's steps agrees with the checkpoint.
-        let (state, steps): (String, i32) = sqlx::query_as(
-            "select critic_state, optimizer_steps from checkpoints where role = 'online' and version = 2",
-        )
-        .fetch_one(&mut *conn)
-        .await
-        .unwrap();
-        let path = place.path().join("data/trainer").join(state.strip_prefix("tinker://").unwrap());
-        let saved = std::fs::read_to_string(path.join("state.json")).unwrap();
-        let saved: Value = serde_json::from_str(&saved).unwrap();
-        assert_eq!((&saved["role"], &saved["steps"]), (&json!("critic"), &json!(steps)));
-        came_to.push(metrics);
-        drop(conn);
-        store.close().await;
-        postgres.stop().await.unwrap();
-    }
-    assert!(came_to[0].iter().any(|(name, ..)| name == "value.loss"));
-    assert_eq!(came_to[0], came_to[1]);
+    // The trainer dies between the two states of the first checkpoint after the base model's.
+    let decide: Box<Decide> = Box::new(|path, number| match (path, number) {
+        ("/api/v1/save_weights", 4) => Fate::Kill,
+        _ => Fate::Pass,
+    });
+    let trainer = Faulty::trainer(&place, decide).await;
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
+    put(&service, "trainers/faulty", &body).await;
+    let (disturbed_id, disturbed) = learnt(&service, "faulty").await;
+    assert_eq!(trainer.spoilt().len(), 1, "{:?}", trainer.spoilt());
+    assert_eq!(disturbed, undisturbed);
+    // The trainer's own count of the critic's steps agrees with the last checkpoint.
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let (state, policy, steps): (String, String, i32) = sqlx::query_as(
+        "select critic_state, trainer_state, optimizer_steps from checkpoints
+         where job_id = $1 and role = 'online' order by version desc limit 1",
+    )
+    .bind(disturbed_id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_ne!(state, policy);
+    let path = place.path().join("faulty-trainer").join(state.strip_prefix("tinker://").unwrap());
+    let saved = std::fs::read_to_string(path.join("state.json")).unwrap();
+    let saved: Value = serde_json::from_str(&saved).unwrap();
+    assert_eq!((&saved["role"], &saved["steps"]), (&json!("critic"), &json!(steps)));
+    drop(conn);
+    fake.stop().await;
+    service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -401,9 +410,9 @@ async fn a_trainer_that_lacks_a_value_head_or_the_dual_clip_is_refused_by_name()
         let answer = told(losses);
         let trainer = Endpoint::start(Box::new(move |_| (200, answer.clone()))).await;
         let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
-        let put = service.http.put(format!("{}/v1/trainers/plain", service.url)).json(&body);
-        assert!(put.send().await.unwrap().status().is_success());
+        put(&service, "trainers/plain", &body).await;
         let mut spec = job();
+        spec["environment"] = json!({ "kind": "help_desk" });
         spec["model"]["trainer"] = "plain".into();
         spec["algorithm"]["dual_clip"] = dual;
         let (status, answer) = service.post("/v1/jobs", &spec).await;
@@ -417,6 +426,7 @@ async fn a_trainer_that_lacks_a_value_head_or_the_dual_clip_is_refused_by_name()
     }
     for (pointer, value) in [("dual_clip", json!(1.1)), ("lambda", json!(1.5))] {
         let mut spec = job();
+        spec["environment"] = json!({ "kind": "help_desk" });
         spec["algorithm"][pointer] = value;
         let (status, answer) = service.post("/v1/jobs", &spec).await;
         assert_eq!(status, 422, "{answer}");

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 pub use self::{
     credit::{Credited, Valued, credit},
     gae::{gae, whiten},
-    health::{Tally, explained_variance},
+    health::Agreement,
 };
 use super::{
     Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, Setting,
