@@ -55,6 +55,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "domain",
             "quantity",
+            "algo",
             "admission",
             "estimate",
             "experience",
