@@ -14,6 +14,7 @@ create table checkpoints (
     sha256          text not null,
     parents         uuid[] not null,
     trainer_state   text,
+    critic_state    text,                   -- null where no critic learns beside the policy
     optimizer_steps integer not null,
     -- When people last asked it something: for a while its files stay beside the engine.
     asked_at        timestamptz,
@@ -41,7 +42,8 @@ create table leftover_files (
     engine        text not null,
     path          text not null,
     trainer       text not null,
-    trainer_state text                      -- null: a target has none
+    trainer_state text,                     -- null: a target has none
+    critic_state  text
 );
 
 -- One row is a text that a model wrote, with everything needed to say what made it. What belongs to an iteration belongs

@@ -87,11 +87,21 @@ create table training_examples (
     old_logprobs      real[],               -- per completion token, of the policy that sampled it
     clip_low          real,                 -- bounds of the ratio of the policies; null without bounds
     clip_high         real,
+    clip_dual         real,                 -- ratio from which on a negative advantage pulls no further; null without it
+    rewards           real[],               -- per completion token; null where no value critic learns
+    base_logprobs     real[],               -- per completion token, of the base model
+    old_values        real[],               -- per completion token, of the critic before the iteration's first step
+    returns           real[],               -- per completion token: what the critic learns
     loss              real,                 -- cross entropy per token, before the iteration's first step on it
     unique (iteration_id, ordinal),
     check ((transition_id is null) = (objective = 'rehearsal')),
     check ((advantages is null) = (old_logprobs is null)),
     check ((clip_low is null) = (clip_high is null)),
+    check (clip_dual is null or clip_high is not null),
+    check ((old_values is null) = (returns is null)),
+    check (rewards is null or (advantages is not null and cardinality(rewards) = cardinality(completion_tokens))),
+    check (returns is null or (rewards is not null and cardinality(returns) = cardinality(completion_tokens)
+        and cardinality(old_values) = cardinality(completion_tokens))),
     check (advantages is null or (cardinality(advantages) = cardinality(completion_tokens)
         and cardinality(old_logprobs) = cardinality(completion_tokens)))
 );

@@ -11,6 +11,9 @@ use crate::{
     },
 };
 
+/// The loss of models with a value head.
+const VALUE_LOSS: &str = "ppo_critic";
+
 /// Why a job cannot run there, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {remedy}")]
@@ -193,8 +196,8 @@ pub fn trainer_unable(
             "register it under the name that it tells, or start it with that model",
         ));
     }
-    let needed = algo::of(&spec.algorithm).needs().loss;
-    if let Some((loss, all)) = needed.zip(found.losses.as_ref())
+    let needs = algo::of(&spec.algorithm).needs();
+    if let Some((loss, all)) = needs.loss.zip(found.losses.as_ref())
         && !all.iter().any(|known| known == loss)
     {
         let (what, known) = (spec.algorithm.name(), all.join(", "));
@@ -202,6 +205,16 @@ pub fn trainer_unable(
             "/model/trainer",
             format!("{what} needs the loss {loss}, and trainer {name} has {known}"),
             "choose another trainer, or another algorithm",
+        ));
+    }
+    // The Tinker API has no value head, so one that a trainer does not tell of is not there.
+    let told = found.losses.iter().flatten().any(|known| known == VALUE_LOSS);
+    if needs.value_head && !told {
+        let what = spec.algorithm.name();
+        unable.push(misfit(
+            "/model/trainer",
+            format!("{what} needs a value head, and trainer {name} tells of no loss {VALUE_LOSS}"),
+            "choose nlac's embedded or PyTorch trainer, or another algorithm",
         ));
     }
     unable
@@ -273,7 +286,7 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         );
         unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
     }
-    if spec.rollout.group < 2 {
+    if algo::of(&spec.algorithm).needs().groups && spec.rollout.group < 2 {
         let what = format!("{name} compares the episodes of a group, and rollout.group is 1");
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }

@@ -6,7 +6,7 @@ use super::{Annotations, Asked, Forecast, Needs, Replayed, Setting};
 use crate::domain::{
     fault::Fault,
     job::Phase,
-    spec::{AlgorithmSpec, RejectionSpec, ReplaySpec, TargetUpdate},
+    spec::{AlgorithmSpec, PpoSpec, RejectionSpec, ReplaySpec, TargetUpdate},
 };
 
 /// The phases of an iteration that trains.
@@ -70,6 +70,11 @@ pub trait Algorithm: Send + Sync {
         TargetUpdate::Copy { every: 1 }
     }
 
+    /// How a critic with a value head learns beside the policy; none where there is no such critic.
+    fn critic(&self) -> Option<&PpoSpec> {
+        None
+    }
+
     /// What annotating asks of engine, environment and trainer; none where a rate is missing that it depends on.
     fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked>;
 
@@ -104,6 +109,7 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::RejectionFineTuning(rejection) => rejection,
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
         AlgorithmSpec::Grpo(grpo) => grpo,
+        AlgorithmSpec::Ppo(ppo) => ppo,
         AlgorithmSpec::Evaluation(evaluated) => evaluated,
     }
 }

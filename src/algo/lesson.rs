@@ -41,6 +41,7 @@ impl Lesson<'_> {
             completion_tokens: self.completion,
             weight: self.weight,
             policy_gradient: None,
+            credit: None,
             loss: None,
         })
     }
@@ -72,4 +73,14 @@ pub(super) fn policy(
 /// Tokens as rows keep them.
 pub(super) fn signed(tokens: &[u32]) -> Vec<i32> {
     tokens.iter().map(|token| token.cast_signed()).collect()
+}
+
+/// The log-probabilities that the policy gave to its own action, natural log.
+pub(super) fn old_logprobs(replayed: &Replayed) -> Result<&Vec<f32>, Fault> {
+    let told = replayed.action_logprobs.as_ref();
+    told.filter(|all| all.len() == replayed.action_tokens.len()).ok_or_else(|| {
+        let what =
+            "the engine told no log-probabilities of an action, which a policy gradient needs";
+        Fault::Fail(what.into())
+    })
 }

@@ -8,7 +8,7 @@ use crate::{
         spec::{LossMean, OptimizerSpec},
         training::TrainingExample,
     },
-    trainer::{Adam, Datum},
+    trainer::{Adam, Datum, Loss, ValueTarget},
 };
 
 /// The minibatches of an iteration, as indices into its `examples`: `epochs` shuffled passes, each cut
@@ -29,19 +29,40 @@ pub fn minibatches(examples: usize, spec: &OptimizerSpec, seed: &SeedPath) -> Ve
 /// its share of the mean. An example's own weight scales its share and does not change the mean's denominator.
 #[must_use]
 pub fn data(examples: &[&TrainingExample], mean: LossMean) -> Vec<Datum> {
+    let loss = |e: &TrainingExample| match &e.policy_gradient {
+        None => Loss::CrossEntropy,
+        Some(gradient) => Loss::Policy(gradient.clone()),
+    };
+    weighed(examples.iter().map(|e| (*e, loss(e))).collect(), mean)
+}
+
+/// What the trainer of a value critic is sent for a minibatch; values are held within `clip` of the old ones. Examples
+/// without returns teach it nothing.
+#[must_use]
+pub fn values(examples: &[&TrainingExample], mean: LossMean, clip: Option<f32>) -> Vec<Datum> {
+    let target = |e: &TrainingExample| {
+        let credit = e.credit.as_ref()?;
+        let clip = credit.old_values.clone().zip(clip);
+        Some(Loss::Value(ValueTarget { returns: credit.returns.clone()?, clip }))
+    };
+    weighed(examples.iter().filter_map(|e| Some((*e, target(e)?))).collect(), mean)
+}
+
+fn weighed(examples: Vec<(&TrainingExample, Loss)>, mean: LossMean) -> Vec<Datum> {
     let length = |e: &TrainingExample| e.completion_tokens.len().max(1) as f32;
-    let tokens: f32 = examples.iter().map(|e| length(e)).sum();
+    let tokens: f32 = examples.iter().map(|(e, _)| length(e)).sum();
+    let count = examples.len() as f32;
     let share = |e: &TrainingExample| match mean {
         LossMean::Tokens => 1.0 / tokens,
-        LossMean::Sequences => 1.0 / (examples.len() as f32 * length(e)),
+        LossMean::Sequences => 1.0 / (count * length(e)),
     };
     examples
-        .iter()
-        .map(|e| Datum {
+        .into_iter()
+        .map(|(e, loss)| Datum {
             prompt: e.prompt_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
             completion: e.completion_tokens.iter().map(|&t| t.cast_unsigned()).collect(),
             weight: e.weight * share(e),
-            policy_gradient: e.policy_gradient.clone(),
+            loss,
         })
         .collect()
 }
@@ -86,6 +107,7 @@ mod tests {
             completion_tokens: vec![3; tokens],
             weight,
             policy_gradient: None,
+            credit: None,
             loss: None,
         }
     }

@@ -12,8 +12,12 @@ pub struct Needs {
     pub revisits: Option<&'static str>,
     /// It learns from what its own policy has just sampled, at temperature 1, and from nothing else.
     pub on_policy: bool,
+    /// It compares the episodes of a group with each other.
+    pub groups: bool,
     /// The loss that it needs beside cross entropy, by its name in the Tinker API.
     pub loss: Option<&'static str>,
+    /// A critic learns beside the policy: the trainer must train models with a value head.
+    pub value_head: bool,
     /// Most tokens that the job's own engine writes for it in one answer.
     pub longest_answer: u32,
 }

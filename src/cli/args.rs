@@ -282,6 +282,8 @@ pub enum Algorithm {
     ScalarCritic,
     /// A policy gradient from groups of episodes of one task.
     Grpo,
+    /// A policy gradient from the values of a critic.
+    Ppo,
     /// The base model acts, nothing is trained.
     Evaluation,
 }

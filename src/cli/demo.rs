@@ -100,6 +100,7 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
             spec["algorithm"] = json!({ "kind": "grpo" });
             spec["rollout"]["group"] = 8.into();
         }
+        (Algorithm::Ppo, None) => spec["algorithm"] = json!({ "kind": "ppo" }),
         (Algorithm::Evaluation, None) => spec["algorithm"] = json!({ "kind": "evaluation" }),
     }
     Ok(spec)

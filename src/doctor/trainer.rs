@@ -6,7 +6,7 @@ use super::{Examination, Finding, Trouble};
 use crate::{
     domain::peer::TrainerRecord,
     telemetry::Meters,
-    trainer::{Adam, Datum, Run, StepReport, Tinker, Trainer, TrainerError},
+    trainer::{Adam, Datum, Loss, ModelRole, Run, StepReport, Tinker, Trainer, TrainerError},
 };
 
 const RANK: u32 = 8;
@@ -41,7 +41,7 @@ async fn examine_in_order(
     }
 
     let remedy = "it may have no room for another adapter or take a smaller rank only; see its log";
-    let opened = client.open(RANK, 1, None);
+    let opened = client.open(ModelRole::Policy, RANK, 1, None);
     let Some(mut run) = seen.attempt("create", remedy, opened, |_| String::new()).await else {
         return;
     };
@@ -67,7 +67,7 @@ async fn examine_in_order(
     let saved = run.save_state("doctor");
     if let Some(state) = seen.attempt("save state", remedy, saved, Clone::clone).await {
         let resumed = async {
-            let mut again = client.open(RANK, 2, Some(&state)).await?;
+            let mut again = client.open(ModelRole::Policy, RANK, 2, Some(&state)).await?;
             let (ours, theirs) = (
                 run.step(&data(1.0), &adam(0.0)).await?,
                 again.step(&data(1.0), &adam(0.0)).await?,
@@ -95,7 +95,7 @@ async fn examine_reduction(client: &Tinker, seen: &mut Examination) {
     let remedy =
         "a trainer that averages per sequence is registered as kind skyrl_jax, others as tinker";
     let norm = async |data: &[Datum]| -> Result<Option<f32>, TrainerError> {
-        let mut run: Box<dyn Run> = client.open(RANK, 1, None).await?;
+        let mut run: Box<dyn Run> = client.open(ModelRole::Policy, RANK, 1, None).await?;
         let report = run.step(data, &adam(1e-3)).await?;
         run.close().await?;
         Ok(report.grad_norm)
@@ -131,7 +131,7 @@ fn data(weight: f32) -> Vec<Datum> {
         prompt: (0..prompt).map(|i| 3 + i % 7).collect(),
         completion: (0..completion).map(|i| 4 + i % 5).collect(),
         weight: weight / 20.0,
-        policy_gradient: None,
+        loss: Loss::CrossEntropy,
     };
     vec![datum(6, 4), datum(3, 16)]
 }

@@ -41,6 +41,8 @@ pub struct Checkpoint {
     pub parents: Vec<CheckpointId>,
     /// Where the trainer keeps the resumable state (`tinker://…`); online checkpoints only.
     pub trainer_state: Option<String>,
+    /// The same of the value critic, where one learns beside the policy.
+    pub critic_state: Option<String>,
     /// Optimizer steps taken up to it.
     pub optimizer_steps: i32,
     /// When the retention rule deleted its files; nothing may use it since.

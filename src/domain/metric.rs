@@ -48,6 +48,19 @@ pub mod names {
     pub const CRITIC_LOSS: &str = "critic.loss";
     /// Mean cross entropy per token of the policy on its examples before learning from them, nats.
     pub const POLICY_LOSS: &str = "policy.loss";
+    /// Share of tokens without a gradient because their ratio lay beyond the clip, or beyond the dual clip, in the
+    /// direction of their advantage. Over all optimizer steps of the iteration, 0 to 1.
+    pub const CLIP_FRACTION: &str = "policy.clip_fraction";
+    /// Mean divergence per token (k3) of the policy from the one that sampled, over all optimizer steps, nats.
+    pub const APPROXIMATE_KL: &str = "policy.approximate_kl";
+    /// Half the mean squared error of the value critic's values, over all optimizer steps.
+    pub const VALUE_LOSS: &str = "value.loss";
+    /// Mean value that the critic gave to a token before the first step.
+    pub const VALUE_MEAN: &str = "value.mean";
+    /// Mean return that the critic learns to predict, over the same tokens.
+    pub const RETURN_MEAN: &str = "value.mean_return";
+    /// Share of the returns' variance that the values explained before the first step; 1 knows all, 0 nothing.
+    pub const EXPLAINED_VARIANCE: &str = "value.explained_variance";
     /// Share of Bellman targets accepted, 0 to 1.
     pub const TARGETS_ACCEPTED: &str = "critic.targets_accepted";
     /// Share of targets dropped because they do not tell what really came, 0 to 1.

@@ -54,6 +54,9 @@ pub struct Clip {
     /// Upper bound, above 1.
     #[serde(rename = "clip_high")]
     pub high: f32,
+    /// Dual clip: from this ratio on, a token with a negative advantage pulls no further. None is no such bound.
+    #[serde(rename = "clip_dual")]
+    pub dual: Option<f32>,
 }
 
 /// What a policy learns from a text that an earlier policy sampled. The vectors have one value per completion token.
@@ -66,6 +69,19 @@ pub struct PolicyGradient {
     /// None is importance sampling without bounds.
     #[serde(flatten)]
     pub clip: Option<Clip>,
+}
+
+/// What a value critic makes advantages of. The vectors have one value per completion token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Credit {
+    /// Reward that follows each token.
+    pub rewards: Vec<f32>,
+    /// Log-probability that the base model gives to each, where the policy is held near it.
+    pub base_logprobs: Option<Vec<f32>>,
+    /// V before each token, by the critic as the iteration found it; none until the learning begins.
+    pub old_values: Option<Vec<f32>>,
+    /// What the critic learns to say before each token; none until the learning begins.
+    pub returns: Option<Vec<f32>>,
 }
 
 /// A prompt and the text that it should bring forth, both as token ids.
@@ -92,6 +108,9 @@ pub struct TrainingExample {
     /// How a policy gradient is taken of it; none is learnt by cross entropy.
     #[serde(flatten)]
     pub policy_gradient: Option<PolicyGradient>,
+    /// Where a value critic learns beside the policy: what it learns from. The advantages are 0 until it has spoken.
+    #[serde(flatten)]
+    pub credit: Option<Credit>,
     /// Cross entropy per token, natural log, before the iteration's first step on it; null until learnt.
     pub loss: Option<f32>,
 }
@@ -113,7 +132,8 @@ pub struct TrainStep {
     pub examples: Vec<i32>,
     /// Tokens in the minibatch, prompts included.
     pub tokens: i32,
-    /// Mean cross entropy per token over critic examples; null when it had none.
+    /// Mean cross entropy per token over critic examples; of a value critic, half the mean squared error of its values.
+    /// Null when it had none.
     pub critic_loss: Option<f32>,
     /// Mean cross entropy per token over policy examples; null when it had none.
     pub policy_loss: Option<f32>,

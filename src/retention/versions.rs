@@ -123,9 +123,9 @@ impl Expiry {
             }
             _ => {}
         }
-        match &leftover.trainer_state {
-            Some(state) => self.peers.delete_state(&self.store, &leftover.trainer, state).await,
-            None => Ok(()),
+        for state in leftover.trainer_state.iter().chain(&leftover.critic_state) {
+            self.peers.delete_state(&self.store, &leftover.trainer, state).await?;
         }
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct Row {
     sha256: String,
     parents: Vec<CheckpointId>,
     trainer_state: Option<String>,
+    critic_state: Option<String>,
     optimizer_steps: i32,
     expired_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
@@ -39,6 +40,7 @@ impl From<Row> for Checkpoint {
             sha256: row.sha256,
             parents: row.parents,
             trainer_state: row.trainer_state,
+            critic_state: row.critic_state,
             optimizer_steps: row.optimizer_steps,
             expired_at: row.expired_at,
             created_at: row.created_at,
@@ -54,8 +56,8 @@ pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<
     sqlx::query(
         "-- checkpoints::insert
          insert into checkpoints (id, job_id, iteration_id, role, version, name, path, sha256, parents,
-             trainer_state, optimizer_steps, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+             trainer_state, critic_state, optimizer_steps, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
     )
     .bind(checkpoint.id)
     .bind(checkpoint.job_id)
@@ -67,6 +69,7 @@ pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<
     .bind(&checkpoint.sha256)
     .bind(&checkpoint.parents)
     .bind(&checkpoint.trainer_state)
+    .bind(&checkpoint.critic_state)
     .bind(checkpoint.optimizer_steps)
     .bind(checkpoint.created_at)
     .execute(conn)

@@ -1,5 +1,6 @@
 //! Training examples and optimizer steps.
 
+use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::{
@@ -7,8 +8,10 @@ use super::{
     rows::{ROWS, json},
 };
 use crate::domain::{
-    ids::{ExampleId, IterationId, JobId, TransitionId},
-    training::{Clip, ExampleSource, Objective, PolicyGradient, TrainStep, TrainingExample},
+    ids::{EpisodeId, ExampleId, IterationId, JobId, TransitionId},
+    training::{
+        Clip, Credit, ExampleSource, Objective, PolicyGradient, TrainStep, TrainingExample,
+    },
 };
 
 #[derive(sqlx::FromRow)]
@@ -26,13 +29,25 @@ struct Row {
     old_logprobs: Option<Vec<f32>>,
     clip_low: Option<f32>,
     clip_high: Option<f32>,
+    clip_dual: Option<f32>,
+    rewards: Option<Vec<f32>>,
+    base_logprobs: Option<Vec<f32>>,
+    old_values: Option<Vec<f32>>,
+    returns: Option<Vec<f32>>,
     loss: Option<f32>,
 }
 
 impl From<Row> for TrainingExample {
     fn from(row: Row) -> Self {
-        let clip = row.clip_low.zip(row.clip_high).map(|(low, high)| Clip { low, high });
+        let dual = row.clip_dual;
+        let clip = row.clip_low.zip(row.clip_high).map(|(low, high)| Clip { low, high, dual });
         let sampled = row.advantages.zip(row.old_logprobs);
+        let credit = row.rewards.map(|rewards| Credit {
+            rewards,
+            base_logprobs: row.base_logprobs,
+            old_values: row.old_values,
+            returns: row.returns,
+        });
         Self {
             id: row.id,
             ordinal: row.ordinal,
@@ -48,6 +63,7 @@ impl From<Row> for TrainingExample {
                 old_logprobs,
                 clip,
             }),
+            credit,
             loss: row.loss,
         }
     }
@@ -68,9 +84,10 @@ pub async fn insert_examples(
             "-- training::insert_examples
              insert into training_examples (id, job_id, iteration_id, ordinal, transition_id,
                  objective, source, prompt_hash, prompt_tokens, completion_tokens, weight, advantages,
-                 old_logprobs, clip_low, clip_high)
+                 old_logprobs, clip_low, clip_high, clip_dual, rewards, base_logprobs)
              select id, $2, $3, ordinal, transition_id, objective, source, prompt_hash,
-                 prompt_tokens, completion_tokens, weight, advantages, old_logprobs, clip_low, clip_high
+                 prompt_tokens, completion_tokens, weight, advantages, old_logprobs, clip_low, clip_high,
+                 clip_dual, rewards, base_logprobs
              from json_populate_recordset(null::training_examples, $1::json)",
         )
         .bind(json(rows)?)
@@ -133,6 +150,72 @@ pub async fn load(
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(Into::into).collect())
+}
+
+/// An action that a value critic makes advantages of.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Acted {
+    /// Its example.
+    pub id: ExampleId,
+    /// Its episode.
+    pub episode_id: EpisodeId,
+    /// Reward that follows each token.
+    pub rewards: Vec<f32>,
+    /// Log-probability that the policy that sampled gave to each.
+    pub old_logprobs: Vec<f32>,
+    /// The same of the base model, where it was asked.
+    pub base_logprobs: Option<Vec<f32>>,
+}
+
+/// An iteration's actions that a value critic makes advantages of, those of an episode in their order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn acted(
+    conn: &mut PgConnection,
+    iteration: IterationId,
+) -> Result<Vec<Acted>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- training::acted
+         select e.id, t.episode_id, e.rewards, e.old_logprobs, e.base_logprobs
+         from training_examples e join transitions t on t.id = e.transition_id
+         where e.iteration_id = $1 and e.rewards is not null order by e.ordinal",
+    )
+    .bind(iteration)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// What came of the values of an action's tokens; one number per token.
+#[derive(Debug, Clone, Serialize)]
+pub struct Valued {
+    /// Its example.
+    pub id: ExampleId,
+    /// What the policy learns.
+    pub advantages: Vec<f32>,
+    /// What the critic said.
+    pub old_values: Vec<f32>,
+    /// What it learns.
+    pub returns: Vec<f32>,
+}
+
+/// Writes what came of values into their examples. The attempt that repeats an iteration writes the same again.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_values(conn: &mut PgConnection, valued: &[Valued]) -> Result<(), StoreError> {
+    for rows in valued.chunks(ROWS) {
+        sqlx::query(
+            "-- training::set_values
+             update training_examples e
+             set advantages = v.advantages, old_values = v.old_values, returns = v.returns
+             from json_populate_recordset(null::training_examples, $1::json) v where e.id = v.id",
+        )
+        .bind(json(rows)?)
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
 }
 
 /// Notes each example's loss when it was first learnt.

@@ -33,8 +33,53 @@ pub struct Datum {
     pub completion: Vec<u32>,
     /// Weight of each completion token in the loss, which trainers sum over tokens.
     pub weight: f32,
-    /// How a policy gradient is taken of it; none is learnt by cross entropy.
-    pub policy_gradient: Option<PolicyGradient>,
+    /// How it is learnt.
+    pub loss: Loss,
+}
+
+/// How a completion is learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Loss {
+    /// The policy imitates it.
+    CrossEntropy,
+    /// The policy says it more often, or less.
+    Policy(PolicyGradient),
+    /// The critic learns the value of each of its positions.
+    Value(ValueTarget),
+}
+
+impl Loss {
+    const fn policy_gradient(&self) -> Option<&PolicyGradient> {
+        match self {
+            Self::Policy(gradient) => Some(gradient),
+            Self::CrossEntropy | Self::Value(_) => None,
+        }
+    }
+
+    fn returns(&self) -> Option<&[f32]> {
+        match self {
+            Self::Value(target) => Some(&target.returns),
+            Self::CrossEntropy | Self::Policy(_) => None,
+        }
+    }
+}
+
+/// What a critic learns of a completion, one value per token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueTarget {
+    /// R: what the value before each token should be.
+    pub returns: Vec<f32>,
+    /// The values that it is held near, and how far from them it may be pulled.
+    pub clip: Option<(Vec<f32>, f32)>,
+}
+
+/// What a model under training says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelRole {
+    /// Text.
+    Policy,
+    /// A value before each token, by a head of its own.
+    Critic,
 }
 
 /// How a trainer makes one loss of its tokens' losses.
@@ -83,6 +128,8 @@ pub struct AskedStep {
     update: Asked,
     /// Tokens of each datum, and how many of them are its completion's.
     lengths: Vec<(usize, usize)>,
+    /// The returns of each datum that a critic learns from.
+    returns: Vec<Option<Vec<f32>>>,
 }
 
 /// An operation that a trainer was asked for.
@@ -95,10 +142,24 @@ struct Asked {
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepReport {
-    /// Mean cross entropy per completion token of each datum before the step, nats.
+    /// Mean loss per completion token of each datum before the step: cross entropy, nats; of a critic, half the squared
+    /// error of its values.
     pub losses: Vec<f32>,
+    /// What was said of each completion token before the step: log-probabilities, natural log; of a critic, values.
+    pub predicted: Vec<Vec<f32>>,
     /// Gradient norm before clipping, when the trainer tells.
     pub grad_norm: Option<f32>,
+}
+
+/// Mean loss per token: cross entropy of log-probabilities; where there are returns, half the squared error of values.
+fn mean_loss(said: &[f32], returns: Option<&[f32]>) -> f32 {
+    let sum = match returns {
+        None => -said.iter().sum::<f32>(),
+        Some(returns) => {
+            0.5 * said.iter().zip(returns).map(|(value, r)| (value - r).powi(2)).sum::<f32>()
+        }
+    };
+    sum / said.len().max(1) as f32
 }
 
 /// Why a trainer did not do what it was asked.
@@ -183,9 +244,10 @@ pub trait Trainer: Send + Sync {
     /// What it can do.
     async fn check(&self) -> Result<TrainerCapabilities, TrainerError>;
 
-    /// Starts a fresh adapter, or one from a saved state (`tinker://…`), optimizer included.
+    /// Starts a fresh adapter, or one from a saved state (`tinker://…`) of the same role, optimizer included.
     async fn open(
         &self,
+        role: ModelRole,
         rank: u32,
         seed: u64,
         state: Option<&str>,
@@ -212,6 +274,9 @@ pub trait Run: Send + Sync {
         let asked = self.ask(data, adam).await?;
         self.report(asked).await
     }
+
+    /// The values that a critic says before each completion token.
+    async fn values(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError>;
 
     /// Saves everything needed to go on; returns where.
     async fn save_state(&mut self, name: &str) -> Result<String, TrainerError>;

@@ -9,7 +9,8 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Adam, Asked, AskedStep, Datum, Reduction, Run, StepReport, Trainer, TrainerError, adapter,
+    Adam, Asked, AskedStep, Datum, Loss, ModelRole, Reduction, Run, StepReport, Trainer,
+    TrainerError, ValueTarget, adapter, mean_loss,
     operation::{self, LastResult, Operation},
     wire::{
         Capabilities, Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult,
@@ -213,6 +214,7 @@ impl Trainer for Tinker {
 
     async fn open(
         &self,
+        role: ModelRole,
         rank: u32,
         seed: u64,
         state: Option<&str>,
@@ -235,10 +237,14 @@ impl Trainer for Tinker {
                 }
             }
         }));
-        let body = json!({
+        let mut body = json!({
             "session_id": session.session_id, "model_seq_id": 0, "base_model": &*self.base_model,
             "lora_config": { "rank": rank, "seed": seed }, "type": "create_model",
         });
+        // Not of the Tinker API: a policy is created without it everywhere.
+        if role == ModelRole::Critic {
+            body["model_role"] = "critic".into();
+        }
         let creating = async {
             let submitted = self.submit("create_model", &body).await?;
             let made = self.result("create_model", &submitted.request_id).await?;
@@ -316,16 +322,20 @@ impl TinkerRun {
         self.sequence
     }
 
-    /// Log-probability of every position of the data, as the weights are.
-    async fn logprobs(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError> {
-        let data_of = data
-            .iter()
-            .map(|datum| WireDatum::summed(&Datum { policy_gradient: None, ..datum.clone() }));
-        let input = Input { data: data_of.collect(), loss: LossFn::CrossEntropy };
+    /// What is said of every position of the data, as the weights are; `read` is the loss that asks for it.
+    async fn forward(
+        &mut self,
+        data: &[Datum],
+        read: impl Fn(&Datum) -> Loss,
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let data: Vec<_> =
+            data.iter().map(|datum| Datum { loss: read(datum), ..datum.clone() }).collect();
+        let Some(loss) = data.first().map(LossFn::of) else { return Ok(Vec::new()) };
+        let input = Input { data: data.iter().map(WireDatum::summed).collect(), loss };
         let seq_id = self.next_sequence();
         let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
         let forward = self.tinker.call("forward", &body).await?;
-        self.checked("forward", &lengths(data), forward)
+        self.checked("forward", &lengths(&data), forward)
     }
 
     /// Data of one loss, as the trainer reduces it. `sequences` is how many share the step.
@@ -341,11 +351,15 @@ impl TinkerRun {
         // A mean over a sequence's tokens loses its weights; advantages keep them.
         let (loss, gradients) = match loss {
             LossFn::CrossEntropy => {
-                let all = self.logprobs(data).await?;
+                let all = self.forward(data, |_| Loss::CrossEntropy).await?;
                 let each = data.iter().zip(&all).map(|(d, l)| PolicyGradient::imitating(d, l));
                 (LossFn::ImportanceSampling, each.collect())
             }
-            loss => (loss, data.iter().filter_map(|d| d.policy_gradient.clone()).collect()),
+            LossFn::PpoCritic(_) => {
+                let reason = "a trainer that averages losses per sequence has no value head";
+                return Err(self.tinker.failure("forward_backward", reason.into(), true));
+            }
+            loss => (loss, data.iter().filter_map(|d| d.loss.policy_gradient().cloned()).collect()),
         };
         let gradients: Vec<PolicyGradient> = gradients;
         let each = data.iter().zip(&gradients);
@@ -353,7 +367,7 @@ impl TinkerRun {
         Ok(Input { data: data.collect(), loss })
     }
 
-    /// The log-probabilities of a result, one per position of each datum and finite.
+    /// What a result says, one number per position of each datum and finite.
     fn checked(
         &self,
         operation: &'static str,
@@ -364,14 +378,16 @@ impl TinkerRun {
         if result.loss_fn_outputs.len() != lengths.len() {
             return Err(failed("it returns another number of outputs than of data"));
         }
-        let logprobs = result.loss_fn_outputs.into_iter().map(|output| output.logprobs.data);
-        let all: Vec<Vec<f32>> = logprobs.collect();
-        for (logprobs, (tokens, _)) in all.iter().zip(lengths) {
-            if logprobs.len() + 1 != *tokens {
-                return Err(failed("log-probabilities are missing"));
+        let said =
+            result.loss_fn_outputs.into_iter().map(|output| output.logprobs.or(output.values));
+        let all: Vec<Vec<f32>> = said.map(|said| said.map_or(Vec::new(), |s| s.data)).collect();
+        for (said, (tokens, _)) in all.iter().zip(lengths) {
+            if said.len() + 1 != *tokens {
+                return Err(failed("log-probabilities or values are missing"));
             }
-            if logprobs.iter().any(|l| !l.is_finite()) {
-                return Err(failed("a log-probability is not finite; lower the learning rate"));
+            if said.iter().any(|number| !number.is_finite()) {
+                let what = "a log-probability or a value is not finite; lower the learning rate";
+                return Err(failed(what));
             }
         }
         Ok(all)
@@ -401,26 +417,41 @@ impl Run for TinkerRun {
         let seq_id = self.next_sequence();
         let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
         let update = self.tinker.ask("optim_step", &optim).await?;
-        Ok(AskedStep { gradients, update, lengths: lengths(data) })
+        let returns = data.iter().map(|datum| datum.loss.returns().map(<[f32]>::to_vec)).collect();
+        Ok(AskedStep { gradients, update, lengths: lengths(data), returns })
     }
 
     async fn report(&self, step: AskedStep) -> Result<StepReport, TrainerError> {
-        let mut losses = vec![0.0; step.lengths.len()];
+        let mut predicted = vec![Vec::new(); step.lengths.len()];
         for (places, asked) in step.gradients {
             let lengths: Vec<_> = places.iter().map(|&place| step.lengths[place]).collect();
             let forward = self.tinker.answer("forward_backward", asked).await?;
-            let logprobs = self.checked("forward_backward", &lengths, forward)?;
-            for ((place, logprobs), (_, learnt)) in places.into_iter().zip(logprobs).zip(lengths) {
-                let said = logprobs[logprobs.len() - learnt..].iter().sum::<f32>();
-                losses[place] = -said / learnt.max(1) as f32;
+            let all = self.checked("forward_backward", &lengths, forward)?;
+            for ((place, said), (_, learnt)) in places.into_iter().zip(all).zip(lengths) {
+                predicted[place] = said[said.len() - learnt..].to_vec();
             }
         }
+        let spoken = predicted.iter().zip(&step.returns);
+        let losses = spoken.map(|(said, returns)| mean_loss(said, returns.as_deref())).collect();
         let optim: OptimResult = self.tinker.answer("optim_step", step.update).await?;
         let grad_norm = optim.metrics.and_then(|metrics| {
             let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;
             Some(value.as_f64()? as f32)
         });
-        Ok(StepReport { losses, grad_norm })
+        Ok(StepReport { losses, predicted, grad_norm })
+    }
+
+    async fn values(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError> {
+        // The loss of a critic needs returns, also where only its values are asked for.
+        let unknown = |datum: &Datum| {
+            Loss::Value(ValueTarget { returns: vec![0.0; datum.completion.len()], clip: None })
+        };
+        let all = self.forward(data, unknown).await?;
+        let completions = data
+            .iter()
+            .zip(all)
+            .map(|(datum, said)| said[said.len() - datum.completion.len()..].to_vec());
+        Ok(completions.collect())
     }
 
     async fn save_state(&mut self, name: &str) -> Result<String, TrainerError> {

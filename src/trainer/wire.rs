@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Adam, Datum};
+use super::{Adam, Datum, Loss};
 use crate::domain::training::{Clip, PolicyGradient};
 
 #[derive(Serialize)]
@@ -34,22 +34,47 @@ pub(super) enum LossFn {
     CrossEntropy,
     ImportanceSampling,
     Ppo(ClipThresholds),
+    /// Not of the Tinker API: nlac's own trainers have it.
+    PpoDualClip(ClipThresholds),
+    /// SkyRL's, for models with a value head.
+    PpoCritic(ValueClip),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct ClipThresholds {
     clip_low_threshold: f32,
     clip_high_threshold: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clip_dual_threshold: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct ValueClip {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_clip: Option<f32>,
 }
 
 impl LossFn {
     /// That of a datum.
     pub fn of(datum: &Datum) -> Self {
-        match datum.policy_gradient.as_ref().map(|gradient| gradient.clip) {
-            None => Self::CrossEntropy,
-            Some(None) => Self::ImportanceSampling,
-            Some(Some(Clip { low, high })) => {
-                Self::Ppo(ClipThresholds { clip_low_threshold: low, clip_high_threshold: high })
+        match &datum.loss {
+            Loss::CrossEntropy => Self::CrossEntropy,
+            Loss::Policy(PolicyGradient { clip: None, .. }) => Self::ImportanceSampling,
+            Loss::Policy(PolicyGradient { clip: Some(clip), .. }) => {
+                let Clip { low, high, dual } = *clip;
+                let thresholds = ClipThresholds {
+                    clip_low_threshold: low,
+                    clip_high_threshold: high,
+                    clip_dual_threshold: dual,
+                };
+                match dual {
+                    None => Self::Ppo(thresholds),
+                    Some(_) => Self::PpoDualClip(thresholds),
+                }
+            }
+            Loss::Value(target) => {
+                let value_clip = target.clip.as_ref().map(|(_, clip)| *clip);
+                Self::PpoCritic(ValueClip { value_clip })
             }
         }
     }
@@ -82,6 +107,10 @@ pub(super) struct LossInputs {
     pub logprobs: Option<Tensor<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantages: Option<Tensor<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Tensor<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Tensor<f32>>,
 }
 
 #[derive(Serialize)]
@@ -110,12 +139,16 @@ impl WireDatum {
     pub fn summed(datum: &Datum) -> Self {
         let plain = Self::tokens(datum);
         let length = plain.loss_fn_inputs.target_tokens.data.len();
-        let inputs = match &datum.policy_gradient {
-            None => LossInputs {
-                weights: Some(padded(datum, length, vec![datum.weight; datum.completion.len()])),
+        let weights = || padded(datum, length, vec![datum.weight; datum.completion.len()]);
+        let inputs = match &datum.loss {
+            Loss::CrossEntropy => LossInputs { weights: Some(weights()), ..plain.loss_fn_inputs },
+            Loss::Value(target) => LossInputs {
+                weights: Some(weights()),
+                returns: Some(padded(datum, length, target.returns.clone())),
+                values: target.clip.as_ref().map(|(old, _)| padded(datum, length, old.clone())),
                 ..plain.loss_fn_inputs
             },
-            Some(gradient) => {
+            Loss::Policy(gradient) => {
                 let scaled = gradient.advantages.iter().map(|a| a * datum.weight).collect();
                 LossInputs {
                     advantages: Some(padded(datum, length, scaled)),
@@ -157,6 +190,8 @@ impl WireDatum {
                 weights: None,
                 logprobs: None,
                 advantages: None,
+                returns: None,
+                values: None,
             },
         }
     }
@@ -243,7 +278,12 @@ pub(super) struct ForwardResult {
 
 #[derive(Deserialize)]
 pub(super) struct LossOutput {
-    pub logprobs: Floats,
+    /// A policy's.
+    #[serde(default)]
+    pub logprobs: Option<Floats>,
+    /// A critic's.
+    #[serde(default)]
+    pub values: Option<Floats>,
 }
 
 #[derive(Deserialize)]
@@ -293,7 +333,8 @@ impl Polled {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
-    use super::{Datum, PolicyGradient, WireDatum};
+    use super::{Datum, Loss, LossFn, PolicyGradient, WireDatum};
+    use crate::trainer::ValueTarget;
 
     fn data() -> Vec<Datum> {
         [(4, 3, 0.05), (9, 12, 0.02), (1, 1, 0.3)]
@@ -301,7 +342,7 @@ mod tests {
                 prompt: (0..prompt).collect(),
                 completion: (0..completion).collect(),
                 weight,
-                policy_gradient: None,
+                loss: Loss::CrossEntropy,
             })
             .to_vec()
     }
@@ -342,11 +383,26 @@ mod tests {
             let advantages = (0..datum.completion.len()).map(|i| i as f32 - 1.0).collect();
             let old_logprobs = vec![-0.5; datum.completion.len()];
             let gradient = PolicyGradient { advantages, old_logprobs, clip: None };
-            datum.policy_gradient = Some(gradient.clone());
+            datum.loss = Loss::Policy(gradient.clone());
             let summed = WireDatum::summed(datum).loss_fn_inputs;
             assert!(summed.weights.is_none());
             close(&summed.advantages.unwrap().data, &averaged(datum, &gradient, 3));
             assert_eq!(summed.logprobs.unwrap().data.last(), Some(&-0.5));
         }
+    }
+
+    #[test]
+    fn a_critics_data_are_returns_of_the_completion_and_what_holds_its_values() {
+        let [datum, ..] = &data()[..] else { panic!("there are data") };
+        let target = ValueTarget { returns: vec![1.0, 2.0, 3.0], clip: Some((vec![0.5; 3], 0.2)) };
+        let datum = Datum { loss: Loss::Value(target), ..datum.clone() };
+        let sent = serde_json::to_value(LossFn::of(&datum)).unwrap();
+        let clip = serde_json::json!({ "value_clip": 0.2_f32 });
+        assert_eq!(sent, serde_json::json!({ "loss_fn": "ppo_critic", "loss_fn_config": clip }));
+        let inputs = WireDatum::summed(&datum).loss_fn_inputs;
+        assert_eq!(inputs.returns.unwrap().data, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(inputs.values.unwrap().data, [0.0, 0.0, 0.0, 0.5, 0.5, 0.5]);
+        assert_eq!(inputs.weights.unwrap().data, [0.0, 0.0, 0.0, 0.05, 0.05, 0.05]);
+        assert!(inputs.advantages.is_none());
     }
 }

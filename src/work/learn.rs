@@ -4,34 +4,35 @@
 //! Whatever an attempt that died did to its model is gone with it, so no gradient is lost or counted
 //! twice: steps count when the state that holds them is saved, in one transaction with it.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::{
     Worker,
     context::IterationContext,
+    critic::Critic,
     kind::{Planned, Work},
+    models::{Learnt, Models, Underway},
 };
 use crate::{
     algo::minibatch,
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
-        ids::{CheckpointId, ExampleId},
+        ids::CheckpointId,
         job::Phase,
-        training::{Objective, StepState, TrainStep, TrainingExample},
+        metric::Metric,
+        training::{Objective, StepState, TrainStep},
         work::{Class, Lease},
     },
     experience::{context::Context, message::Message},
     store::{
-        StoreError, checkpoints, leases, replay,
+        StoreError, checkpoints, leases, metrics, replay,
         spending::{self, Spending},
         training::{self, Outline},
     },
     telemetry::spans,
-    trainer::{AskedStep, Run, adapter},
+    trainer::{ModelRole, adapter},
 };
 
 /// Take the iteration's optimizer steps and save the result.
@@ -69,14 +70,18 @@ impl Worker {
             return Err(Fault::Fail("the last checkpoint has no training state".into()));
         }
         let spec = &context.job.spec;
-        let mut run =
-            trainer.open(spec.lora.rank, spec.seed, state).await.map_err(|e| e.fault())?;
+        let opening = trainer.open(ModelRole::Policy, spec.lora.rank, spec.seed, state);
+        let policy = opening.await.map_err(|e| e.fault())?;
+        let mut models = Models { policy, critic: Critic::open(&context, &*trainer).await? };
+        if let Some(critic) = &mut models.critic {
+            self.value(lease, &context, critic).await?;
+        }
         let mut conn = self.store.acquire().await?;
         let examples = training::outlines(&mut conn, context.iteration.id).await?;
         drop(conn);
         let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
-        let learnt = self.steps(lease, &context, &mut *run, &examples, steps_before).await?;
-        self.save(lease, &context, run, &examples, learnt, steps_before).await
+        let learnt = self.steps(lease, &context, &mut models, &examples, steps_before).await?;
+        self.save(lease, &context, models, &examples, learnt, steps_before).await
     }
 
     /// Takes every step, recorded before any is sent. Each is sent before the one before it has answered, so that
@@ -85,7 +90,7 @@ impl Worker {
         &self,
         lease: &Lease,
         context: &IterationContext,
-        run: &mut dyn Run,
+        models: &mut Models,
         examples: &[Outline],
         steps_before: i32,
     ) -> Result<Learnt, Fault> {
@@ -115,22 +120,20 @@ impl Worker {
             steps.collect::<Result<Vec<_>, Fault>>()?.into_iter().unzip();
         self.record(lease, &steps).await?;
 
-        let mut learnt = Learnt { steps: Vec::new(), first_losses: HashMap::new() };
+        let mut learnt = Learnt::default();
         let mut before: Option<Underway> = None;
         for (step, ids) in steps.into_iter().zip(batches) {
             // Tokens of two minibatches are in memory at a time, however large the iteration is.
             let members = training::load(&mut *self.store.acquire().await?, &ids).await?;
-            let data =
-                minibatch::data(&members.iter().collect::<Vec<_>>(), spec.optimizer.loss_mean);
             let span = spans::train_step(step.step, members.len(), step.tokens);
-            let asking = run.ask(&data, &adam).instrument(span.clone());
-            let asked = asking.await.map_err(|e| e.fault())?;
+            let asking = models.ask(&members, &adam, spec.optimizer.loss_mean);
+            let asked = asking.instrument(span.clone()).await?;
             if let Some(before) = before.replace(Underway { step, members, asked, span }) {
-                learnt.take(before, run).await?;
+                learnt.take(before, models).await?;
             }
         }
         if let Some(last) = before {
-            learnt.take(last, run).await?;
+            learnt.take(last, models).await?;
         }
         Ok(learnt)
     }
@@ -147,20 +150,36 @@ impl Worker {
         &self,
         lease: &Lease,
         context: &IterationContext,
-        mut run: Box<dyn Run>,
+        models: Models,
         examples: &[Outline],
         learnt: Learnt,
         steps_before: i32,
     ) -> Result<(), Fault> {
         let version = context.iteration.index;
+        let Models { policy: mut run, mut critic } = models;
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        let critic_state = match &mut critic {
+            Some(critic) => Some(critic.save(&label).await?),
+            None => None,
+        };
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
             tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
         }
+        let mut measured: Vec<_> = learnt.movement.metrics().collect();
+        if let Some(critic) = critic {
+            measured.extend(critic.close().await);
+        }
+        let metric = |(name, value): (&str, f64)| Metric {
+            name: name.to_owned(),
+            iteration: version,
+            temperature: None,
+            value,
+        };
+        let measured: Vec<_> = measured.into_iter().map(metric).collect();
         let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
         let path = self.adapters.join(&name);
@@ -177,6 +196,7 @@ impl Worker {
             sha256,
             parents: context.online.iter().map(|c| c.id).collect(),
             trainer_state: Some(state),
+            critic_state,
             optimizer_steps: steps_before
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
             expired_at: None,
@@ -202,6 +222,7 @@ impl Worker {
         spending::add(&mut tx, context.iteration.id, taken).await?;
         training::set_losses(&mut tx, &all).await?;
         replay::set_losses(&mut tx, context.job.id, &critic).await?;
+        metrics::put_many(&mut tx, context.job.id, &measured).await?;
         checkpoints::insert(&mut tx, &checkpoint).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
@@ -228,50 +249,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// A step that the trainer was asked for.
-struct Underway {
-    step: TrainStep,
-    members: Vec<TrainingExample>,
-    asked: AskedStep,
-    span: tracing::Span,
-}
-
-/// What the steps came to.
-struct Learnt {
-    steps: Vec<TrainStep>,
-    /// Loss per token of each example when it was first learnt.
-    first_losses: HashMap<ExampleId, f32>,
-}
-
-impl Learnt {
-    async fn take(&mut self, underway: Underway, run: &dyn Run) -> Result<(), Fault> {
-        let Underway { mut step, members, asked, span } = underway;
-        let reporting = run.report(asked).instrument(span.clone());
-        let report = reporting.await.map_err(|e| e.fault())?;
-        step.critic_loss = mean_loss(&members, &report.losses, Objective::Critic);
-        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
-        step.grad_norm = report.grad_norm;
-        step.state = StepState::Applied;
-        spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
-        for (example, loss) in members.iter().zip(&report.losses) {
-            self.first_losses.entry(example.id).or_insert(*loss);
-        }
-        self.steps.push(step);
-        Ok(())
-    }
-}
-
-/// Mean cross entropy per token over the examples of one objective.
-fn mean_loss(examples: &[TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
-    let (mut sum, mut tokens) = (0.0, 0.0);
-    for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
-        let length = example.completion_tokens.len() as f32;
-        sum += loss * length;
-        tokens += length;
-    }
-    (tokens > 0.0).then(|| sum / tokens)
 }
 
 /// Moves a finished directory to its name; one that lies there already has the same content.

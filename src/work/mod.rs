@@ -4,11 +4,13 @@ mod annotate;
 mod assess;
 mod collect;
 mod context;
+mod critic;
 mod evaluate;
 mod held_out;
 mod kind;
 mod learn;
 mod link;
+mod models;
 mod playing;
 mod publish;
 

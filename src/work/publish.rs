@@ -126,6 +126,7 @@ impl Worker {
             sha256,
             parents: before.iter().map(|c| c.id).chain([online.id]).collect(),
             trainer_state: None,
+            critic_state: None,
             optimizer_steps: online.optimizer_steps,
             expired_at: None,
             created_at: self.clock.now(),

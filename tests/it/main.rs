@@ -33,6 +33,7 @@ mod outage;
 mod peers;
 mod pipeline;
 mod postgres;
+mod ppo;
 mod promotion;
 mod prompts;
 mod queue;

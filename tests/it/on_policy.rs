@@ -124,7 +124,7 @@ async fn invariant_23_equal_rewards_teach_nothing_and_others_teach_every_token_o
         );
         close(&gradient.advantages, &vec![advantage; tokens]);
         close(&gradient.old_logprobs, &vec![-0.5; tokens]);
-        assert_eq!(gradient.clip, Some(Clip { low: 0.8, high: 1.2 }));
+        assert_eq!(gradient.clip, Some(Clip { low: 0.8, high: 1.2, dual: None }));
     }
 
     // Tokens that the base model finds less likely than the policy does are pulled back.
@@ -139,7 +139,7 @@ async fn invariant_23_equal_rewards_teach_nothing_and_others_teach_every_token_o
     let given = ClipSpec { low: 0.7, high: 1.4 };
     let made = annotate(&GrpoSpec { clip: Some(given), ..spec }, &batch).await;
     let clip = made.examples[0].policy_gradient.as_ref().unwrap().clip;
-    assert_eq!(clip, Some(Clip { low: 0.7, high: 1.4 }));
+    assert_eq!(clip, Some(Clip { low: 0.7, high: 1.4, dual: None }));
 }
 
 fn job() -> Value {
@@ -188,13 +188,22 @@ async fn a_job_plays_whole_groups_and_learns_from_those_that_differ() {
     assert_eq!(wrong, 0);
     drop(conn);
     let id = job["id"].as_str().unwrap();
-    let (_, metrics) =
-        service.get(&format!("/v1/jobs/{id}/metrics?name=collect.level_groups")).await;
-    let level: Vec<_> =
-        metrics["data"].as_array().unwrap().iter().map(|m| m["value"].as_f64().unwrap()).collect();
+    let (_, metrics) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let of = |name: &str| -> Vec<f64> {
+        let named = metrics["data"].as_array().unwrap().iter().filter(|m| m["name"] == name);
+        named.map(|m| m["value"].as_f64().unwrap()).collect()
+    };
+    let level = of("collect.level_groups");
     assert_eq!(level.len(), 3, "{metrics}");
     assert!(level.iter().all(|share| (0.5..=1.0).contains(share)), "{level:?}");
     assert!(level.iter().any(|share| *share < 1.0), "{level:?}");
+    let (clipped, moved) = (of("policy.clip_fraction"), of("policy.approximate_kl"));
+    assert!(clipped.iter().all(|share| (0.0..1.0).contains(share)), "{clipped:?}");
+    assert!(!moved.is_empty() && moved.len() == clipped.len(), "{moved:?} {clipped:?}");
+    assert!(
+        moved.iter().all(|nats| *nats >= 0.0) && moved.iter().any(|nats| *nats > 0.0),
+        "{moved:?}"
+    );
     service.stop().await;
 }
 

@@ -10,7 +10,7 @@ use nlac::{
     embedded::{base_model, local::LocalPeers},
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Scoring},
     telemetry::Meters,
-    trainer::{Adam, Datum, Tinker, Trainer, adapter},
+    trainer::{Adam, Datum, Loss, ModelRole, Tinker, Trainer, adapter},
 };
 
 use crate::support::{Place, Service, model_dir, small_job};
@@ -64,10 +64,10 @@ async fn one_step_takes_the_gradients_of_unlike_losses_together() {
             prompt: prompt.clone(),
             completion: completion.clone(),
             weight: 0.05,
-            policy_gradient: gradient(i),
+            loss: gradient(i).map_or(Loss::CrossEntropy, Loss::Policy),
         };
         let data: Vec<_> = completions.iter().enumerate().map(datum).collect();
-        let mut run = trainer.open(16, 1, None).await.unwrap();
+        let mut run = trainer.open(ModelRole::Policy, 16, 1, None).await.unwrap();
         let report = run.step(&data, &ADAM).await.unwrap();
         run.close().await.unwrap();
         report
@@ -76,7 +76,7 @@ async fn one_step_takes_the_gradients_of_unlike_losses_together() {
     // Policies that are still the one that sampled, and an advantage of 1: the same gradient by three losses.
     let mixed = step(&|i| {
         let old_logprobs = scored[i].logprobs.clone();
-        let clip = (i % 3 == 1).then_some(Clip { low: 0.8, high: 1.2 });
+        let clip = (i % 3 == 1).then_some(Clip { low: 0.8, high: 1.2, dual: None });
         let gradient = PolicyGradient { advantages: vec![1.0; 3], old_logprobs, clip };
         (i % 3 > 0).then_some(gradient)
     })
@@ -103,7 +103,10 @@ async fn what_is_trained_is_what_is_served() {
     let engine = pool("e", &local.engine_url(), name);
     let found = trainer.check().await.unwrap();
     assert_eq!(found.models, [name]);
-    assert_eq!(found.losses.unwrap(), ["cross_entropy", "importance_sampling", "ppo"]);
+    assert_eq!(
+        found.losses.unwrap(),
+        ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"]
+    );
 
     let prompt = vec![1, 4, 15, 16, 17];
     let data: Vec<Datum> = (0..20_u32)
@@ -111,10 +114,10 @@ async fn what_is_trained_is_what_is_served() {
             prompt: prompt.clone(),
             completion: vec![30 + i % 3, 31, 32, 2],
             weight: 1.0 / 80.0,
-            policy_gradient: None,
+            loss: Loss::CrossEntropy,
         })
         .collect();
-    let mut run = trainer.open(16, 1, None).await.unwrap();
+    let mut run = trainer.open(ModelRole::Policy, 16, 1, None).await.unwrap();
     let first = run.step(&data, &ADAM).await.unwrap();
     assert!(first.grad_norm.unwrap() > 0.0);
     let mut last = first.clone();
@@ -130,7 +133,7 @@ async fn what_is_trained_is_what_is_served() {
     run.close().await.unwrap();
 
     // A run from the saved state takes the same step to the bit.
-    let mut again = trainer.open(16, 1, Some(&state)).await.unwrap();
+    let mut again = trainer.open(ModelRole::Policy, 16, 1, Some(&state)).await.unwrap();
     assert_eq!(again.step(&data, &ADAM).await.unwrap(), next);
     again.close().await.unwrap();
 
@@ -144,9 +147,9 @@ async fn what_is_trained_is_what_is_served() {
         prompt: prompt.clone(),
         completion: adapted.token_ids.clone(),
         weight: 0.0,
-        policy_gradient: None,
+        loss: Loss::CrossEntropy,
     };
-    let mut check = trainer.open(16, 1, Some(&state)).await.unwrap();
+    let mut check = trainer.open(ModelRole::Policy, 16, 1, Some(&state)).await.unwrap();
     let loss = check.step(&[datum], &ADAM).await.unwrap().losses[0];
     let logprobs = adapted.logprobs.clone().unwrap();
     let mean = -logprobs.iter().sum::<f32>() / logprobs.len() as f32;
@@ -190,7 +193,7 @@ async fn what_is_trained_is_what_is_served() {
 
     // The average of two adapters: the ends are the adapters themselves.
     let fresh = place.path().join("fresh");
-    let mut untrained = trainer.open(16, 1, None).await.unwrap();
+    let mut untrained = trainer.open(ModelRole::Policy, 16, 1, None).await.unwrap();
     untrained.export_adapter("u", &fresh).await.unwrap();
     for (rate, like) in [(0.0, &fresh), (1.0, &online)] {
         let out = place.path().join(format!("mixed-{rate}"));

@@ -15,7 +15,7 @@ use nlac::{
     embedded::{base_model, local::LocalPeers},
     engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
     telemetry::{self, Meters},
-    trainer::{Tinker, Trainer},
+    trainer::{ModelRole, Tinker, Trainer},
 };
 
 use crate::support::{Place, free_port, http, model_dir};
@@ -103,7 +103,11 @@ async fn two_replicas_share_the_work_and_one_may_die() {
     let local = LocalPeers::start(&model_dir(), base_model::NAME, place.path(), 1).unwrap();
     let url = local.trainer_url();
     let trainer = TrainerRecord::new("t", TrainerKind::Tinker, &url, base_model::NAME);
-    let mut run = Tinker::new(&trainer, None, &measured).unwrap().open(8, 1, None).await.unwrap();
+    let mut run = Tinker::new(&trainer, None, &measured)
+        .unwrap()
+        .open(ModelRole::Policy, 8, 1, None)
+        .await
+        .unwrap();
     run.export_adapter("a", &path).await.unwrap();
     local.stop().await;
     let served = Adapter { name: "job-online-v1".into(), path };

@@ -8,7 +8,7 @@ use nlac::{
         peer::{TrainerKind, TrainerRecord},
     },
     telemetry::Meters,
-    trainer::{Run, Tinker, Trainer, TrainerError},
+    trainer::{ModelRole, Run, Tinker, Trainer, TrainerError},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn trainer(
     .await;
     let record = TrainerRecord::new("t", TrainerKind::Tinker, &server.url, "base");
     let client = Tinker::new(&record, None, &Meters::default()).unwrap();
-    let run = client.open(8, 1, None).await.unwrap();
+    let run = client.open(ModelRole::Policy, 8, 1, None).await.unwrap();
     (server, run)
 }
 

@@ -27,6 +27,11 @@ LOSSES: dict[str, Loss] = {
         ("target_tokens", "logprobs", "advantages"),
         {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2},
     ),
+    # Not of the Tinker API: beyond the dual threshold, a token with a negative advantage pulls no further.
+    "ppo_dual_clip": Loss(
+        ("target_tokens", "logprobs", "advantages"),
+        {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2, "clip_dual_threshold": 3.0},
+    ),
     "ppo_critic": Loss(("returns",), {"value_clip": None}, role="critic"),
 }
 
@@ -65,8 +70,12 @@ def token_losses(
             error = torch.maximum(error, (clipped - arrays["returns"]) ** 2)
         return 0.5 * error
     ratio = torch.exp(predicted - arrays["logprobs"])
-    gain = ratio * arrays["advantages"]
-    if name == "ppo":
+    advantages = arrays["advantages"]
+    gain = ratio * advantages
+    if name in ("ppo", "ppo_dual_clip"):
         low, high = settings["clip_low_threshold"], settings["clip_high_threshold"]
-        gain = torch.minimum(gain, ratio.clamp(low, high) * arrays["advantages"])
+        gain = torch.minimum(gain, ratio.clamp(low, high) * advantages)
+    if name == "ppo_dual_clip":
+        bounded = torch.maximum(gain, settings["clip_dual_threshold"] * advantages)
+        gain = torch.where(advantages < 0, bounded, gain)
     return -gain

@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
+from nlac_trainer.losses import token_losses
+
 from .support import KINDS, Files, datum, sequences
 
 LENGTHS = [5, 17, 9, 30, 3]
@@ -137,7 +139,7 @@ class Learning(unittest.TestCase):
         trainer = files.trainer()
         all_of_them = sequences(6, LENGTHS)
         norms = []
-        for loss in ["cross_entropy", "importance_sampling", "ppo"]:
+        for loss in ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip"]:
             model = trainer.create(seed=7)
             if loss == "cross_entropy":
                 trainer.backward(model, [datum(s, masked(s, n)) for n, s in enumerate(all_of_them)])
@@ -154,7 +156,16 @@ class Learning(unittest.TestCase):
             norms.append(trainer.step(model)["grad_norm"])
         self.assertAlmostEqual(norms[1] / norms[0], 1.0, places=4)
         self.assertAlmostEqual(norms[2] / norms[0], 1.0, places=4)
+        self.assertAlmostEqual(norms[3] / norms[0], 1.0, places=4)
         trainer.stop()
+
+    def test_a_bad_token_beyond_the_dual_clip_pulls_no_further(self) -> None:
+        ratios = torch.tensor([0.5, 1.0, 2.5, 4.0])
+        for advantage, pulls in [(-1.0, [False, True, True, False]), (1.0, [True, True, False, False])]:
+            predicted = ratios.log().requires_grad_()
+            arrays = {"logprobs": torch.zeros(4), "advantages": torch.full((4,), advantage)}
+            token_losses("ppo_dual_clip", {}, predicted, arrays).sum().backward()
+            self.assertEqual((predicted.grad != 0).tolist(), pulls)
 
     def test_a_critic_learns_values(self) -> None:
         files = Files()

@@ -88,10 +88,11 @@ fn gradient_probe() -> AdamParams {
 #[test]
 fn lora_gradients_agree_with_finite_differences_and_none_is_zero() {
     type Of = fn(Sampled) -> Loss;
-    let losses: [Of; 3] = [
+    let losses: [Of; 4] = [
         |_| Loss::CrossEntropy,
         Loss::ImportanceSampling,
         |sampled| Loss::Ppo(sampled, Clip::default()),
+        |sampled| Loss::Ppo(sampled, Clip { dual: Some(1.5), ..Clip::default() }),
     ];
     for (qk_norm, of) in [true, false].into_iter().flat_map(|qk| losses.map(|of| (qk, of))) {
         let config = config(qk_norm);
@@ -361,12 +362,13 @@ fn a_clipped_position_pulls_no_further_and_a_ratio_of_one_pulls_like_cross_entro
         forward_backward(&config, &base, examples, &mut gradients, 1);
         gradients.tensors_mut().into_iter().flatten().map(|g| *g).collect::<Vec<_>>()
     };
-    let ppo = |advantage: f32, gap: f32| {
+    let clipped = |advantage: f32, gap: f32, clip: Clip| {
         let advantages = vec![advantage; here[0].len()];
         let logprobs = here[0].iter().map(|l| l - gap).collect();
-        let loss = Loss::Ppo(Sampled { logprobs, advantages }, Clip::default());
+        let loss = Loss::Ppo(Sampled { logprobs, advantages }, clip);
         gradient(&[Example { loss, ..plain[0].clone() }])
     };
+    let ppo = |advantage: f32, gap: f32| clipped(advantage, gap, Clip::default());
     assert_eq!(ppo(1.0, 0.0), gradient(&plain));
     // Said more often than before, and better than expected: far enough. So with the reverse.
     assert!(ppo(1.0, 0.5).iter().all(|g| *g == 0.0));
@@ -374,4 +376,18 @@ fn a_clipped_position_pulls_no_further_and_a_ratio_of_one_pulls_like_cross_entro
     // On the way back, nothing is clipped.
     assert!(ppo(-1.0, 0.5).iter().any(|g| *g != 0.0));
     assert!(ppo(1.0, -0.5).iter().any(|g| *g != 0.0));
+
+    // A ratio of e beyond a dual clip of 2: a bad token no longer pulls. Below it, and for a good token, nothing changes.
+    let dual =
+        |advantage, gap| clipped(advantage, gap, Clip { dual: Some(2.0), ..Clip::default() });
+    assert!(dual(-1.0, 1.0).iter().all(|g| *g == 0.0));
+    for (advantage, gap) in [(-1.0, 0.5), (-1.0, -0.5), (1.0, -1.0), (1.0, 1.0)] {
+        assert_eq!(dual(advantage, gap), ppo(advantage, gap));
+    }
+    let loss = |clip| {
+        let sampled = Sampled { logprobs: vec![-2.0; 9], advantages: vec![-1.0; 9] };
+        Example { loss: Loss::Ppo(sampled, clip), weights: vec![1.0; 9], ..plain[0].clone() }
+    };
+    let held = loss(Clip { dual: Some(2.0), ..Clip::default() }).loss_at(0, -1.0);
+    assert!((held - 2.0).abs() < 1e-6 && loss(Clip::default()).loss_at(0, -1.0) > 2.7);
 }

@@ -20,7 +20,7 @@ use crate::domain::{
 impl Algorithm for GrpoSpec {
     fn needs(&self) -> Needs {
         let loss = if self.clip.is_some() { "ppo" } else { "importance_sampling" };
-        Needs { on_policy: true, loss: Some(loss), ..Needs::default() }
+        Needs { on_policy: true, groups: true, loss: Some(loss), ..Needs::default() }
     }
 
     fn draw(&self) -> Draw<'_> {
@@ -59,12 +59,7 @@ async fn example(
     replayed: &Replayed,
     advantage: f32,
 ) -> Result<TrainingExample, Fault> {
-    let told = replayed.action_logprobs.as_ref();
-    let Some(old_logprobs) = told.filter(|all| all.len() == replayed.action_tokens.len()) else {
-        let what =
-            "the engine told no log-probabilities of an action, which a policy gradient needs";
-        return Err(Fault::Fail(what.into()));
-    };
+    let old_logprobs = lesson::old_logprobs(replayed)?;
     let mut advantages = vec![advantage; old_logprobs.len()];
     if setting.spec.kl_weight > 0.0 {
         let session = setting.seed.index(replayed.position).siblings();
@@ -74,7 +69,7 @@ async fn example(
             *advantage -= setting.spec.kl_weight * divergence_pull(*old, base);
         }
     }
-    let clip = setting.spec.clip.map(|ClipSpec { low, high }| Clip { low, high });
+    let clip = setting.spec.clip.map(|ClipSpec { low, high }| Clip { low, high, dual: None });
     let model = (setting.sampler.prompts, setting.sampler.encoder);
     let action = lesson::signed(&replayed.action_tokens);
     let plain = lesson::policy(model, replayed, ExampleSource::Action, action, 1.0)?;

@@ -19,7 +19,7 @@ use crate::{
         ids::JobId,
         job::{JobStatus, Phase},
         metric::names,
-        spec::JobSpec,
+        spec::{AlgorithmSpec, JobSpec},
     },
     quantity,
     store::{
@@ -285,7 +285,7 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         named.collect::<Vec<_>>().join("|")
     };
     let plot = |title, range, series| Plot { title, series, range };
-    vec![
+    let mut plots = vec![
         plot("Held-out success by temperature", "share", at_each(names::EVAL_SUCCESS)),
         plot("Held-out return by temperature", "free", at_each(names::EVAL_RETURN)),
         plot(
@@ -339,7 +339,20 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             ]),
         ),
         plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
-    ]
+    ];
+    if matches!(spec.algorithm, AlgorithmSpec::Grpo(_) | AlgorithmSpec::Ppo(_)) {
+        let clipped = series(&[(names::CLIP_FRACTION, "clipped tokens")]);
+        let moved = series(&[(names::APPROXIMATE_KL, "approximate KL")]);
+        plots.push(plot("Clipped tokens", "share", clipped));
+        plots.push(plot("Policy movement, nats per token", "free", moved));
+    }
+    if let AlgorithmSpec::Ppo(_) = spec.algorithm {
+        let values = [(names::VALUE_MEAN, "value"), (names::RETURN_MEAN, "return")];
+        let fit = [(names::VALUE_LOSS, "loss"), (names::EXPLAINED_VARIANCE, "explained variance")];
+        plots.push(plot("Mean value and return", "free", series(&values)));
+        plots.push(plot("Critic's fit", "free", series(&fit)));
+    }
+    plots
 }
 
 fn spent(job: &JobRow, totals: &HashMap<String, Total>) -> Vec<(&'static str, String)> {

@@ -20,8 +20,9 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 2] = [
+const EXAMPLES: [(&str, &str); 3] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
+    ("ppo", include_str!("../../../examples/ppo.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];
 /// Earlier jobs that can be started from.

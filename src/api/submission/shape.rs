@@ -271,6 +271,14 @@ mod tests {
     use super::mistakes;
     use crate::domain::spec::{AlgorithmSpec, JobSpec};
 
+    #[test]
+    fn the_example_of_ppo_has_no_mistakes() {
+        let text = include_str!("../../../examples/ppo.yaml");
+        let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
+        assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
+        assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+    }
+
     fn spec() -> Value {
         let text = include_str!("../../../examples/help-desk.yaml");
         serde_yaml_ng::from_str(text).unwrap_or_default()

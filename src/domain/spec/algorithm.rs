@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
     evaluated::{EvaluatedSpec, TaskSplit},
-    on_policy::GrpoSpec,
+    on_policy::{GrpoSpec, PpoSpec},
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
 };
@@ -28,6 +28,8 @@ pub enum AlgorithmSpec {
     ScalarCritic(#[garde(dive)] ScalarSpec),
     /// GRPO: a policy gradient from groups of episodes of one task.
     Grpo(#[garde(dive)] GrpoSpec),
+    /// PPO: a policy gradient from the values of a critic.
+    Ppo(#[garde(dive)] PpoSpec),
     /// No training: a checkpoint, the base model (ReAct) or a chat model plays, and is measured.
     Evaluation(#[garde(dive)] EvaluatedSpec),
 }

@@ -21,7 +21,7 @@ pub use environment::{
 };
 pub use evaluated::{EvaluatedSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
-pub use on_policy::{ClipSpec, GrpoSpec};
+pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;
 pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
 

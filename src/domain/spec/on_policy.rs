@@ -20,6 +20,52 @@ pub struct GrpoSpec {
     pub kl_weight: f32,
 }
 
+/// Settings of PPO (algorithms: §3.3). `optimizer.learning_rate` is the policy's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct PpoSpec {
+    /// γ: discount of what follows, from one token of the policy to the next.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub gamma: f32,
+    /// λ: 1 compares a value with the rewards that followed, 0 with the next token's value.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub lambda: f32,
+    /// Whether the advantages of an iteration are brought to mean 0 and variance 1, over all tokens of the policy.
+    #[garde(skip)]
+    pub whiten: bool,
+    /// Bounds of the ratio of the policy to the one that sampled.
+    #[garde(dive)]
+    pub clip: ClipSpec,
+    /// From this ratio on, a token with a negative advantage pulls no further; null is no such bound. It needs a trainer
+    /// with the loss `ppo_dual_clip`.
+    #[garde(inner(range(min = 1.0, max = 1000.0), custom(beyond(&self.clip))))]
+    #[schema(minimum = 1.0, maximum = 1000.0)]
+    pub dual_clip: Option<f32>,
+    /// β: weight of the divergence from the base model (k3). 0 asks the base model nothing.
+    #[garde(range(min = 0.0, max = 10.0))]
+    #[schema(minimum = 0.0, maximum = 10.0)]
+    pub kl_weight: f32,
+    /// How the critic learns.
+    #[garde(dive)]
+    pub critic: CriticSpec,
+}
+
+/// How a critic with a value head learns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct CriticSpec {
+    /// Peak learning rate; it decays as the policy's does.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub learning_rate: f32,
+    /// How far an iteration may pull a value from where it was; null is no bound.
+    #[garde(inner(range(min = 0.0, max = 1e6)))]
+    #[schema(minimum = 0.0, maximum = 1_000_000.0)]
+    pub value_clip: Option<f32>,
+}
+
 /// Bounds of the ratio of two policies for a token. Beyond them, an example pulls no further.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
@@ -34,6 +80,15 @@ pub struct ClipSpec {
     pub high: f32,
 }
 
+fn beyond(clip: &ClipSpec) -> impl FnOnce(&f32, &()) -> garde::Result + '_ {
+    move |dual, ()| {
+        if *dual > clip.high {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!("must be greater than clip.high, which is {}", clip.high)))
+    }
+}
+
 impl Default for ClipSpec {
     fn default() -> Self {
         Self { low: 0.8, high: 1.2 }
@@ -43,5 +98,25 @@ impl Default for ClipSpec {
 impl Default for GrpoSpec {
     fn default() -> Self {
         Self { normalize: true, clip: Some(ClipSpec::default()), kl_weight: 0.001 }
+    }
+}
+
+impl Default for PpoSpec {
+    fn default() -> Self {
+        Self {
+            gamma: 1.0,
+            lambda: 1.0,
+            whiten: true,
+            clip: ClipSpec::default(),
+            dual_clip: Some(3.0),
+            kl_weight: 0.001,
+            critic: CriticSpec::default(),
+        }
+    }
+}
+
+impl Default for CriticSpec {
+    fn default() -> Self {
+        Self { learning_rate: 1e-3, value_clip: Some(0.5) }
     }
 }

@@ -4,12 +4,15 @@
 
 use std::sync::Mutex;
 
-use super::Loss;
-use crate::model::{
-    Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward, forward,
-    log_softmax_at, matmul, rms_norm_backward, rope_backward, silu_backward,
+use super::{
+    Loss,
+    layers::{LayerPass, LiveRows},
+    value::ValueHead,
 };
-use crate::model::{Segment, apply};
+use crate::model::{
+    Config, KvCache, Segment, Strided, Tape, Weights, apply, forward, log_softmax_at, matmul,
+    rms_norm_backward,
+};
 
 /// One sequence to learn: `targets[i]` is to follow `input[..=i]`, with `weights[i]` in the loss. The
 /// loss is the sum over positions of weight times the position's loss, in nats, as Tinker sums.
@@ -17,7 +20,7 @@ use crate::model::{Segment, apply};
 pub struct Example {
     /// Token ids read.
     pub input: Vec<u32>,
-    /// The token that should follow each of them.
+    /// The token that should follow each of them; a critic needs none.
     pub targets: Vec<u32>,
     /// Weight of each position; 0 masks it.
     pub weights: Vec<f32>,
@@ -33,6 +36,15 @@ impl Example {
     }
 }
 
+/// What the last hidden state is read as.
+#[derive(Clone, Copy)]
+pub(super) enum Reading<'a> {
+    /// Text: log-probability of each target, natural log.
+    Text,
+    /// A value of each position.
+    Values(&'a ValueHead),
+}
+
 /// Sequences per shard. Part of the definition of a gradient's rounding, not of the machine.
 const SHARD: usize = 8;
 
@@ -43,6 +55,8 @@ pub struct Gradients {
     pub(crate) linears: Vec<[Vec<f32>; 7]>,
     /// The rest, for training from scratch.
     pub(crate) rest: Option<Rest>,
+    /// The head, for a critic.
+    pub(crate) value: Option<ValueHead>,
 }
 
 /// Gradients beside the linear maps.
@@ -74,17 +88,30 @@ impl Gradients {
         let linears = (0..layers)
             .map(|_| config.linear_shapes().map(|(outputs, inputs)| vec![0.0; outputs * inputs]))
             .collect();
-        Self { linears, rest }
+        Self { linears, rest, value: None }
+    }
+
+    /// Zeros for the linear maps and the head of a critic.
+    #[must_use]
+    pub fn of_critic(config: &Config) -> Self {
+        Self { value: Some(ValueHead::zeros(config)), ..Self::zeros(config, false) }
+    }
+
+    /// Zeros of the same shapes.
+    fn emptied(&self, config: &Config) -> Self {
+        let value = self.value.as_ref().map(|_| ValueHead::zeros(config));
+        Self { value, ..Self::zeros(config, self.rest.is_some()) }
     }
 
     /// Every gradient tensor: the linear maps by layer, then embedding, output layer and final norm, then
-    /// the norms by layer.
+    /// the norms by layer, then a critic's head.
     pub fn tensors_mut(&mut self) -> Vec<&mut Vec<f32>> {
         let mut all: Vec<_> = self.linears.iter_mut().flatten().collect();
         if let Some(rest) = &mut self.rest {
             all.extend([&mut rest.embed, &mut rest.head, &mut rest.final_norm]);
             all.extend(rest.norms.iter_mut().flatten());
         }
+        all.extend(self.value.iter_mut().flat_map(ValueHead::tensors_mut));
         all
     }
 
@@ -105,12 +132,25 @@ pub fn logprobs(
     examples: &[Example],
     threads: usize,
 ) -> Vec<Vec<f32>> {
+    predictions(config, weights, Reading::Text, examples, threads)
+}
+
+/// What every position is read as.
+pub(super) fn predictions(
+    config: &Config,
+    weights: &Weights,
+    reading: Reading<'_>,
+    examples: &[Example],
+    threads: usize,
+) -> Vec<Vec<f32>> {
     over_shards(examples, threads, |shard| {
-        let (mut caches, _) = prepare(config, shard);
+        let (mut caches, rows) = prepare(config, shard);
         let mut segments = segments(shard, &mut caches);
         let hidden = forward(config, weights, &mut segments, None);
-        let logits = apply(&weights.head, &hidden, hidden.len() / config.hidden_size);
-        split_logprobs(config, shard, &logits)
+        match reading {
+            Reading::Text => split_logprobs(config, shard, &apply(&weights.head, &hidden, rows)),
+            Reading::Values(head) => head.values(shard, &hidden),
+        }
     })
     .into_iter()
     .flatten()
@@ -125,16 +165,28 @@ pub fn forward_backward(
     gradients: &mut Gradients,
     threads: usize,
 ) -> Vec<Vec<f32>> {
-    let everything = gradients.rest.is_some();
+    backward(config, weights, Reading::Text, examples, gradients, threads)
+}
+
+/// Adds the gradients of the examples' loss; returns what every position is read as.
+pub(super) fn backward(
+    config: &Config,
+    weights: &Weights,
+    reading: Reading<'_>,
+    examples: &[Example],
+    gradients: &mut Gradients,
+    threads: usize,
+) -> Vec<Vec<f32>> {
+    let empty = gradients.emptied(config);
     let mut all = Vec::with_capacity(examples.len());
     let results = over_shards(examples, threads, |shard| {
-        let mut gradients = Gradients::zeros(config, everything);
-        let logprobs = shard_backward(config, weights, shard, &mut gradients);
-        (logprobs, gradients)
+        let mut gradients = empty.clone();
+        let predicted = shard_backward(config, weights, reading, shard, &mut gradients);
+        (predicted, gradients)
     });
-    for (logprobs, mut shard) in results {
+    for (predicted, mut shard) in results {
         gradients.add(&mut shard);
-        all.extend(logprobs);
+        all.extend(predicted);
     }
     all
 }
@@ -207,23 +259,19 @@ fn split_logprobs(config: &Config, shard: &[Example], logits: &[f32]) -> Vec<Vec
         .collect()
 }
 
-fn shard_backward(
+/// From the loss through the output layer, only where the loss is: log-probabilities, and the gradient of the hidden
+/// states.
+fn text_backward(
     config: &Config,
     weights: &Weights,
     shard: &[Example],
+    hidden: &[f32],
     gradients: &mut Gradients,
-) -> Vec<Vec<f32>> {
-    let d = config.hidden_size;
-    let (mut caches, rows) = prepare(config, shard);
-    let mut tape = Tape::default();
-    let mut segments = segments(shard, &mut caches);
-    let hidden = forward(config, weights, &mut segments, Some(&mut tape));
-    let logits = apply(&weights.head, &hidden, rows);
+) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let (d, v) = (config.hidden_size, config.vocab_size);
+    let rows = hidden.len() / d;
+    let logits = apply(&weights.head, hidden, rows);
     let logprobs = split_logprobs(config, shard, &logits);
-
-    // Through the output layer, only where the loss is; through the top layer, only from there on.
-    let v = config.vocab_size;
-    let live = LiveRows::of_loss(shard);
     let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
     let positions = shard.iter().flat_map(|e| (0..e.targets.len()).map(move |i| (e, i)));
     for (row, ((example, i), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
@@ -248,7 +296,32 @@ fn shard_backward(
         let to = if rest.head.is_empty() { &mut rest.embed } else { &mut rest.head };
         matmul(Strided::transposed(&dlogits, v), &read, to, v, at.len(), d);
     }
+    (logprobs, dhidden)
+}
 
+fn shard_backward(
+    config: &Config,
+    weights: &Weights,
+    reading: Reading<'_>,
+    shard: &[Example],
+    gradients: &mut Gradients,
+) -> Vec<Vec<f32>> {
+    let d = config.hidden_size;
+    let (mut caches, _) = prepare(config, shard);
+    let mut tape = Tape::default();
+    let mut segments = segments(shard, &mut caches);
+    let hidden = forward(config, weights, &mut segments, Some(&mut tape));
+    let (predicted, mut dhidden) = match reading {
+        Reading::Text => text_backward(config, weights, shard, &hidden, gradients),
+        Reading::Values(head) => {
+            let values = head.values(shard, &hidden);
+            let dhidden = head.backward(shard, &hidden, &values, gradients.value.as_mut());
+            (values, dhidden)
+        }
+    };
+
+    // Through the top layer, only from where the loss is.
+    let live = LiveRows::of_loss(shard);
     for (values, width) in [(&mut dhidden, d), (&mut tape.x_final, d), (&mut tape.inverse_final, 1)]
     {
         live.keep(values, width);
@@ -277,208 +350,5 @@ fn shard_backward(
             }
         }
     }
-    logprobs
-}
-
-/// The rows of a shard whose output carries gradient: of each sequence, all from a position on. The
-/// rest would only add zeros.
-struct LiveRows {
-    /// Per sequence, the first live position and the length.
-    spans: Vec<(usize, usize)>,
-}
-
-impl LiveRows {
-    fn all(shard: &[Example]) -> Self {
-        Self { spans: shard.iter().map(|e| (0, e.input.len())).collect() }
-    }
-
-    /// From the first position that has a weight in the loss.
-    fn of_loss(shard: &[Example]) -> Self {
-        let spans = shard.iter().map(|e| {
-            let length = e.input.len();
-            (e.weights.iter().position(|w| *w != 0.0).unwrap_or(length), length)
-        });
-        Self { spans: spans.collect() }
-    }
-
-    /// Where each sequence's live rows lie among all rows.
-    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.spans.iter().scan(0, |row, (first, length)| {
-            let start = *row;
-            *row += length;
-            Some((start + first, start + length))
-        })
-    }
-
-    /// Drops the other rows, where there are any.
-    fn keep(&self, rows: &mut Vec<f32>, width: usize) {
-        if rows.is_empty() {
-            return;
-        }
-        let mut kept = 0;
-        for (from, to) in self.ranges() {
-            rows.copy_within(from * width..to * width, kept);
-            kept += (to - from) * width;
-        }
-        rows.truncate(kept);
-    }
-
-    /// Adds zeros for the other rows.
-    fn spread(&self, kept: &[f32], width: usize) -> Vec<f32> {
-        let mut rows = Vec::with_capacity(self.ranges().last().map_or(0, |(_, to)| to * width));
-        let mut at = 0;
-        for (from, to) in self.ranges() {
-            rows.resize(from * width, 0.0);
-            rows.extend_from_slice(&kept[at..at + (to - from) * width]);
-            at += (to - from) * width;
-        }
-        rows
-    }
-}
-
-/// One layer's backward pass over a shard.
-struct LayerPass<'a> {
-    config: &'a Config,
-    weights: &'a Weights,
-    index: usize,
-    tape: LayerTape,
-    live: &'a LiveRows,
-    caches: &'a [KvCache],
-}
-
-impl LayerPass<'_> {
-    /// From the gradient of the live rows' output to that of all rows' input. In the lowest layer the
-    /// input's gradient is wanted for the embedding only.
-    fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
-        let Self { config, weights, index, mut tape, live, caches } = self;
-        let layer: &Layer = &weights.layers[index];
-        let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
-        let rows = dout.len() / d;
-        let mut live_h = tape.h.clone();
-        for (values, width) in [
-            (&mut live_h, d),
-            (&mut tape.q_raw, qw),
-            (&mut tape.inverse_q, config.num_attention_heads),
-            (&mut tape.q, qw),
-            (&mut tape.mixed, qw),
-            (&mut tape.x_mid, d),
-            (&mut tape.inverse_post, 1),
-            (&mut tape.h_post, d),
-            (&mut tape.gate, config.intermediate_size),
-            (&mut tape.up, config.intermediate_size),
-            (&mut tape.act, config.intermediate_size),
-        ] {
-            live.keep(values, width);
-        }
-        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
-        let [gq, gk, gv, go, ggate, gup, gdown] = &mut gradients.linears[index];
-        let mut norms = gradients.rest.as_mut().map(|rest| &mut rest.norms[index]);
-
-        // The gated layer.
-        let mut dact = vec![0.0; tape.act.len()];
-        through(down_proj, &dout, rows, &mut dact);
-        outer(down_proj, &dout, &tape.act, rows, gdown);
-        silu_backward(&mut tape.gate, &mut tape.up, &dact);
-        let mut dh = vec![0.0; tape.h_post.len()];
-        through(gate_proj, &tape.gate, rows, &mut dh);
-        through(up_proj, &tape.up, rows, &mut dh);
-        outer(gate_proj, &tape.gate, &tape.h_post, rows, ggate);
-        outer(up_proj, &tape.up, &tape.h_post, rows, gup);
-        let mut dx_mid = dout;
-        rms_norm_backward(
-            &tape.x_mid,
-            &layer.post_norm,
-            &tape.inverse_post,
-            &dh,
-            &mut dx_mid,
-            norms.as_mut().map(|n| n[1].as_mut_slice()),
-        );
-
-        // Attention.
-        let mut dmixed = vec![0.0; tape.mixed.len()];
-        through(o_proj, &dx_mid, rows, &mut dmixed);
-        outer(o_proj, &dx_mid, &tape.mixed, rows, go);
-        let all_rows = tape.h.len() / d;
-        let mut dq = vec![0.0; rows * qw];
-        let mut dk = vec![0.0; all_rows * kw];
-        let mut dv = vec![0.0; all_rows * kw];
-        let (mut live_row, mut row) = (0, 0);
-        for (number, &(first, length)) in live.spans.iter().enumerate() {
-            let queries = live_row * qw..(live_row + length - first) * qw;
-            let keys = row * kw..(row + length) * kw;
-            attend_backward(
-                config,
-                &tape.q[queries.clone()],
-                first,
-                caches[number].layer(index),
-                &tape.probabilities[number],
-                &dmixed[queries.clone()],
-                &mut dq[queries.clone()],
-                &mut dk[keys.clone()],
-                &mut dv[keys.clone()],
-            );
-            for (heads, width, start) in [(&mut dq[queries], qw, first), (&mut dk[keys], kw, 0)] {
-                for (offset, heads) in heads.chunks_exact_mut(width).enumerate() {
-                    let (cosines, sines) = weights.angles(config, start + offset);
-                    for head in heads.chunks_exact_mut(config.head_dim) {
-                        rope_backward(head, cosines, sines);
-                    }
-                }
-            }
-            live_row += length - first;
-            row += length;
-        }
-        if config.qk_norm {
-            let [_, _, nq, nk] = match norms.as_mut() {
-                Some(n) => n.each_mut().map(|n| Some(n.as_mut_slice())),
-                None => [None, None, None, None],
-            };
-            dq = head_norm_backward(&tape.q_raw, &layer.q_norm, &tape.inverse_q, &dq, nq);
-            dk = head_norm_backward(&tape.k_raw, &layer.k_norm, &tape.inverse_k, &dk, nk);
-        }
-        outer(q_proj, &dq, &live_h, rows, gq);
-        outer(k_proj, &dk, &tape.h, all_rows, gk);
-        outer(v_proj, &dv, &tape.h, all_rows, gv);
-        let mut dx = live.spread(&dx_mid, d);
-        if index == 0 && norms.is_none() {
-            return dx;
-        }
-        let mut dh = vec![0.0; live_h.len()];
-        through(q_proj, &dq, rows, &mut dh);
-        let mut dh = live.spread(&dh, d);
-        through(k_proj, &dk, all_rows, &mut dh);
-        through(v_proj, &dv, all_rows, &mut dh);
-        rms_norm_backward(
-            &tape.x,
-            &layer.input_norm,
-            &tape.inverse_input,
-            &dh,
-            &mut dx,
-            norms.as_mut().map(|n| n[0].as_mut_slice()),
-        );
-        dx
-    }
-}
-
-fn head_norm_backward(
-    raw: &[f32],
-    weight: &[f32],
-    inverse: &[f32],
-    dy: &[f32],
-    dweight: Option<&mut [f32]>,
-) -> Vec<f32> {
-    let mut dx = vec![0.0; raw.len()];
-    rms_norm_backward(raw, weight, inverse, dy, &mut dx, dweight);
-    dx
-}
-
-/// `dx += dy · W`.
-fn through(linear: &Linear, dy: &[f32], rows: usize, dx: &mut [f32]) {
-    let dy = Strided::rows(dy, linear.outputs);
-    matmul(dy, &linear.w, dx, rows, linear.outputs, linear.inputs);
-}
-
-/// `dW += dyᵀ · x`.
-fn outer(linear: &Linear, dy: &[f32], x: &[f32], rows: usize, to: &mut [f32]) {
-    matmul(Strided::transposed(dy, linear.outputs), x, to, linear.outputs, rows, linear.inputs);
+    predicted
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     adam::{Adam, AdamParams},
-    backward::{Example, Gradients, forward_backward, logprobs},
+    backward::{Example, Gradients, Reading, backward, predictions},
+    value::ValueHead,
     write_directory,
 };
 use crate::model::{AdapterError, Config, Lora, LoraConfig, Strided, Weights, matmul};
@@ -22,11 +23,34 @@ pub struct StepStats {
     pub steps: u64,
 }
 
-/// An adapter under training.
+/// What a model is trained to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It writes text.
+    #[default]
+    Policy,
+    /// It tells a value of each position, by a head of its own.
+    Critic,
+}
+
+impl Role {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Critic => "critic",
+        }
+    }
+}
+
+/// An adapter under training, with a value head where it is a critic.
 pub struct LoraTrainer {
     config: Config,
     base: Weights,
     lora: Lora,
+    head: Option<ValueHead>,
     merged: Weights,
     gradients: Gradients,
     adam: Adam,
@@ -36,6 +60,7 @@ pub struct LoraTrainer {
 #[derive(Serialize, Deserialize)]
 struct StateFile {
     rank: usize,
+    role: Role,
     alpha: f32,
     steps: u64,
 }
@@ -48,34 +73,67 @@ impl LoraTrainer {
         Self::continued(config, base, lora, threads)
     }
 
+    /// A fresh adapter with a value head, which begins at 0.
+    #[must_use]
+    pub fn critic(
+        config: Config,
+        base: Weights,
+        lora: LoraConfig,
+        seed: u64,
+        threads: usize,
+    ) -> Self {
+        let gradients = Gradients::of_critic(&config);
+        let head = Some(ValueHead::zeros(&config));
+        let mut critic = Self { head, gradients, ..Self::new(config, base, lora, seed, threads) };
+        critic.adam = Adam::new(critic.tensors().map(Vec::len));
+        critic
+    }
+
     /// An adapter that exists, with a fresh optimizer.
     #[must_use]
     pub fn continued(config: Config, base: Weights, lora: Lora, threads: usize) -> Self {
         let lengths = lora.layers.iter().flatten().flat_map(|p| [p.a.len(), p.b.len()]);
         let adam = Adam::new(lengths);
         let gradients = Gradients::zeros(&config, false);
-        Self { merged: lora.merge(&base), config, base, lora, gradients, adam, threads }
+        let merged = lora.merge(&base);
+        Self { merged, config, base, lora, head: None, gradients, adam, threads }
     }
 
-    /// Log-probability of every target.
+    /// What it is trained to be.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        if self.head.is_some() { Role::Critic } else { Role::Policy }
+    }
+
+    /// Everything that is trained, in the order of states and moments.
+    fn tensors(&self) -> impl Iterator<Item = &Vec<f32>> {
+        let pairs = self.lora.layers.iter().flatten().flat_map(|p| [&p.a, &p.b]);
+        pairs.chain(self.head.iter().flat_map(ValueHead::tensors))
+    }
+
+    /// Log-probability of every target; of a critic, the value of every position.
     #[must_use]
     pub fn forward(&self, examples: &[Example]) -> Vec<Vec<f32>> {
-        logprobs(&self.config, &self.merged, examples, self.threads)
+        let reading = reading(self.head.as_ref());
+        predictions(&self.config, &self.merged, reading, examples, self.threads)
     }
 
-    /// Adds the gradients of the examples' summed loss; returns the log-probability of every target.
+    /// Adds the gradients of the examples' summed loss; returns what [`Self::forward`] does.
     pub fn forward_backward(&mut self, examples: &[Example]) -> Vec<Vec<f32>> {
-        let (config, merged) = (&self.config, &self.merged);
-        forward_backward(config, merged, examples, &mut self.gradients, self.threads)
+        let (config, merged, threads) = (&self.config, &self.merged, self.threads);
+        let reading = reading(self.head.as_ref());
+        backward(config, merged, reading, examples, &mut self.gradients, threads)
     }
 
     /// Steps by the accumulated gradients and clears them.
     pub fn optim_step(&mut self, params: &AdamParams) -> StepStats {
         let mut projected = self.lora_gradients();
+        if let Some(head) = &self.gradients.value {
+            projected.extend(head.tensors().map(Clone::clone));
+        }
         self.clear_gradients();
         let mut gradients: Vec<_> = projected.iter_mut().collect();
-        let mut tensors: Vec<_> =
-            self.lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]).collect();
+        let mut tensors = tensors_mut(&mut self.lora, &mut self.head);
         let decays = vec![true; tensors.len()];
         let grad_norm = self.adam.step(params, &mut tensors, &mut gradients, &decays);
         self.merged = self.lora.merge(&self.base);
@@ -129,15 +187,14 @@ impl LoraTrainer {
         self.adam.steps
     }
 
-    /// Writes everything needed to go on: adapter, moments, step count.
+    /// Writes everything needed to go on: adapter, value head, moments, step count.
     ///
     /// # Errors
     /// What writing runs into; the directory must not exist yet.
     pub fn save_state(&self, directory: &Path) -> std::io::Result<()> {
         let mut tensors = BTreeMap::new();
-        let pairs = self.lora.layers.iter().flatten().flat_map(|p| [&p.a, &p.b]);
         let moments = self.adam.first.iter().zip(&self.adam.second);
-        for (index, (value, (first, second))) in pairs.zip(moments).enumerate() {
+        for (index, (value, (first, second))) in self.tensors().zip(moments).enumerate() {
             for (part, values) in [("value", value), ("first", first), ("second", second)] {
                 let entry = (vec![values.len()], bytes_of(values));
                 tensors.insert(format!("{index:04}.{part}"), entry);
@@ -145,6 +202,7 @@ impl LoraTrainer {
         }
         let state = StateFile {
             rank: self.lora.rank(),
+            role: self.role(),
             alpha: self.lora.config.alpha,
             steps: self.adam.steps,
         };
@@ -171,15 +229,19 @@ impl LoraTrainer {
             |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
         let state: StateFile = serde_json::from_slice(&text).map_err(|e| invalid(&e))?;
         let file = SafeTensors::deserialize(&bytes).map_err(|e| invalid(&e))?;
-        if state.rank != self.lora.rank() {
-            let found = state.rank;
-            return Err(invalid(&format!("rank {found}, but the model has {}", self.lora.rank())));
+        let (rank, role) = (self.lora.rank(), self.role().name());
+        if (state.rank, state.role) != (rank, self.role()) {
+            return Err(AdapterError::Unsupported(format!(
+                "the saved state is a {} of rank {}, the model a {role} of rank {rank}",
+                state.role.name(),
+                state.rank
+            )));
         }
-        let mut lora = self.lora.clone();
-        let mut adam = self.adam.clone();
-        let values = lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]);
+        let (mut lora, mut head, mut adam) =
+            (self.lora.clone(), self.head.clone(), self.adam.clone());
+        let values = tensors_mut(&mut lora, &mut head);
         let moments = adam.first.iter_mut().zip(&mut adam.second);
-        for (index, (value, (first, second))) in values.zip(moments).enumerate() {
+        for (index, (value, (first, second))) in values.into_iter().zip(moments).enumerate() {
             for (part, to) in [("value", value), ("first", first), ("second", second)] {
                 let name = format!("{index:04}.{part}");
                 let view = file.tensor(&name).map_err(|e| invalid(&format!("{name}: {e}")))?;
@@ -190,7 +252,7 @@ impl LoraTrainer {
         adam.steps = state.steps;
         lora.config.alpha = state.alpha;
         lora.scale = state.alpha / state.rank as f32;
-        self.lora = lora;
+        (self.lora, self.head) = (lora, head);
         self.clear_gradients();
         if optimizer {
             self.adam = adam;
@@ -198,12 +260,19 @@ impl LoraTrainer {
         self.merged = self.lora.merge(&self.base);
         Ok(())
     }
+
     /// Begins from an adapter that was made elsewhere.
     fn load_peft(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
         let lora = Lora::load_peft(directory, &self.config)?;
         let (found, rank) = (lora.rank(), self.lora.rank());
         let untrainable = lora.layers.iter().flatten().any(|pair| pair.a.iter().all(|v| *v == 0.0));
+        let headed = self.head.is_some();
         let refused = [
+            (
+                headed,
+                "the adapter has other tensors than the model: PEFT files hold no value head"
+                    .into(),
+            ),
             (optimizer, "PEFT files hold no optimizer: load them with \"optimizer\": false".into()),
             (found != rank, format!("the adapter has rank {found}, the model {rank}")),
             (untrainable, "the adapter leaves out a linear map that is trained here".into()),
@@ -216,4 +285,14 @@ impl LoraTrainer {
         self.clear_gradients();
         Ok(())
     }
+}
+
+/// Everything that is trained, in the order of [`LoraTrainer::tensors`].
+fn tensors_mut<'a>(lora: &'a mut Lora, head: &'a mut Option<ValueHead>) -> Vec<&'a mut Vec<f32>> {
+    let pairs = lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]);
+    pairs.chain(head.iter_mut().flat_map(ValueHead::tensors_mut)).collect()
+}
+
+fn reading(head: Option<&ValueHead>) -> Reading<'_> {
+    head.map_or(Reading::Text, Reading::Values)
 }

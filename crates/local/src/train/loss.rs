@@ -2,8 +2,9 @@
 
 use super::Example;
 
-/// How the loss of a position follows from the log-probability of its target. Each is multiplied by the position's
-/// weight and summed over all positions, in nats (tinker-docs.thinkingmachines.ai/losses).
+/// How the loss of a position follows from what is predicted there: the log-probability of its target, or its value.
+/// Each is multiplied by the position's weight and summed over all positions, in nats where it is of
+/// log-probabilities (tinker-docs.thinkingmachines.ai/losses).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Loss {
     /// −log p.
@@ -13,6 +14,17 @@ pub enum Loss {
     ImportanceSampling(Sampled),
     /// −min(ρA, clip(ρ)A): no gain from going further from the policy that sampled than the clip allows (PPO).
     Ppo(Sampled, Clip),
+    /// ½ max((V − R)², (V' − R)²), where V' lies no further from the old value than the clip allows: a critic's.
+    Value(ValueTargets),
+}
+
+/// What a critic is to say; one value per position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueTargets {
+    /// R.
+    pub returns: Vec<f32>,
+    /// The critic's values before, and how far from them a value may still be pulled.
+    pub clip: Option<(Vec<f32>, f32)>,
 }
 
 /// What is known of the policy that sampled a sequence: one value per position.
@@ -31,11 +43,13 @@ pub struct Clip {
     pub low: f32,
     /// Upper bound, above 1.
     pub high: f32,
+    /// Dual clip: the ratio from which on an example with a negative advantage pulls no further; above `high`.
+    pub dual: Option<f32>,
 }
 
 impl Default for Clip {
     fn default() -> Self {
-        Self { low: 0.8, high: 1.2 }
+        Self { low: 0.8, high: 1.2, dual: None }
     }
 }
 
@@ -47,39 +61,68 @@ impl Sampled {
     }
 }
 
-impl Example {
-    /// Loss of a position whose target has this log-probability.
-    #[must_use]
-    pub fn loss_at(&self, position: usize, logprob: f32) -> f32 {
-        let weight = self.weights[position];
-        match &self.loss {
-            Loss::CrossEntropy => -logprob * weight,
-            Loss::ImportanceSampling(sampled) => {
-                let (advantage, ratio) = sampled.at(position, logprob);
-                -ratio * advantage * weight
-            }
-            Loss::Ppo(sampled, clip) => {
-                let (advantage, ratio) = sampled.at(position, logprob);
-                let clipped = ratio.clamp(clip.low, clip.high);
-                -(ratio * advantage).min(clipped * advantage) * weight
-            }
+impl Clip {
+    /// min(ρA, clip(ρ)A); with the dual clip, of a negative A no less than dual · A.
+    fn gain(self, advantage: f32, ratio: f32) -> f32 {
+        let gain = (ratio * advantage).min(ratio.clamp(self.low, self.high) * advantage);
+        match self.dual {
+            Some(dual) if advantage < 0.0 => gain.max(dual * advantage),
+            _ => gain,
         }
     }
 
-    /// How fast that loss falls as the log-probability grows: minus its derivative.
-    pub(super) fn pull_at(&self, position: usize, logprob: f32) -> f32 {
+    fn is_beyond(self, advantage: f32, ratio: f32) -> bool {
+        let dual = self.dual.is_some_and(|dual| ratio > dual);
+        (advantage > 0.0 && ratio > self.high) || (advantage < 0.0 && (ratio < self.low || dual))
+    }
+}
+
+impl ValueTargets {
+    /// Twice the loss of a value, and whether it is so far from the old value that nothing pulls it.
+    fn error(&self, position: usize, value: f32) -> (f32, bool) {
+        let error = (value - self.returns[position]).powi(2);
+        let Some((old, clip)) = &self.clip else { return (error, false) };
+        let near = old[position] + (value - old[position]).clamp(-clip, *clip);
+        let clipped = (near - self.returns[position]).powi(2);
+        (error.max(clipped), clipped > error)
+    }
+}
+
+impl Example {
+    /// Loss of a position where this log-probability, or value, is predicted.
+    #[must_use]
+    pub fn loss_at(&self, position: usize, predicted: f32) -> f32 {
+        let weight = self.weights[position];
+        match &self.loss {
+            Loss::CrossEntropy => -predicted * weight,
+            Loss::ImportanceSampling(sampled) => {
+                let (advantage, ratio) = sampled.at(position, predicted);
+                -ratio * advantage * weight
+            }
+            Loss::Ppo(sampled, clip) => {
+                let (advantage, ratio) = sampled.at(position, predicted);
+                -clip.gain(advantage, ratio) * weight
+            }
+            Loss::Value(targets) => 0.5 * targets.error(position, predicted).0 * weight,
+        }
+    }
+
+    /// How fast that loss falls as what is predicted grows: minus its derivative.
+    pub(super) fn pull_at(&self, position: usize, predicted: f32) -> f32 {
         let weight = self.weights[position];
         match &self.loss {
             Loss::CrossEntropy => weight,
             Loss::ImportanceSampling(sampled) => {
-                let (advantage, ratio) = sampled.at(position, logprob);
+                let (advantage, ratio) = sampled.at(position, predicted);
                 ratio * advantage * weight
             }
             Loss::Ppo(sampled, clip) => {
-                let (advantage, ratio) = sampled.at(position, logprob);
-                let beyond =
-                    (advantage > 0.0 && ratio > clip.high) || (advantage < 0.0 && ratio < clip.low);
-                if beyond { 0.0 } else { ratio * advantage * weight }
+                let (advantage, ratio) = sampled.at(position, predicted);
+                if clip.is_beyond(advantage, ratio) { 0.0 } else { ratio * advantage * weight }
+            }
+            Loss::Value(targets) => {
+                let (_, held) = targets.error(position, predicted);
+                if held { 0.0 } else { (targets.returns[position] - predicted) * weight }
             }
         }
     }

@@ -2,15 +2,17 @@
 
 mod adam;
 mod backward;
+mod layers;
 mod lora_trainer;
 mod loss;
+mod value;
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
 pub use adam::{Adam, AdamParams};
 pub use backward::{Example, Gradients, forward_backward, logprobs};
-pub use lora_trainer::{LoraTrainer, StepStats};
-pub use loss::{Clip, Loss, Sampled};
+pub use lora_trainer::{LoraTrainer, Role, StepStats};
+pub use loss::{Clip, Loss, Sampled, ValueTargets};
 
 /// Writes a directory all at once: filled under a temporary name, flushed, renamed. A reader sees the
 /// whole of it or nothing.

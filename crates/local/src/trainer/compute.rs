@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{Config, LoraConfig, Weights},
-    train::{AdamParams, LoraTrainer},
+    train::{AdamParams, LoraTrainer, Role},
 };
 
 /// One operation on a model; its result resolves a future.
@@ -30,7 +30,7 @@ pub struct Job {
 
 /// What can be done.
 pub enum Operation {
-    Create(LoraSettings),
+    Create(LoraSettings, Role),
     Unload,
     Forward(ForwardInput),
     ForwardBackward(ForwardInput),
@@ -75,7 +75,7 @@ impl Compute {
 
     fn execute(&mut self, model_id: &str, operation: Operation) -> Outcome {
         match operation {
-            Operation::Create(settings) => self.create(model_id, &settings),
+            Operation::Create(settings, role) => self.create(model_id, &settings, role),
             Operation::Unload => {
                 self.models.remove(model_id);
                 json(&Unloaded { model_id, kind: "unload_model" })
@@ -104,19 +104,21 @@ impl Compute {
         match operation {
             Operation::Forward(input) => {
                 let examples = input.examples(vocab, longest)?;
-                json(&ForwardOutput::new(&examples, trainer.forward(&examples)))
+                let predicted = trainer.forward(&examples);
+                json(&ForwardOutput::new(trainer.role(), &examples, predicted))
             }
             Operation::ForwardBackward(input) => {
                 let examples = input.examples(vocab, longest)?;
-                let logprobs = trainer.forward_backward(&examples);
-                if logprobs.iter().flatten().any(|l| !l.is_finite()) {
+                let predicted = trainer.forward_backward(&examples);
+                let output = ForwardOutput::new(trainer.role(), &examples, predicted);
+                if !output.is_finite() {
                     // Its gradients are not finite either: no step may use them.
                     trainer.clear_gradients();
                     return Err("the loss is not finite (NaN or infinity); the gradients since the last step \
                                 are dropped. Lower the learning rate, or clip gradients (grad_clip_norm)"
                         .into());
                 }
-                json(&ForwardOutput::new(&examples, logprobs))
+                json(&output)
             }
             Operation::OptimStep(adam) => {
                 let stats = trainer.optim_step(&AdamParams {
@@ -142,11 +144,11 @@ impl Compute {
                 trainer.lora().save_peft(&path, base).map_err(|e| disk(&e))?;
                 json(&Saved::for_sampler(format!("tinker://{model_id}/{name}")))
             }
-            Operation::Create(_) | Operation::Unload => Err("not an operation on a model".into()),
+            Operation::Create(..) | Operation::Unload => Err("not an operation on a model".into()),
         }
     }
 
-    fn create(&mut self, model_id: &str, settings: &LoraSettings) -> Outcome {
+    fn create(&mut self, model_id: &str, settings: &LoraSettings, role: Role) -> Outcome {
         let TrainerOptions { max_models, max_lora_rank, base_model_name, threads, .. } =
             &self.shared.options;
         if self.models.len() >= *max_models {
@@ -160,8 +162,11 @@ impl Compute {
         }
         let lora = LoraConfig { rank, alpha: ALPHA };
         let seed = settings.seed.unwrap_or_else(rand::random);
-        let trainer =
-            LoraTrainer::new(self.config.clone(), self.base.clone(), lora, seed, *threads);
+        let make = match role {
+            Role::Policy => LoraTrainer::new,
+            Role::Critic => LoraTrainer::critic,
+        };
+        let trainer = make(self.config.clone(), self.base.clone(), lora, seed, *threads);
         self.models.insert(model_id.to_owned(), trainer);
         let lora_config = LoraAnswer { rank, alpha: ALPHA, seed };
         json(&Created { model_id, base_model: base_model_name, lora_config })

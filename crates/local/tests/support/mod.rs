@@ -162,11 +162,16 @@ impl Server {
 
     /// A new adapter under training.
     pub fn create_model(&self, rank: usize, seed: u64) -> String {
+        self.create("policy", rank, seed)
+    }
+
+    /// A new adapter under training, of a role.
+    pub fn create(&self, role: &str, rank: usize, seed: u64) -> String {
         let session = self.submit("create_session", json!({ "tags": [], "sdk_version": "test" }));
         let created = self.tinker(
             "create_model",
             json!({ "session_id": session.json()["session_id"], "base_model": BASE,
-                "lora_config": { "rank": rank, "seed": seed } }),
+                "lora_config": { "rank": rank, "seed": seed }, "model_role": role }),
         );
         created["model_id"].as_str().unwrap().to_owned()
     }

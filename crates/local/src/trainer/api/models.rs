@@ -79,7 +79,7 @@ pub(super) async fn create_model(
     State(shared): State<Arc<Shared>>,
     body: Body<CreateModel>,
 ) -> Answer<CreatedModel> {
-    let Json(CreateModel { session_id, base_model, lora_config }) = body?;
+    let Json(CreateModel { session_id, base_model, lora_config, model_role: role }) = body?;
     check_session(&shared, &session_id)?;
     let ours = &shared.options.base_model_name;
     if base_model != *ours {
@@ -88,8 +88,8 @@ pub(super) async fn create_model(
     }
     let model_id = fresh("model");
     let asked = LoraAsked { rank: lora_config.rank, seed: lora_config.seed };
-    shared.registry.add_model(&model_id, lora_config.rank, seconds());
-    let future = shared.submit(model_id.clone(), Operation::Create(lora_config));
+    shared.registry.add_model(&model_id, lora_config.rank, role, seconds());
+    let future = shared.submit(model_id.clone(), Operation::Create(lora_config, role));
     Ok(Json(CreatedModel {
         model_id,
         base_model,

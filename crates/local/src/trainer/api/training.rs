@@ -24,6 +24,12 @@ use crate::trainer::{
 };
 
 impl Shared {
+    /// Refuses what the model cannot learn by. A model of an earlier process fails as stale when it is executed.
+    fn check_loss(&self, request: &Forward) -> Result<(), ApiError> {
+        let role = self.registry.model(&request.model_id).map(|record| record.role);
+        request.forward_backward_input.check(role.unwrap_or_default()).map_err(ApiError::invalid)
+    }
+
     /// Queues what must not happen twice: the same number with the same body is the same request.
     fn submit_numbered(
         &self,
@@ -58,7 +64,7 @@ pub(super) async fn forward(
     body: Body<Forward>,
 ) -> Answer<Queued> {
     let Json(request) = body?;
-    request.forward_backward_input.check().map_err(ApiError::invalid)?;
+    shared.check_loss(&request)?;
     let operation = Operation::Forward(request.forward_backward_input.clone());
     let number = (request.model_id.clone(), request.seq_id);
     shared.submit_numbered(number, "forward", &request, operation)
@@ -69,7 +75,7 @@ pub(super) async fn forward_backward(
     body: Body<Forward>,
 ) -> Answer<Queued> {
     let Json(request) = body?;
-    request.forward_backward_input.check().map_err(ApiError::invalid)?;
+    shared.check_loss(&request)?;
     let operation = Operation::ForwardBackward(request.forward_backward_input.clone());
     let number = (request.model_id.clone(), request.seq_id);
     shared.submit_numbered(number, "forward_backward", &request, operation)

@@ -20,7 +20,7 @@ pub struct Telemetry {
 #[derive(Debug, Serialize)]
 pub struct ServerCapabilities {
     pub supported_models: [SupportedModel; 1],
-    pub supported_loss_fns: [&'static str; 3],
+    pub supported_loss_fns: [&'static str; 5],
 }
 
 #[derive(Debug, Serialize)]

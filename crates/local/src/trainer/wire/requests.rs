@@ -2,11 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::train::Role;
+
 #[derive(Debug, Deserialize)]
 pub struct CreateModel {
     pub session_id: String,
     pub base_model: String,
     pub lora_config: LoraSettings,
+    /// A critic has a value head; an addition of SkyRL's.
+    #[serde(default)]
+    pub model_role: Role,
 }
 
 #[derive(Debug, Deserialize)]

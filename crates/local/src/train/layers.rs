@@ -1,0 +1,210 @@
+//! The backward pass below the output: through the layers, by hand, only where a gradient arrives.
+
+use super::backward::{Example, Gradients};
+use crate::model::{
+    Config, KvCache, Layer, LayerTape, Linear, Strided, Weights, attend_backward, matmul,
+    rms_norm_backward, rope_backward, silu_backward,
+};
+
+/// The rows of a shard whose output carries gradient: of each sequence, all from a position on. The
+/// rest would only add zeros.
+pub(super) struct LiveRows {
+    /// Per sequence, the first live position and the length.
+    spans: Vec<(usize, usize)>,
+}
+
+impl LiveRows {
+    pub(super) fn all(shard: &[Example]) -> Self {
+        Self { spans: shard.iter().map(|e| (0, e.input.len())).collect() }
+    }
+
+    /// From the first position that has a weight in the loss.
+    pub(super) fn of_loss(shard: &[Example]) -> Self {
+        let spans = shard.iter().map(|e| {
+            let length = e.input.len();
+            (e.weights.iter().position(|w| *w != 0.0).unwrap_or(length), length)
+        });
+        Self { spans: spans.collect() }
+    }
+
+    /// Where each sequence's live rows lie among all rows.
+    fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.spans.iter().scan(0, |row, (first, length)| {
+            let start = *row;
+            *row += length;
+            Some((start + first, start + length))
+        })
+    }
+
+    /// Drops the other rows, where there are any.
+    pub(super) fn keep(&self, rows: &mut Vec<f32>, width: usize) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut kept = 0;
+        for (from, to) in self.ranges() {
+            rows.copy_within(from * width..to * width, kept);
+            kept += (to - from) * width;
+        }
+        rows.truncate(kept);
+    }
+
+    /// Adds zeros for the other rows.
+    fn spread(&self, kept: &[f32], width: usize) -> Vec<f32> {
+        let mut rows = Vec::with_capacity(self.ranges().last().map_or(0, |(_, to)| to * width));
+        let mut at = 0;
+        for (from, to) in self.ranges() {
+            rows.resize(from * width, 0.0);
+            rows.extend_from_slice(&kept[at..at + (to - from) * width]);
+            at += (to - from) * width;
+        }
+        rows
+    }
+}
+
+/// One layer's backward pass over a shard.
+pub(super) struct LayerPass<'a> {
+    pub(super) config: &'a Config,
+    pub(super) weights: &'a Weights,
+    pub(super) index: usize,
+    pub(super) tape: LayerTape,
+    pub(super) live: &'a LiveRows,
+    pub(super) caches: &'a [KvCache],
+}
+
+impl LayerPass<'_> {
+    /// From the gradient of the live rows' output to that of all rows' input. In the lowest layer the
+    /// input's gradient is wanted for the embedding only.
+    pub(super) fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
+        let Self { config, weights, index, mut tape, live, caches } = self;
+        let layer: &Layer = &weights.layers[index];
+        let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
+        let rows = dout.len() / d;
+        let mut live_h = tape.h.clone();
+        for (values, width) in [
+            (&mut live_h, d),
+            (&mut tape.q_raw, qw),
+            (&mut tape.inverse_q, config.num_attention_heads),
+            (&mut tape.q, qw),
+            (&mut tape.mixed, qw),
+            (&mut tape.x_mid, d),
+            (&mut tape.inverse_post, 1),
+            (&mut tape.h_post, d),
+            (&mut tape.gate, config.intermediate_size),
+            (&mut tape.up, config.intermediate_size),
+            (&mut tape.act, config.intermediate_size),
+        ] {
+            live.keep(values, width);
+        }
+        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
+        let [gq, gk, gv, go, ggate, gup, gdown] = &mut gradients.linears[index];
+        let mut norms = gradients.rest.as_mut().map(|rest| &mut rest.norms[index]);
+
+        // The gated layer.
+        let mut dact = vec![0.0; tape.act.len()];
+        through(down_proj, &dout, rows, &mut dact);
+        outer(down_proj, &dout, &tape.act, rows, gdown);
+        silu_backward(&mut tape.gate, &mut tape.up, &dact);
+        let mut dh = vec![0.0; tape.h_post.len()];
+        through(gate_proj, &tape.gate, rows, &mut dh);
+        through(up_proj, &tape.up, rows, &mut dh);
+        outer(gate_proj, &tape.gate, &tape.h_post, rows, ggate);
+        outer(up_proj, &tape.up, &tape.h_post, rows, gup);
+        let mut dx_mid = dout;
+        rms_norm_backward(
+            &tape.x_mid,
+            &layer.post_norm,
+            &tape.inverse_post,
+            &dh,
+            &mut dx_mid,
+            norms.as_mut().map(|n| n[1].as_mut_slice()),
+        );
+
+        // Attention.
+        let mut dmixed = vec![0.0; tape.mixed.len()];
+        through(o_proj, &dx_mid, rows, &mut dmixed);
+        outer(o_proj, &dx_mid, &tape.mixed, rows, go);
+        let all_rows = tape.h.len() / d;
+        let mut dq = vec![0.0; rows * qw];
+        let mut dk = vec![0.0; all_rows * kw];
+        let mut dv = vec![0.0; all_rows * kw];
+        let (mut live_row, mut row) = (0, 0);
+        for (number, &(first, length)) in live.spans.iter().enumerate() {
+            let queries = live_row * qw..(live_row + length - first) * qw;
+            let keys = row * kw..(row + length) * kw;
+            attend_backward(
+                config,
+                &tape.q[queries.clone()],
+                first,
+                caches[number].layer(index),
+                &tape.probabilities[number],
+                &dmixed[queries.clone()],
+                &mut dq[queries.clone()],
+                &mut dk[keys.clone()],
+                &mut dv[keys.clone()],
+            );
+            for (heads, width, start) in [(&mut dq[queries], qw, first), (&mut dk[keys], kw, 0)] {
+                for (offset, heads) in heads.chunks_exact_mut(width).enumerate() {
+                    let (cosines, sines) = weights.angles(config, start + offset);
+                    for head in heads.chunks_exact_mut(config.head_dim) {
+                        rope_backward(head, cosines, sines);
+                    }
+                }
+            }
+            live_row += length - first;
+            row += length;
+        }
+        if config.qk_norm {
+            let [_, _, nq, nk] = match norms.as_mut() {
+                Some(n) => n.each_mut().map(|n| Some(n.as_mut_slice())),
+                None => [None, None, None, None],
+            };
+            dq = head_norm_backward(&tape.q_raw, &layer.q_norm, &tape.inverse_q, &dq, nq);
+            dk = head_norm_backward(&tape.k_raw, &layer.k_norm, &tape.inverse_k, &dk, nk);
+        }
+        outer(q_proj, &dq, &live_h, rows, gq);
+        outer(k_proj, &dk, &tape.h, all_rows, gk);
+        outer(v_proj, &dv, &tape.h, all_rows, gv);
+        let mut dx = live.spread(&dx_mid, d);
+        if index == 0 && norms.is_none() {
+            return dx;
+        }
+        let mut dh = vec![0.0; live_h.len()];
+        through(q_proj, &dq, rows, &mut dh);
+        let mut dh = live.spread(&dh, d);
+        through(k_proj, &dk, all_rows, &mut dh);
+        through(v_proj, &dv, all_rows, &mut dh);
+        rms_norm_backward(
+            &tape.x,
+            &layer.input_norm,
+            &tape.inverse_input,
+            &dh,
+            &mut dx,
+            norms.as_mut().map(|n| n[0].as_mut_slice()),
+        );
+        dx
+    }
+}
+
+fn head_norm_backward(
+    raw: &[f32],
+    weight: &[f32],
+    inverse: &[f32],
+    dy: &[f32],
+    dweight: Option<&mut [f32]>,
+) -> Vec<f32> {
+    let mut dx = vec![0.0; raw.len()];
+    rms_norm_backward(raw, weight, inverse, dy, &mut dx, dweight);
+    dx
+}
+
+/// `dx += dy · W`.
+fn through(linear: &Linear, dy: &[f32], rows: usize, dx: &mut [f32]) {
+    let dy = Strided::rows(dy, linear.outputs);
+    matmul(dy, &linear.w, dx, rows, linear.outputs, linear.inputs);
+}
+
+/// `dW += dyᵀ · x`.
+fn outer(linear: &Linear, dy: &[f32], x: &[f32], rows: usize, to: &mut [f32]) {
+    matmul(Strided::transposed(dy, linear.outputs), x, to, linear.outputs, rows, linear.inputs);
+}

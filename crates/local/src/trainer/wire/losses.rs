@@ -1,0 +1,184 @@
+//! From what a client sends to examples: which loss, with which settings, on which arrays.
+
+use super::{Chunk, Datum, ForwardInput, Tensor};
+use crate::train::{Clip, Example, Loss, Role, Sampled, ValueTargets};
+
+/// The losses that this trainer has.
+pub const LOSSES: [&str; 5] =
+    ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"];
+
+/// From which ratio on the dual clip holds, where the client does not say.
+const DUAL: f32 = 3.0;
+
+#[derive(Clone, Copy)]
+enum LossFn {
+    CrossEntropy,
+    ImportanceSampling,
+    Ppo(Clip),
+    /// With the distance from the old value that is still pulled.
+    PpoCritic(Option<f32>),
+}
+
+impl LossFn {
+    const fn role(self) -> Role {
+        match self {
+            Self::CrossEntropy | Self::ImportanceSampling | Self::Ppo(_) => Role::Policy,
+            Self::PpoCritic(_) => Role::Critic,
+        }
+    }
+}
+
+impl ForwardInput {
+    /// Refuses a loss that this trainer does not have or that is for the other kind of model, and settings that it does
+    /// not take.
+    pub fn check(&self, role: Role) -> Result<(), String> {
+        let wanted = self.loss()?.role();
+        if wanted == role {
+            return Ok(());
+        }
+        let (name, wanted, role) = (&self.loss_fn, wanted.name(), role.name());
+        Err(format!("loss_fn {name:?} needs a model with model_role {wanted:?}, this is a {role}"))
+    }
+
+    fn loss(&self) -> Result<LossFn, String> {
+        match self.loss_fn.as_str() {
+            "cross_entropy" => self.settings([]).map(|[]| LossFn::CrossEntropy),
+            "importance_sampling" => self.settings([]).map(|[]| LossFn::ImportanceSampling),
+            "ppo" => {
+                let [low, high] = self.settings(["clip_low_threshold", "clip_high_threshold"])?;
+                clip(low, high, None).map(LossFn::Ppo)
+            }
+            "ppo_dual_clip" => {
+                let keys = ["clip_low_threshold", "clip_high_threshold", "clip_dual_threshold"];
+                let [low, high, dual] = self.settings(keys)?;
+                clip(low, high, Some(dual.unwrap_or(DUAL))).map(LossFn::Ppo)
+            }
+            "ppo_critic" => self.settings(["value_clip"]).map(|[clip]| LossFn::PpoCritic(clip)),
+            name => {
+                Err(format!("loss_fn {name:?} is not supported; Input should be one of {LOSSES:?}"))
+            }
+        }
+    }
+
+    /// The settings of a loss that takes these, all of at least 0.
+    fn settings<const N: usize>(&self, known: [&str; N]) -> Result<[Option<f32>; N], String> {
+        let name = &self.loss_fn;
+        let mut found = [None; N];
+        let given = self.loss_fn_config.as_ref().and_then(serde_json::Value::as_object);
+        for (key, value) in given.into_iter().flatten() {
+            let Some(place) = known.iter().position(|known| known == key) else {
+                let known = if N == 0 { "none".to_owned() } else { known.join(" and ") };
+                return Err(format!(
+                    "loss_fn='{name}' does not accept loss_fn_config key {key:?}; it accepts {known}"
+                ));
+            };
+            let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+            let number = number
+                .ok_or_else(|| format!("loss_fn_config {key}: a number of at least 0 is needed"))?;
+            found[place] = Some(number as f32);
+        }
+        Ok(found)
+    }
+
+    /// The examples, checked against a model's limits.
+    pub fn examples(&self, vocab_size: usize, longest: usize) -> Result<Vec<Example>, String> {
+        let loss = self.loss()?;
+        let read = |(i, datum): (usize, &Datum)| {
+            datum.example((i, &self.loss_fn), loss, vocab_size, longest)
+        };
+        self.data.iter().enumerate().map(read).collect()
+    }
+}
+
+fn clip(low: Option<f32>, high: Option<f32>, dual: Option<f32>) -> Result<Clip, String> {
+    let usual = Clip::default();
+    let clip = Clip { low: low.unwrap_or(usual.low), high: high.unwrap_or(usual.high), dual };
+    if clip.low > clip.high {
+        return Err("clip_low_threshold is above clip_high_threshold".into());
+    }
+    if clip.dual.is_some_and(|dual| dual <= clip.high) {
+        return Err("clip_dual_threshold is not above clip_high_threshold".into());
+    }
+    Ok(clip)
+}
+
+impl Datum {
+    fn example(
+        &self,
+        (index, name): (usize, &str),
+        loss: LossFn,
+        vocab_size: usize,
+        longest: usize,
+    ) -> Result<Example, String> {
+        let input: Vec<u32> = self
+            .model_input
+            .chunks
+            .iter()
+            .flat_map(|Chunk::EncodedText { tokens }| tokens.iter().copied())
+            .collect();
+        let given = &self.loss_fn_inputs;
+        let targets = match (loss.role(), &given.target_tokens) {
+            (Role::Critic, _) => Vec::new(),
+            (Role::Policy, Some(targets)) => targets.data.clone(),
+            (Role::Policy, None) => {
+                return Err(format!(
+                    "datum {index}: loss_fn {name:?} needs loss_fn_inputs.target_tokens"
+                ));
+            }
+        };
+        let read = if loss.role() == Role::Critic { input.len() } else { targets.len() };
+        let weights = match &given.weights {
+            Some(weights) => weights.data.clone(),
+            None => vec![1.0; read],
+        };
+        let lengths = (input.len(), read, weights.len());
+        if lengths.0 == 0 || lengths.0 != lengths.1 || lengths.0 != lengths.2 {
+            return Err(format!(
+                "datum {index}: model_input, target_tokens and weights must be of one length and not \
+                 empty, but have {}, {} and {}",
+                lengths.0, lengths.1, lengths.2
+            ));
+        }
+        if lengths.0 > longest {
+            return Err(format!("datum {index}: {} tokens are more than {longest}", lengths.0));
+        }
+        if let Some(odd) = input.iter().chain(&targets).find(|t| **t as usize >= vocab_size) {
+            return Err(format!("datum {index}: token {odd} is out of vocabulary"));
+        }
+        if weights.iter().any(|w| !w.is_finite()) {
+            return Err(format!("datum {index}: a weight is not finite"));
+        }
+        let loss = self.loss(index, input.len(), loss)?;
+        Ok(Example { input, targets, weights, loss })
+    }
+
+    fn loss(&self, index: usize, length: usize, loss: LossFn) -> Result<Loss, String> {
+        let given = &self.loss_fn_inputs;
+        let read = |name: &str, tensor: &Option<Tensor<f32>>| {
+            let data = tensor.as_ref().map(|tensor| tensor.data.clone()).unwrap_or_default();
+            if data.len() != length || data.iter().any(|value| !value.is_finite()) {
+                return Err(format!(
+                    "datum {index}: this loss needs {length} finite {name}, one per token"
+                ));
+            }
+            Ok(data)
+        };
+        let sampled = || {
+            let logprobs = read("logprobs", &given.logprobs)?;
+            Ok::<_, String>(Sampled {
+                logprobs,
+                advantages: read("advantages", &given.advantages)?,
+            })
+        };
+        Ok(match loss {
+            LossFn::CrossEntropy => Loss::CrossEntropy,
+            LossFn::ImportanceSampling => Loss::ImportanceSampling(sampled()?),
+            LossFn::Ppo(clip) => Loss::Ppo(sampled()?, clip),
+            LossFn::PpoCritic(clip) => {
+                let near = |clip| Ok::<_, String>((read("values", &given.values)?, clip));
+                let returns = read("returns", &given.returns)?;
+                Loss::Value(ValueTargets { returns, clip: clip.map(near).transpose()? })
+            }
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! How far the optimizer steps of an iteration move the policy from the one that sampled.
+
+use crate::domain::{metric::names, training::PolicyGradient};
+
+/// Largest logarithm of a ratio that counts; it keeps the exponential finite.
+const GAP: f64 = 20.0;
+
+/// Sums over the tokens of policy gradients. A token counts in every step that learns from it.
+#[derive(Debug, Default)]
+pub struct Movement {
+    tokens: f64,
+    divergence: f64,
+    /// Tokens whose ratio has bounds.
+    bounded: f64,
+    clipped: f64,
+}
+
+impl Movement {
+    /// Adds the tokens of one example in one step. `logprobs` are those before the step, natural log.
+    pub fn add(&mut self, gradient: &PolicyGradient, logprobs: &[f32]) {
+        let PolicyGradient { advantages, old_logprobs, clip } = gradient;
+        for ((new, old), advantage) in logprobs.iter().zip(old_logprobs).zip(advantages) {
+            let gap = f64::from(new - old).clamp(-GAP, GAP);
+            let ratio = gap.exp();
+            self.tokens += 1.0;
+            self.divergence += ratio - 1.0 - gap;
+            let Some(clip) = clip else { continue };
+            let beyond_dual = clip.dual.is_some_and(|dual| ratio > f64::from(dual));
+            let clipped = (*advantage > 0.0 && ratio > f64::from(clip.high))
+                || (*advantage < 0.0 && (ratio < f64::from(clip.low) || beyond_dual));
+            self.bounded += 1.0;
+            self.clipped += f64::from(u8::from(clipped));
+        }
+    }
+
+    /// Metrics by name. An algorithm without policy gradients has none; one without clipping has no clip fraction.
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let means = [
+            (names::CLIP_FRACTION, self.clipped, self.bounded),
+            (names::APPROXIMATE_KL, self.divergence, self.tokens),
+        ];
+        let known = means.into_iter().filter(|(_, _, count)| *count > 0.0);
+        known.map(|(name, sum, count)| (name, sum / count))
+    }
+}

@@ -1,0 +1,70 @@
+//! From the values of an iteration's actions to what policy and critic learn.
+
+use std::collections::BTreeMap;
+
+use super::{gae, whiten};
+use crate::{
+    algo::grpo::divergence_pull,
+    domain::{ids::EpisodeId, spec::PpoSpec},
+};
+
+/// An action whose tokens the critic has valued. The vectors have one value per token.
+#[derive(Debug, Clone)]
+pub struct Valued {
+    /// Its episode.
+    pub episode_id: EpisodeId,
+    /// Reward that follows each token.
+    pub rewards: Vec<f32>,
+    /// V before each token.
+    pub values: Vec<f32>,
+    /// Log-probabilities of the policy that sampled, natural log.
+    pub old_logprobs: Vec<f32>,
+    /// Those of the base model, where the policy is held near it.
+    pub base_logprobs: Option<Vec<f32>>,
+}
+
+/// What is learnt of an action, one value per token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Credited {
+    /// The policy's.
+    pub advantages: Vec<f32>,
+    /// The critic's.
+    pub returns: Vec<f32>,
+}
+
+/// Advantages and returns of all actions of an iteration, those of each episode in their order. What an environment
+/// answers between two actions takes no step: the value after an action's last token is that before the next one's first.
+#[must_use]
+pub fn credit(spec: &PpoSpec, actions: &[Valued]) -> Vec<Credited> {
+    let mut episodes: BTreeMap<EpisodeId, Vec<usize>> = BTreeMap::new();
+    for (place, action) in actions.iter().enumerate() {
+        episodes.entry(action.episode_id).or_default().push(place);
+    }
+    let mut advantages = vec![Vec::new(); actions.len()];
+    let mut returns = vec![Vec::new(); actions.len()];
+    for places in episodes.into_values() {
+        let of_all = |of: fn(&Valued) -> &Vec<f32>| -> Vec<f32> {
+            places.iter().flat_map(|&place| of(&actions[place])).copied().collect()
+        };
+        let (rewards, values) = (of_all(|a| &a.rewards), of_all(|a| &a.values));
+        let (found, followed) = gae(&rewards, &values, spec.gamma, spec.lambda);
+        let mut start = 0;
+        for place in places {
+            let end = start + actions[place].rewards.len();
+            advantages[place] = found[start..end].to_vec();
+            returns[place] = followed[start..end].to_vec();
+            start = end;
+        }
+    }
+    if spec.whiten {
+        whiten(&mut advantages);
+    }
+    for (advantages, action) in advantages.iter_mut().zip(actions) {
+        let base = action.base_logprobs.iter().flatten();
+        for ((advantage, old), base) in advantages.iter_mut().zip(&action.old_logprobs).zip(base) {
+            *advantage -= spec.kl_weight * divergence_pull(*old, *base);
+        }
+    }
+    let both = advantages.into_iter().zip(returns);
+    both.map(|(advantages, returns)| Credited { advantages, returns }).collect()
+}

@@ -1,0 +1,47 @@
+//! How well the values of a critic agree with the returns.
+
+use crate::domain::metric::names;
+
+/// What the critic knew of an iteration's tokens before its first step there. Each token has a value and a return.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Agreement {
+    /// Mean value.
+    pub value: f64,
+    /// Mean return.
+    pub gained: f64,
+    /// Share of the returns' variance that the values explain. 1 is perfect, 0 is as good as the returns' mean, and a
+    /// negative share is worse. None where all returns are the same.
+    pub explained: Option<f64>,
+}
+
+impl Agreement {
+    /// Compares the values with the returns. None where there are no tokens.
+    #[must_use]
+    pub fn of(values: &[f32], returns: &[f32]) -> Option<Self> {
+        let count = values.len().min(returns.len()) as f64;
+        let mean = |of: &dyn Fn(f64, f64) -> f64| {
+            let all = values.iter().zip(returns);
+            all.map(|(v, r)| of(f64::from(*v), f64::from(*r))).sum::<f64>() / count
+        };
+        let variance = |of: &dyn Fn(f64, f64) -> f64| {
+            let middle = mean(of);
+            mean(&|v, r| (of(v, r) - middle).powi(2))
+        };
+        let total = variance(&|_, r| r);
+        (count > 0.0).then(|| Self {
+            value: mean(&|v, _| v),
+            gained: mean(&|_, r| r),
+            explained: (total > 1e-12).then(|| 1.0 - variance(&|v, r| r - v) / total),
+        })
+    }
+
+    /// Metrics by name.
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let all = [
+            (names::VALUE_MEAN, Some(self.value)),
+            (names::RETURN_MEAN, Some(self.gained)),
+            (names::EXPLAINED_VARIANCE, self.explained),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}

@@ -1,0 +1,143 @@
+//! The value critic that learns beside a policy: a model of its own at the trainer, saved and resumed with the policy.
+//!
+//! It says the iteration's values before its first step, from the state that the iteration before saved. An attempt that
+//! repeats the iteration opens that state again and says the same.
+
+use super::{Worker, context::IterationContext};
+use crate::{
+    algo::{
+        self, minibatch,
+        ppo::{self, Agreement},
+    },
+    domain::{
+        fault::Fault,
+        metric::names,
+        spec::{LossMean, OptimizerSpec, PpoSpec},
+        training::TrainingExample,
+        work::Lease,
+    },
+    store::{StoreError, leases, training},
+    trainer::{Adam, AskedStep, ModelRole, Run, Trainer},
+};
+
+/// Actions whose tokens are in memory at a time.
+const VALUED: usize = 256;
+
+/// A critic under training.
+pub(super) struct Critic {
+    run: Box<dyn Run>,
+    spec: PpoSpec,
+    adam: Adam,
+    mean: LossMean,
+    /// What it knew before the first step.
+    agreement: Option<Agreement>,
+    /// Sum of the loss over the tokens of all steps, and how many tokens that were.
+    loss: (f64, f64),
+}
+
+impl Critic {
+    /// The critic as the iteration before saved it, or a fresh one; none where the algorithm learns none.
+    pub async fn open(
+        context: &IterationContext,
+        trainer: &dyn Trainer,
+    ) -> Result<Option<Self>, Fault> {
+        let spec = &context.job.spec;
+        let Some(ppo) = algo::of(&spec.algorithm).critic() else { return Ok(None) };
+        let before = context.online.as_ref();
+        let state = before.and_then(|checkpoint| checkpoint.critic_state.as_deref());
+        if before.is_some() && state.is_none() {
+            return Err(Fault::Fail("the last checkpoint has no state of the critic".into()));
+        }
+        let opening = trainer.open(ModelRole::Critic, spec.lora.rank, spec.seed, state);
+        let run = opening.await.map_err(|e| e.fault())?;
+        let learning_rate = ppo.critic.learning_rate;
+        let optimizer = OptimizerSpec { learning_rate, ..spec.optimizer.clone() };
+        let adam = minibatch::adam(&optimizer, context.index(), spec.budget.iterations);
+        let (spec, mean) = (ppo.clone(), optimizer.loss_mean);
+        Ok(Some(Self { run, spec, adam, mean, agreement: None, loss: (0.0, 0.0) }))
+    }
+
+    /// Asks for a step on a minibatch; none where it has no returns.
+    pub async fn ask(&mut self, members: &[TrainingExample]) -> Result<Option<AskedStep>, Fault> {
+        let members: Vec<_> = members.iter().collect();
+        let data = minibatch::values(&members, self.mean, self.spec.critic.value_clip);
+        if data.is_empty() {
+            return Ok(None);
+        }
+        self.run.ask(&data, &self.adam).await.map(Some).map_err(|e| e.fault())
+    }
+
+    /// Waits for a step. Returns half the mean squared error of the values before it.
+    pub async fn take(&mut self, asked: Option<AskedStep>) -> Result<Option<f32>, Fault> {
+        let Some(asked) = asked else { return Ok(None) };
+        let report = self.run.report(asked).await.map_err(|e| e.fault())?;
+        let (mut sum, mut tokens) = (0.0, 0.0);
+        for (loss, values) in report.losses.iter().zip(&report.predicted) {
+            sum += f64::from(*loss) * values.len() as f64;
+            tokens += values.len() as f64;
+        }
+        self.loss.0 += sum;
+        self.loss.1 += tokens;
+        Ok((tokens > 0.0).then_some((sum / tokens) as f32))
+    }
+
+    /// Saves everything needed to go on; returns where.
+    pub async fn save(&mut self, label: &str) -> Result<String, Fault> {
+        self.run.save_state(label).await.map_err(|e| e.fault())
+    }
+
+    /// Gives the trainer's memory back. Returns the iteration's metrics by name.
+    pub async fn close(self) -> Vec<(&'static str, f64)> {
+        if let Err(error) = self.run.close().await {
+            tracing::warn!(%error, "the trainer keeps a critic that is not needed any more");
+        }
+        let (sum, tokens) = self.loss;
+        let loss = (tokens > 0.0).then(|| (names::VALUE_LOSS, sum / tokens));
+        loss.into_iter().chain(self.agreement.iter().flat_map(Agreement::metrics)).collect()
+    }
+}
+
+impl Worker {
+    /// Has the critic value the iteration's actions, and writes into their examples what policy and critic learn.
+    pub(super) async fn value(
+        &self,
+        lease: &Lease,
+        context: &IterationContext,
+        critic: &mut Critic,
+    ) -> Result<(), Fault> {
+        let iteration = context.iteration.id;
+        let acted = training::acted(&mut *self.store.acquire().await?, iteration).await?;
+        let mut actions = Vec::with_capacity(acted.len());
+        for piece in acted.chunks(VALUED) {
+            let ids: Vec<_> = piece.iter().map(|action| action.id).collect();
+            let examples = training::load(&mut *self.store.acquire().await?, &ids).await?;
+            let data = minibatch::data(&examples.iter().collect::<Vec<_>>(), critic.mean);
+            let values = critic.run.values(&data).await.map_err(|e| e.fault())?;
+            let valued = piece.iter().cloned().zip(values).map(|(action, values)| ppo::Valued {
+                episode_id: action.episode_id,
+                rewards: action.rewards,
+                values,
+                old_logprobs: action.old_logprobs,
+                base_logprobs: action.base_logprobs,
+            });
+            actions.extend(valued);
+        }
+        let credited = ppo::credit(&critic.spec, &actions);
+        let values: Vec<_> = actions.iter().flat_map(|action| &action.values).copied().collect();
+        let returns: Vec<_> = credited.iter().flat_map(|action| &action.returns).copied().collect();
+        critic.agreement = Agreement::of(&values, &returns);
+        let valued = acted.into_iter().zip(actions).zip(credited);
+        let valued: Vec<_> = valued
+            .map(|((acted, action), credited)| training::Valued {
+                id: acted.id,
+                advantages: credited.advantages,
+                old_values: action.values,
+                returns: credited.returns,
+            })
+            .collect();
+        let mut tx = self.store.begin().await?;
+        leases::hold(&mut tx, lease).await?;
+        training::set_values(&mut tx, &valued).await?;
+        tx.commit().await.map_err(|e| StoreError::from(e).into())
+    }
+}

@@ -1,0 +1,103 @@
+//! The models that an iteration trains side by side, and what their optimizer steps came to.
+
+use std::collections::HashMap;
+
+use tracing::Instrument as _;
+
+use super::critic::Critic;
+use crate::{
+    algo::{minibatch, movement::Movement},
+    domain::{
+        fault::Fault,
+        ids::ExampleId,
+        spec::LossMean,
+        training::{Objective, StepState, TrainStep, TrainingExample},
+    },
+    telemetry::spans,
+    trainer::{Adam, AskedStep, Run},
+};
+
+/// The policy, and where the algorithm has one, a value critic.
+pub(super) struct Models {
+    pub policy: Box<dyn Run>,
+    pub critic: Option<Critic>,
+}
+
+impl Models {
+    /// Asks for a step of each model on a minibatch.
+    pub async fn ask(
+        &mut self,
+        members: &[TrainingExample],
+        adam: &Adam,
+        mean: LossMean,
+    ) -> Result<Asked, Fault> {
+        let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
+        let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
+        let critic = match &mut self.critic {
+            Some(critic) => critic.ask(members).await?,
+            None => None,
+        };
+        Ok(Asked { policy, critic })
+    }
+}
+
+/// A step of each model, asked for and not yet reported.
+pub(super) struct Asked {
+    policy: AskedStep,
+    critic: Option<AskedStep>,
+}
+
+/// A step that the trainer was asked for.
+pub(super) struct Underway {
+    pub step: TrainStep,
+    pub members: Vec<TrainingExample>,
+    pub asked: Asked,
+    pub span: tracing::Span,
+}
+
+/// What the steps of an iteration came to.
+#[derive(Default)]
+pub(super) struct Learnt {
+    pub steps: Vec<TrainStep>,
+    /// Loss per token of each example when it was first learnt.
+    pub first_losses: HashMap<ExampleId, f32>,
+    pub movement: Movement,
+}
+
+impl Learnt {
+    /// Waits for a step's report and adds it.
+    pub async fn take(&mut self, underway: Underway, models: &mut Models) -> Result<(), Fault> {
+        let Underway { mut step, members, asked, span } = underway;
+        let reporting = models.policy.report(asked.policy).instrument(span.clone());
+        let report = reporting.await.map_err(|e| e.fault())?;
+        step.critic_loss = match &mut models.critic {
+            Some(critic) => critic.take(asked.critic).instrument(span.clone()).await?,
+            None => mean_loss(&members, &report.losses, Objective::Critic),
+        };
+        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
+        step.grad_norm = report.grad_norm;
+        step.state = StepState::Applied;
+        spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
+        for (example, logprobs) in members.iter().zip(&report.predicted) {
+            if let Some(gradient) = &example.policy_gradient {
+                self.movement.add(gradient, logprobs);
+            }
+        }
+        for (example, loss) in members.iter().zip(&report.losses) {
+            self.first_losses.entry(example.id).or_insert(*loss);
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+}
+
+/// Mean cross entropy per token over the examples of one objective.
+fn mean_loss(examples: &[TrainingExample], losses: &[f32], objective: Objective) -> Option<f32> {
+    let (mut sum, mut tokens) = (0.0, 0.0);
+    for (example, loss) in examples.iter().zip(losses).filter(|(e, _)| e.objective == objective) {
+        let length = example.completion_tokens.len() as f32;
+        sum += loss * length;
+        tokens += length;
+    }
+    (tokens > 0.0).then(|| sum / tokens)
+}
