@@ -52,4 +52,5 @@ mod tinker;
 mod tool_calls;
 mod traces;
 mod truncation;
+mod unreadable;
 mod webhooks;
