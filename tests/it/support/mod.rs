@@ -7,6 +7,7 @@ pub mod openenv;
 pub mod program;
 pub mod scripted;
 pub mod stub;
+pub mod tau_bench;
 
 use std::{
     os::unix::fs::PermissionsExt,
