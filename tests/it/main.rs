@@ -47,6 +47,7 @@ mod streams;
 mod support;
 mod targets;
 mod tasks;
+mod tau_bench_job;
 mod theory;
 mod tinker;
 mod tool_calls;

@@ -1,5 +1,6 @@
 //! What tests start from.
 
+pub mod byte_model;
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;
