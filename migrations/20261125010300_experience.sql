@@ -83,8 +83,9 @@ create table episodes (
     model          text,                    -- the policy's name, where it is another model and known
     state          text not null check (state in ('open', 'closed', 'expired')),
     turns          integer not null,
+    unreadable     integer,                 -- replies that were no action; null: another program read them
     end_reason     text not null check (end_reason in ('terminated', 'truncated', 'failed')),
-    truncated_by   text check (truncated_by in ('context', 'steps', 'deadline', 'environment')),
+    truncated_by   text check (truncated_by in ('context', 'steps', 'unreadable', 'deadline', 'environment')),
     episode_return double precision,
     reward_status  text not null check (reward_status in ('observed', 'pending', 'failed', 'truncated')),
     success        boolean,

@@ -14,7 +14,7 @@ use super::pages::Page;
 /// The series that a job's page draws.
 pub const SERIES: &str = "eval.success,eval.episodes,eval.return,replay.staleness,critic.loss,policy.loss,evaluator.yes,evaluator.yes_on_success,\
     evaluator.yes_on_failure,refiner.changed,refiner.valid,critic.distinct_pairs,critic.duplicates,\
-    critic.predictions_endless,critic.outcome_auc,policy.general_forgotten,policy.format_errors";
+    critic.predictions_endless,critic.outcome_auc,policy.general_forgotten,collect.unreadable,eval.unreadable";
 
 /// Runs a job to its end: its id and how long it took.
 pub async fn run(url: &str, spec: &Value) -> (String, Duration) {

@@ -53,6 +53,7 @@ fn facts(episode: &Value) {
         ("model", text(&episode["model"])),
         ("state", text(&episode["state"])),
         ("steps", text(&episode["turns"])),
+        ("unreadable", text(&episode["unreadable"])),
         ("end", end),
         ("reward", text(&episode["reward_status"])),
         ("return", text(&episode["return"])),

@@ -32,12 +32,16 @@ pub mod names {
     pub const EVAL_CHANGE_ERROR: &str = "eval.change_error";
     /// Mean steps per held-out episode.
     pub const EVAL_TURNS: &str = "eval.turns";
+    /// Share of the replies in held-out episodes that were no action, 0 to 1.
+    pub const EVAL_UNREADABLE: &str = "eval.unreadable";
     /// Mean return of the held-out episodes that came to their end.
     pub const EVAL_RETURN: &str = "eval.return";
     /// Share of collected episodes solved, 0 to 1; those that failed technically do not count, truncated ones do.
     pub const COLLECT_SUCCESS: &str = "collect.success";
     /// Share of collected episodes that were truncated, 0 to 1.
     pub const COLLECT_TRUNCATED: &str = "collect.truncated";
+    /// Share of the replies in collected episodes that were no action, 0 to 1.
+    pub const COLLECT_UNREADABLE: &str = "collect.unreadable";
     /// Share of groups whose episodes all gained the same, 0 to 1: nobody can compare these.
     pub const COLLECT_LEVEL_GROUPS: &str = "collect.level_groups";
     /// Collected episodes that failed technically.
@@ -104,8 +108,6 @@ pub mod names {
     pub const REFINER_GAIN_ERROR: &str = "refiner.gain_error";
     /// Pairs that it was measured on.
     pub const REFINER_PAIRS: &str = "refiner.pairs";
-    /// Share of held-out actions that the environment cannot read, 0 to 1.
-    pub const FORMAT_ERRORS: &str = "policy.format_errors";
     /// Words of the base model's answers to general prompts that are lost, 0 to 1.
     pub const GENERAL_FORGOTTEN: &str = "policy.general_forgotten";
     /// Mean cross entropy per token on the base model's answers to general prompts, nats.

@@ -29,7 +29,7 @@ use crate::{
     engine::Frozen,
     experience::{
         action::{Codec, Read},
-        codec::{Admissible, PlainText, ToolCalls},
+        codec::{Admissible, PlainText},
         context::Context,
         message::Message,
     },
@@ -349,7 +349,7 @@ pub fn codec(
         EnvironmentSpec::TwentyQuestionsChat { .. } => Arc::new(PlainText),
         EnvironmentSpec::Mathematics { .. } => Arc::new(FinalAnswer),
         EnvironmentSpec::Playground { .. } => Arc::new(Admissible),
-        EnvironmentSpec::TauBench(_) => Arc::new(ToolCalls(format)),
+        EnvironmentSpec::TauBench(spec) => tau_bench::codec(spec.form, format),
         EnvironmentSpec::Remote(_) => {
             action.map_or_else(|| Arc::new(PlainText) as _, |form| openenv::codec(form, format))
         }

@@ -64,6 +64,8 @@ text_enum!(
         Context = "context",
         /// The job's step cap: `rollout.max_steps`.
         Steps = "steps",
+        /// Too many replies in a row were no action: `rollout.max_unreadable`.
+        Unreadable = "unreadable",
         /// The job's deadline for an episode: `rollout.max_seconds`.
         Deadline = "deadline",
         /// The environment, or the log that the episode was imported from.
@@ -106,6 +108,8 @@ pub struct Episode {
     pub history: History,
     /// Steps taken.
     pub turns: i32,
+    /// Replies that were no action; none where another program read them.
+    pub unreadable: Option<i32>,
     /// Why it ended.
     pub end_reason: EndReason,
     /// Sum of rewards; none unless observed.

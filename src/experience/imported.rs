@@ -47,6 +47,7 @@ impl LoggedEpisode {
             model: self.model,
             history: self.history,
             turns: i32::try_from(self.steps.len()).unwrap_or(i32::MAX),
+            unreadable: None,
             end_reason: if truncated { EndReason::Truncated } else { EndReason::Terminated },
             episode_return: total.filter(|_| !truncated),
             reward_status,

@@ -1,7 +1,7 @@
 //! The actor's loop: context in, action out, until the episode ends.
 //!
 //! A failing engine or environment is an outcome of its own: such an episode has no return, and its steps train
-//! nothing. An episode that is truncated (by the engine's context, by the job's step cap or deadline, by its environment)
+//! nothing. An episode that is truncated (by the engine's context, by the job's caps or deadline, by its environment)
 //! keeps its steps: its end is not known, and the last step's future may be bootstrapped.
 
 use std::time::Duration;
@@ -161,6 +161,17 @@ impl Played {
         }
     }
 
+    /// Replies that were no action.
+    pub fn unreadable(&self) -> usize {
+        self.steps.iter().filter(|step| step.key.is_none()).count()
+    }
+
+    /// Whether its last replies were no action, `most` or more in a row.
+    fn is_stuck(&self, most: u32) -> bool {
+        let last = self.steps.iter().rev().take_while(|step| step.key.is_none());
+        last.count() >= most as usize
+    }
+
     fn terminate(&mut self, success: Option<bool>) {
         self.end_reason = EndReason::Terminated;
         self.success = success;
@@ -301,6 +312,9 @@ impl<'a> Episode<'a> {
             truncated: matches!(end, End::Truncated { .. }),
         });
         match end {
+            End::Continues if played.is_stuck(self.rollout.spec.max_unreadable) => {
+                played.truncate(TruncatedBy::Unreadable);
+            }
             End::Continues => return Ok(false),
             End::Terminated { success } => played.terminate(success),
             End::Truncated { .. } => played.truncate(TruncatedBy::Environment),

@@ -38,6 +38,9 @@ pub(super) async fn evaluated(
             put(names::EVAL_SUCCESS, tally.successes as f64 / played);
             put(names::EVAL_TURNS, tally.turns as f64 / played);
         }
+        if let Some(share) = tally.unreadable_share() {
+            put(names::EVAL_UNREADABLE, share);
+        }
         if let Some(mean) = tally.mean_return {
             put(names::EVAL_RETURN, mean);
         }
@@ -87,6 +90,7 @@ pub(super) async fn finish(
     values.extend([
         (names::COLLECT_SUCCESS, share(sums.collected_successes, sums.collected)),
         (names::COLLECT_TRUNCATED, share(sums.collected_truncated, sums.collected)),
+        (names::COLLECT_UNREADABLE, share(sums.collected_unreadable, sums.collected_replies)),
         (names::COLLECT_FAILED, (collected > 0).then_some(sums.collected_failed as f64)),
         (names::COLLECT_LEVEL_GROUPS, share(sums.groups_level, sums.groups)),
         (names::TARGETS_ACCEPTED, share(sums.targets_accepted, sums.targets)),

@@ -24,6 +24,7 @@ struct New<'a> {
     model: Option<&'a str>,
     state: EpisodeState,
     turns: i32,
+    unreadable: Option<i32>,
     end_reason: EndReason,
     truncated_by: Option<TruncatedBy>,
     episode_return: Option<f64>,
@@ -46,6 +47,7 @@ impl<'a> From<&'a Episode> for New<'a> {
             model: episode.model.as_deref(),
             state: episode.state(),
             turns: episode.turns,
+            unreadable: episode.unreadable,
             end_reason: episode.end_reason,
             truncated_by: episode.truncated_by,
             episode_return: episode.episode_return,
@@ -67,9 +69,9 @@ pub async fn insert_many(conn: &mut PgConnection, episodes: &[Episode]) -> Resul
         sqlx::query(
             "-- episodes::insert_many
              insert into episodes (id, source, environment, task, seed, checkpoint_id, model, state, turns,
-                 end_reason, truncated_by, episode_return, reward_status, success, error, created_at)
-             select id, source, environment, task, seed, checkpoint_id, model, state, turns, end_reason,
-                 truncated_by, episode_return, reward_status, success, error, created_at
+                 unreadable, end_reason, truncated_by, episode_return, reward_status, success, error, created_at)
+             select id, source, environment, task, seed, checkpoint_id, model, state, turns, unreadable,
+                 end_reason, truncated_by, episode_return, reward_status, success, error, created_at
              from json_populate_recordset(null::episodes, $1::json)",
         )
         .bind(json(rows)?)

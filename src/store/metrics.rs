@@ -48,6 +48,8 @@ pub struct Summary {
     pub collected_successes: i64,
     pub collected_truncated: i64,
     pub collected_failed: i64,
+    pub collected_replies: i64,
+    pub collected_unreadable: i64,
     pub groups: i64,
     pub groups_level: i64,
     pub targets: i64,
@@ -85,7 +87,9 @@ pub async fn summary(
          (select count(*) filter (where e.end_reason <> 'failed') as collected,
               count(*) filter (where e.success) as collected_successes,
               count(*) filter (where e.end_reason = 'truncated') as collected_truncated,
-              count(*) filter (where e.end_reason = 'failed') as collected_failed
+              count(*) filter (where e.end_reason = 'failed') as collected_failed,
+              coalesce(sum(e.turns) filter (where e.end_reason <> 'failed'), 0) as collected_replies,
+              coalesce(sum(e.unreadable) filter (where e.end_reason <> 'failed'), 0) as collected_unreadable
           from rollouts r join episodes e on e.id = r.episode_id
           where r.iteration_id = $1 and r.purpose = 'collect') e,
          (select count(*) as groups, count(*) filter (where lowest = highest) as groups_level from

@@ -126,8 +126,18 @@ pub struct EvaluationTally {
     pub failed: i64,
     /// Steps of all episodes that were played.
     pub turns: i64,
+    /// Replies among them that were no action.
+    pub unreadable: i64,
     /// Mean return of those whose reward was observed.
     pub mean_return: Option<f64>,
+}
+
+impl EvaluationTally {
+    /// Share of the replies that were no action, 0 to 1; none where there was no reply.
+    #[must_use]
+    pub fn unreadable_share(&self) -> Option<f64> {
+        (self.turns > 0).then(|| self.unreadable as f64 / self.turns as f64)
+    }
 }
 
 /// What an iteration's evaluation came to, per temperature.
@@ -145,6 +155,7 @@ pub async fn evaluation(
              count(*) filter (where e.end_reason = 'truncated') as truncated,
              count(*) filter (where e.end_reason = 'failed') as failed,
              coalesce(sum(e.turns) filter (where e.end_reason <> 'failed'), 0) as turns,
+             coalesce(sum(e.unreadable) filter (where e.end_reason <> 'failed'), 0) as unreadable,
              avg(e.episode_return) as mean_return
          from rollouts r join episodes e on e.id = r.episode_id
          where r.iteration_id = $1 and r.purpose = 'evaluate'

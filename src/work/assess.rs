@@ -25,7 +25,9 @@ use crate::{
     store::{
         StoreError,
         assessment::{self, Paired},
-        events, iterations, jobs, leases, metrics, transitions, work_items,
+        events, iterations, jobs, leases, metrics,
+        rollouts::{self, EvaluationTally},
+        transitions, work_items,
     },
 };
 
@@ -127,13 +129,15 @@ impl Worker {
         let seed = context.seed("health").label("held_out");
         let states = spec.health.states as usize;
         let looked = HeldOutSteps::look(
-            context,
             assessment::held_out(&mut conn, context.iteration.id, quoted),
             &seed,
             states,
         )
         .await?;
         let paired = assessment::paired(&mut conn, context.job.id, quoted, index).await?;
+        let tallies = rollouts::evaluation(&mut conn, context.iteration.id).await?;
+        let tally = tallies.iter().find(|tally| tally.temperature == quoted);
+        let unreadable = tally.and_then(EvaluationTally::unreadable_share);
         drop(conn);
         if looked.episodes == 0 {
             return Ok(());
@@ -146,8 +150,6 @@ impl Worker {
         } else {
             out.read(Guard::Regression, 0.0);
         }
-        let unreadable = looked.unreadable();
-        out.put(names::FORMAT_ERRORS, unreadable);
         let forgotten = self.forgotten(context).await?;
         out.put(names::GENERAL_FORGOTTEN, forgotten);
         out.read(Guard::Forgetting, unreadable.into_iter().chain(forgotten).reduce(f64::max));

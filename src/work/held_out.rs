@@ -1,4 +1,4 @@
-//! What held-out episodes show: how many of their actions can be read, and some of their steps.
+//! Some of the steps of held-out episodes.
 
 use std::{
     collections::{BinaryHeap, HashMap},
@@ -8,7 +8,6 @@ use std::{
 use futures_util::{Stream, TryStreamExt};
 use rand::Rng;
 
-use super::context::IterationContext;
 use crate::{
     algo::Replayed,
     domain::{fault::Fault, seed::SeedPath},
@@ -19,25 +18,22 @@ use crate::{
     store::{StoreError, assessment::HeldOut},
 };
 
-/// What held-out episodes show, and some of their steps. Episodes are read one after the other, so only the chosen
+/// Some of the steps of held-out episodes. Episodes are read one after the other, so only the chosen
 /// steps stay in memory.
 pub(super) struct HeldOutSteps {
     pub episodes: u64,
-    steps: u64,
-    unreadable: u64,
     pub chosen: Vec<(Replayed, bool)>,
 }
 
 impl HeldOutSteps {
     /// Reads episodes and draws `most` of their steps, each with the same chance.
     pub async fn look(
-        context: &IterationContext,
         episodes: impl Stream<Item = Result<HeldOut, StoreError>>,
         seed: &SeedPath,
         most: usize,
     ) -> Result<Self, Fault> {
         let (mut rng, mut lots) = (seed.rng(), BinaryHeap::new());
-        let mut seen = Self { episodes: 0, steps: 0, unreadable: 0, chosen: Vec::new() };
+        let (mut seen, mut steps) = (Self { episodes: 0, chosen: Vec::new() }, 0);
         let mut places: HashMap<u64, (Replayed, bool)> = HashMap::new();
         let mut episodes = pin!(episodes);
         while let Some(episode) = episodes.try_next().await? {
@@ -46,11 +42,8 @@ impl HeldOutSteps {
             let taken = usize::try_from(episode.turns).unwrap_or(0).min(played.len());
             let opening = played.len() - taken;
             for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
-                if context.codec.reread(&turn.action, &turn.state).is_err() {
-                    seen.unreadable += 1;
-                }
-                let position = seen.steps;
-                seen.steps += 1;
+                let position = steps;
+                steps += 1;
                 // The smallest lots win: whoever comes later has the same chance.
                 lots.push((rng.random::<u64>(), position));
                 if lots.len() > most
@@ -69,11 +62,6 @@ impl HeldOutSteps {
         chosen.sort_unstable_by_key(|(position, _)| *position);
         seen.chosen = chosen.into_iter().map(|(_, step)| step).collect();
         Ok(seen)
-    }
-
-    /// Share of the actions that are none.
-    pub fn unreadable(&self) -> Option<f64> {
-        (self.steps > 0).then(|| self.unreadable as f64 / self.steps as f64)
     }
 }
 

@@ -80,6 +80,7 @@ impl Playing<'_> {
             model,
             history: History::of(&played.context),
             turns: i32::try_from(played.steps.len()).map_err(Fault::fail)?,
+            unreadable: Some(i32::try_from(played.unreadable()).map_err(Fault::fail)?),
             end_reason: played.end_reason,
             episode_return: played.episode_return,
             reward_status: played.reward_status,

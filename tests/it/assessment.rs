@@ -34,7 +34,6 @@ async fn the_critics_health_is_measured_and_rehearsal_is_learnt_beside_the_rest(
         "critic.prediction_words",
         "critic.predictions_endless",
         "evaluator.yes_on_failure",
-        "policy.format_errors",
         "policy.general_forgotten",
         "critic.outcome_states",
         "guard.lazy_critic",

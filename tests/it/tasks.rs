@@ -1,7 +1,7 @@
 //! The environments of the papers: mathematics, Twenty Questions with an oracle, Playground and τ-bench.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -18,7 +18,10 @@ use nlac::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Place, Service, settings, small_job};
+use crate::support::{
+    Place, Service, settings, small_job,
+    tau_bench::{CANCEL, benchmark_data, write_shop},
+};
 
 fn environment(spec: Value, materials: &Materials) -> Result<Arc<dyn Environment>, String> {
     let spec: EnvironmentSpec = serde_json::from_value(spec).unwrap();
@@ -254,19 +257,9 @@ async fn a_goal_is_reached_by_admissible_actions_and_its_scene_is_found_again() 
     assert!(grasped > 3, "{grasped}");
 }
 
-/// Where the benchmark's data lie; none where they are not there.
-fn tau_bench_data() -> Option<PathBuf> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
-    let there = shared.join("tau_bench/retail/users.json").is_file();
-    if !there {
-        eprintln!("skipped: the data of tau-bench are not there");
-    }
-    there.then_some(shared)
-}
-
 #[tokio::test]
 async fn an_agent_serves_a_user_of_tau_bench_with_tools_and_words() {
-    let Some(data) = tau_bench_data() else { return };
+    let Some(data) = benchmark_data() else { return };
     let (mut materials, asked) = chat(|agent| match agent {
         text if text.contains("Anything else") => "###STOP###".into(),
         _ => "I want to exchange something.".into(),
@@ -318,4 +311,77 @@ async fn an_agent_serves_a_user_of_tau_bench_with_tools_and_words() {
     let nothing = json!({ "kind": "tau_bench", "data": "math", "user": user });
     let error = environment(nothing, &materials).err().unwrap();
     assert!(error.contains("holds no τ-bench data"), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_of_tau_bench_may_write_its_calls_as_react_text() {
+    let place = Place::new();
+    write_shop(place.path());
+    let materials = Materials { data: Some(place.path().into()), chat: None };
+    let spec = json!({ "kind": "tau_bench", "data": "tau_bench", "form": "react",
+        "user": { "script": ["Please cancel #W1.", "Which one?"] } });
+    let bench = environment(spec, &materials).unwrap();
+    assert!(!bench.capabilities().tools && bench.capabilities().replayable);
+    let mut played = Played::open(&bench, &Task::Drawn(Split::Train), 1).await;
+    assert!(played.context.frame().tools.is_empty());
+    let system = played.context.messages()[0].written().into_owned();
+    let (policy, rest) = system.split_once("\n#Available tools\n[{\"function\": ").unwrap();
+    assert_eq!(policy, "Cancel an order when the user asks for it.");
+    assert!(rest.contains("transfer_to_human_agents") && rest.contains("# Instruction"), "{rest}");
+
+    let codec = bench.codec(ToolFormat::Hermes);
+    let key = |text: &str| {
+        codec.read(Reply::whole(text), &played.context).map(|a| a.key).map_err(|e| e.why)
+    };
+    let spaced = CANCEL.replace(": ", ":").replace(", ", " ,  ");
+    assert_ne!(spaced, CANCEL);
+    assert_eq!(
+        key(&format!("Thought: yes.\nAction: {spaced}")),
+        key(&format!("Action:\n{CANCEL}"))
+    );
+    let respond = "Action: {\"name\": \"respond\", \"arguments\": {\"content\": \"#W1 or #W2?\"}}";
+    assert_eq!(key(respond).unwrap(), "#W1 or #W2?");
+    assert_eq!(key("Action: #W1 or #W2?"), key(respond));
+    for (text, why) in [
+        ("#W1 or #W2?", "no text after `Action:`"),
+        ("Action: {\"arguments\": {}}", "has no name"),
+        ("Action: {\"name\": \"think\"}", "has no arguments"),
+        ("Action: {\"name\": \"think\", \"arguments\": 7}", "not a JSON object"),
+        ("Action: {\"name\": \"respond\", \"arguments\": {}}", "has no text `content`"),
+    ] {
+        let unreadable = key(text).unwrap_err();
+        assert!(unreadable.contains(why), "{text}: {unreadable}");
+    }
+
+    assert_eq!(said(&played.say(respond).await), "Which one?");
+    let told = said(&played.say("I cancel it.").await);
+    assert!(told.starts_with("Error: it is not an action"), "{told}");
+    let cancelled = said(&played.say(&format!("Thought: #W1.\nAction: {CANCEL}")).await);
+    assert!(cancelled.starts_with("API output: {"), "{cancelled}");
+    assert!(cancelled.contains("\"status\": \"cancelled\""), "{cancelled}");
+    let unknown = said(&played.say("Action: {\"name\": \"fly\", \"arguments\": {}}").await);
+    assert_eq!(unknown, "API output: Unknown action fly");
+    // A text that is not JSON is said to the user, as in the benchmark.
+    let last = played.say("Action: {\"name\": respond}").await;
+    assert_eq!(
+        (last.reward, last.end),
+        (Reward::Known(1.0), End::Terminated { success: Some(true) })
+    );
+}
+
+#[tokio::test]
+async fn the_react_prompt_of_tau_bench_is_that_of_the_benchmark() {
+    let Some(data) = benchmark_data() else { return };
+    let materials = Materials { data: Some(data.clone()), chat: None };
+    let spec = json!({ "kind": "tau_bench", "data": "tau_bench", "form": "react", "user": { "script": ["Hello."] } });
+    let bench = environment(spec, &materials).unwrap();
+    let played = Played::open(&bench, &Task::Named("retail_train/0".into()), 1).await;
+    let system = played.context.messages()[0].written().into_owned();
+    let read = |name: &str| std::fs::read_to_string(data.join("tau_bench").join(name)).unwrap();
+    let prompts: Value = serde_json::from_str(&read("prompts.json")).unwrap();
+    let rest = system.strip_prefix(&read("retail/wiki.md")).unwrap();
+    let rest = rest.strip_prefix("\n#Available tools\n").unwrap();
+    let tools = rest.strip_suffix(prompts["agent_react_instruction"].as_str().unwrap()).unwrap();
+    let written: Value = serde_json::from_str(&read("retail/tools.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(tools).unwrap(), written);
 }

@@ -2,10 +2,7 @@
 
 use std::{path::Path, vec};
 
-use crate::{
-    library::{DataError, read},
-    value::Value,
-};
+use crate::{library::DataError, prompts::PromptFile};
 
 /// A reply that contains this token ends the episode.
 pub const STOP: &str = "###STOP###";
@@ -43,18 +40,11 @@ impl UserPrompts {
     /// # Errors
     /// The file is absent, unreadable or without the prompts of the user.
     pub fn open(directory: &Path) -> Result<Self, DataError> {
-        let file = "prompts.json";
-        let invalid = |problem| DataError::Invalid { file: file.to_owned(), problem };
-        let prompts = Value::parse(&read(directory, file.to_owned())?)
-            .map_err(|error| invalid(error.to_string()))?;
-        let text = |key: &str| {
-            let text = prompts.as_object().and_then(|prompts| prompts.get(key)?.as_str());
-            text.map(str::to_owned).ok_or_else(|| invalid(format!("expected a text {key}")))
-        };
+        let prompts = PromptFile::open(directory)?;
         Ok(Self {
-            system: text("user_sim_llm_system")?,
-            react_system: text("user_sim_react_system")?,
-            greeting: text("user_sim_first_user_message")?,
+            system: prompts.text("user_sim_llm_system")?,
+            react_system: prompts.text("user_sim_react_system")?,
+            greeting: prompts.text("user_sim_first_user_message")?,
         })
     }
 

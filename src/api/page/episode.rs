@@ -114,6 +114,7 @@ const fn ending(episode: &EpisodeRow) -> (bool, &'static str) {
         (None, EndReason::Truncated) => match episode.truncated_by {
             Some(TruncatedBy::Context) => (true, "truncated: context full"),
             Some(TruncatedBy::Steps) => (true, "truncated: step cap"),
+            Some(TruncatedBy::Unreadable) => (true, "truncated: unreadable replies"),
             Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
             Some(TruncatedBy::Environment) | None => (true, "truncated"),
         },

@@ -332,11 +332,12 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         plot(
             "Critic health and forgetting",
             "share",
-            series(&[
-                (names::OUTCOME_AUC, "outcome AUC"),
-                (names::GENERAL_FORGOTTEN, "forgotten"),
-                (names::FORMAT_ERRORS, "format errors"),
-            ]),
+            series(&[(names::OUTCOME_AUC, "outcome AUC"), (names::GENERAL_FORGOTTEN, "forgotten")]),
+        ),
+        plot(
+            "Unreadable replies",
+            "share",
+            format!("{}=training|{}", names::COLLECT_UNREADABLE, at_each(names::EVAL_UNREADABLE)),
         ),
         plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
     ];

@@ -52,6 +52,8 @@ pub struct EpisodeView {
     pub state: EpisodeState,
     /// Steps taken.
     pub turns: i32,
+    /// Replies that were no action; null where another program read them.
+    pub unreadable: Option<i32>,
     /// Why it ended.
     pub end_reason: EndReason,
     /// Sum of rewards; null unless observed.
@@ -90,6 +92,7 @@ impl From<EpisodeRow> for EpisodeView {
             contexts: row.history.branches().iter().map(Into::into).collect(),
             state: row.state,
             turns: row.turns,
+            unreadable: row.unreadable,
             end_reason: row.end_reason,
             episode_return: row.episode_return,
             reward_status: row.reward_status,

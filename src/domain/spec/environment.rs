@@ -88,11 +88,28 @@ pub struct TauBenchSpec {
     #[garde(skip)]
     #[schema(inline)]
     pub held_out: TauTasks,
+    /// How the agent learns of the tools and calls them.
+    #[serde(default)]
+    #[garde(skip)]
+    #[schema(inline)]
+    pub form: TauForm,
     /// Turns of the agent before the episode is lost; 30 in the benchmark.
     #[serde(default = "default_turns")]
     #[garde(range(min = 1, max = 200))]
     #[schema(minimum = 1, maximum = 200, default = 30)]
     pub max_turns: u32,
+}
+
+/// How an agent of τ-bench learns of the tools and calls them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TauForm {
+    /// The chat template shows the tools, and the agent calls them in the format of its model.
+    #[default]
+    Tools,
+    /// The system prompt describes the tools, and the agent writes `Action:` and a call in JSON (the benchmark's ReAct
+    /// agent).
+    React,
 }
 
 /// Who plays the user of τ-bench.

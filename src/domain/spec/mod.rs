@@ -17,7 +17,8 @@ use utoipa::ToSchema;
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{RejectionSpec, ScalarSpec};
 pub use environment::{
-    EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauTasks, TauUser,
+    EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauForm, TauTasks,
+    TauUser,
 };
 pub use evaluated::{EvaluatedSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
@@ -169,6 +170,11 @@ pub struct RolloutSpec {
     #[garde(range(min = 1, max = 10_000))]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_steps: u32,
+    /// Replies in a row that are no action, after which an episode is truncated, unless its task has ended. No built-in
+    /// task lasts longer than the default at its default settings.
+    #[garde(range(min = 1, max = 10_000))]
+    #[schema(minimum = 1, maximum = 10_000)]
+    pub max_unreadable: u32,
     /// Seconds after which an episode is truncated, waiting for a busy engine included.
     #[garde(range(min = 1, max = 86_400))]
     #[schema(minimum = 1, maximum = 86_400)]
@@ -333,6 +339,7 @@ impl Default for RolloutSpec {
             temperature: 1.0,
             max_tokens: 256,
             max_steps: 200,
+            max_unreadable: 30,
             max_seconds: 3_600,
         }
     }

@@ -50,6 +50,8 @@ pub struct EpisodeRow {
     pub state: EpisodeState,
     /// Steps taken.
     pub turns: i32,
+    /// Replies that were no action; null where another program read them.
+    pub unreadable: Option<i32>,
     /// Why it ended.
     pub end_reason: EndReason,
     /// Sum of rewards; null unless observed.

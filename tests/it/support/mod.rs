@@ -1,5 +1,6 @@
 //! What tests start from.
 
+pub mod byte_model;
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;
@@ -7,6 +8,7 @@ pub mod openenv;
 pub mod program;
 pub mod scripted;
 pub mod stub;
+pub mod tau_bench;
 
 use std::{
     os::unix::fs::PermissionsExt,

@@ -1,19 +1,24 @@
 //! τ-bench: an agent serves a user by calling tools over a database, under a policy.
 
+mod customer;
+mod react;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nlac_tau_bench::{Call, Domain, Episode, Library, Split as TaskFile, UserPrompts};
+use nlac_tau_bench::{
+    Call, Domain, Episode, Library, ReactPrompts, Split as TaskFile, UserPrompts,
+};
 use serde_json::json;
 
 use super::{
-    End, EnvError, Environment, Materials, NotBuilt, Session, Split, Step, Task, partner::Partner,
-    split_seed, unknown_task,
+    End, EnvError, Environment, Materials, NotBuilt, Session, Split, Step, Task, split_seed,
+    unknown_task,
 };
 use crate::{
     domain::{
         environment::Capabilities,
-        spec::{TauBenchSpec, TauTasks, TauUser, ToolFormat},
+        spec::{TauBenchSpec, TauForm, TauTasks, TauUser, ToolFormat},
     },
     experience::{
         action::{Action, Codec, Read},
@@ -23,6 +28,9 @@ use crate::{
     },
 };
 
+use customer::{Customer, User};
+use react::{Deed, ReactCall};
+
 /// Most tokens of what a simulated user says.
 const USER_TOKENS: u32 = 256;
 
@@ -31,7 +39,15 @@ pub struct TauBench {
     train: Tasks,
     held_out: Tasks,
     user: User,
+    form: Form,
     max_turns: u32,
+}
+
+/// How the agent calls tools.
+#[derive(Clone)]
+enum Form {
+    Tools,
+    React(Arc<ReactPrompts>),
 }
 
 /// The tasks of a split, and the domain that they are set in.
@@ -39,14 +55,9 @@ struct Tasks {
     named: TauTasks,
     file: TaskFile,
     library: Arc<Library>,
+    /// The agent's system prompt.
+    policy: String,
     frame: Arc<Frame>,
-}
-
-/// Who plays the user.
-#[derive(Clone)]
-enum User {
-    Engine { partner: Partner, prompts: Arc<UserPrompts> },
-    Script(Arc<[String]>),
 }
 
 impl TauBench {
@@ -65,6 +76,12 @@ impl TauBench {
         }
         let directory = materials.file(&spec.data)?;
         let unreadable = |e: nlac_tau_bench::DataError| NotBuilt::Unreadable(e.to_string());
+        let form = match spec.form {
+            TauForm::Tools => Form::Tools,
+            TauForm::React => {
+                Form::React(Arc::new(ReactPrompts::open(&directory).map_err(unreadable)?))
+            }
+        };
         let tasks = |named: TauTasks| {
             let (domain, file) = match named {
                 TauTasks::RetailTrain => (Domain::Retail, TaskFile::Train),
@@ -81,8 +98,13 @@ impl TauBench {
                 serde_json::from_value::<Tool>(json!(tool))
                     .map_err(|e| NotBuilt::Unreadable(format!("tools.json: {e}")))
             });
-            let frame = Frame { tools: tools.collect::<Result<_, _>>()?, ..Frame::default() };
-            Ok(Tasks { named, file, library, frame: Arc::new(frame) })
+            let tools = tools.collect::<Result<_, _>>()?;
+            let (policy, tools) = match &form {
+                Form::Tools => (library.policy().to_owned(), tools),
+                Form::React(prompts) => (prompts.system(&library), Vec::new()),
+            };
+            let frame = Arc::new(Frame { tools, ..Frame::default() });
+            Ok(Tasks { named, file, library, policy, frame })
         };
         let user = match &spec.user {
             TauUser::Script(replies) => User::Script(replies.clone().into()),
@@ -92,7 +114,7 @@ impl TauBench {
             },
         };
         let (train, held_out) = (tasks(spec.train)?, tasks(spec.held_out)?);
-        Ok(Self { train, held_out, user, max_turns: spec.max_turns })
+        Ok(Self { train, held_out, user, form, max_turns: spec.max_turns })
     }
 
     const fn of(&self, split: Split) -> &Tasks {
@@ -110,6 +132,14 @@ impl TauBench {
     }
 }
 
+/// How replies are read in a form.
+pub(super) fn codec(form: TauForm, format: ToolFormat) -> Arc<dyn Codec> {
+    match form {
+        TauForm::Tools => Arc::new(ToolCalls(format)),
+        TauForm::React => Arc::new(ReactCall),
+    }
+}
+
 #[async_trait]
 impl Environment for TauBench {
     fn name(&self) -> &'static str {
@@ -118,11 +148,15 @@ impl Environment for TauBench {
 
     fn capabilities(&self) -> Capabilities {
         let replayable = matches!(self.user, User::Script(_));
-        Capabilities { replayable, ..Self::CAPABILITIES }
+        let tools = matches!(self.form, Form::Tools);
+        Capabilities { replayable, tools, ..Self::CAPABILITIES }
     }
 
     fn codec(&self, format: ToolFormat) -> Arc<dyn Codec> {
-        Arc::new(ToolCalls(format))
+        match self.form {
+            Form::Tools => codec(TauForm::Tools, format),
+            Form::React(_) => codec(TauForm::React, format),
+        }
     }
 
     async fn tasks(&self, split: Split) -> Result<Vec<String>, EnvError> {
@@ -146,49 +180,16 @@ impl Environment for TauBench {
         let episode = episode.ok_or_else(|| unknown_task(self.name(), &name))?;
         let mut user = Customer::new(self.user.clone(), &episode.task().instruction, seed);
         let request = user.answer(None).await?;
-        let policy = Message::system(tasks.library.policy());
+        let policy = Message::system(&*tasks.policy);
         let opening = Context::new(vec![policy, Message::user(request)], Arc::clone(&tasks.frame));
-        Ok(Box::new(Service { name, episode, user, opening, left: self.max_turns }))
-    }
-}
-
-/// The user of an episode, with the conversation as he sees it.
-struct Customer {
-    user: User,
-    said: Vec<Message>,
-    turns: usize,
-    seed: i64,
-}
-
-impl Customer {
-    fn new(user: User, instruction: &str, seed: i64) -> Self {
-        let said = match &user {
-            User::Engine { prompts, .. } => vec![
-                Message::system(prompts.system(instruction)),
-                Message::user(prompts.greeting()),
-            ],
-            User::Script(_) => Vec::new(),
-        };
-        Self { user, said, turns: 0, seed }
-    }
-
-    /// His answer to what the agent said; his request where it said nothing yet.
-    async fn answer(&mut self, agent: Option<&str>) -> Result<String, EnvError> {
-        self.said.extend(agent.map(Message::user));
-        let turn = self.turns;
-        self.turns += 1;
-        let answer = match &self.user {
-            User::Engine { partner, .. } => {
-                let seed = self.seed.wrapping_add(i64::try_from(turn).unwrap_or(0));
-                partner.answer(self.said.clone(), seed).await?
-            }
-            // A script that has come to its end is satisfied.
-            User::Script(replies) => {
-                replies.get(turn).cloned().unwrap_or_else(|| nlac_tau_bench::STOP.to_owned())
-            }
-        };
-        self.said.push(Message::assistant(&*answer));
-        Ok(answer)
+        Ok(Box::new(Service {
+            name,
+            episode,
+            user,
+            form: self.form.clone(),
+            opening,
+            left: self.max_turns,
+        }))
     }
 }
 
@@ -197,23 +198,40 @@ struct Service {
     name: String,
     episode: Episode,
     user: Customer,
+    form: Form,
     opening: Context,
     left: u32,
 }
 
 impl Service {
     async fn act(&mut self, action: &Action) -> Result<Vec<Message>, EnvError> {
+        match &self.form {
+            Form::Tools => self.act_by_tools(action).await,
+            Form::React(prompts) => match Deed::written(&action.message.written()) {
+                Ok(Deed::Call(call)) => {
+                    Ok(vec![Message::user(prompts.observed(&self.episode.call(&call)))])
+                }
+                Ok(Deed::Say(said)) => self.say(&said).await,
+                Err(why) => Ok(vec![Message::user(format!("Error: {why}"))]),
+            },
+        }
+    }
+
+    async fn say(&mut self, said: &str) -> Result<Vec<Message>, EnvError> {
+        self.episode.respond(said);
+        let answer = self.user.answer(Some(said)).await?;
+        self.episode.heard(&answer);
+        Ok(vec![Message::user(answer)])
+    }
+
+    async fn act_by_tools(&mut self, action: &Action) -> Result<Vec<Message>, EnvError> {
         let calls: Vec<_> = action.message.tool_calls().cloned().collect();
         let Some((first, rest)) = calls.split_first() else {
             let said = action.message.blocks.iter().filter_map(|block| match block {
                 Block::Text(text) => Some(text.trim()),
                 _ => None,
             });
-            let said = said.collect::<Vec<_>>().join("\n");
-            self.episode.respond(&said);
-            let answer = self.user.answer(Some(&said)).await?;
-            self.episode.heard(&answer);
-            return Ok(vec![Message::user(answer)]);
+            return self.say(&said.collect::<Vec<_>>().join("\n")).await;
         };
         // The benchmark takes the first call of a turn and drops the others.
         let not_taken = |call| answered(call, "Error: only one tool call at a time", true);

@@ -1,0 +1,71 @@
+//! The prompts of the benchmark: `prompts.json`.
+
+use std::path::Path;
+
+use crate::{
+    library::{DataError, Library, read},
+    value::Value,
+};
+
+/// The file, read.
+pub(crate) struct PromptFile(Value);
+
+impl PromptFile {
+    const NAME: &str = "prompts.json";
+
+    pub(crate) fn open(directory: &Path) -> Result<Self, DataError> {
+        let text = read(directory, Self::NAME.to_owned())?;
+        Value::parse(&text).map(Self).map_err(|error| Self::invalid(error.to_string()))
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Result<String, DataError> {
+        let text = self.0.as_object().and_then(|prompts| prompts.get(key)?.as_str());
+        text.map(str::to_owned).ok_or_else(|| Self::invalid(format!("expected a text {key}")))
+    }
+
+    fn invalid(problem: String) -> DataError {
+        DataError::Invalid { file: Self::NAME.to_owned(), problem }
+    }
+}
+
+/// The prompts of the benchmark's ReAct agent, which reads the tools in its system prompt and writes its
+/// calls as text.
+#[derive(Debug, Clone)]
+pub struct ReactPrompts {
+    system: String,
+    instruction: String,
+    observation: String,
+}
+
+impl ReactPrompts {
+    /// The name of the action by which the ReAct agent speaks to the user.
+    pub const RESPOND: &str = "respond";
+
+    /// Reads `{directory}/prompts.json`.
+    ///
+    /// # Errors
+    /// The file is absent, unreadable or without the prompts of the ReAct agent.
+    pub fn open(directory: &Path) -> Result<Self, DataError> {
+        let prompts = PromptFile::open(directory)?;
+        Ok(Self {
+            system: prompts.text("agent_react_system_template")?,
+            instruction: prompts.text("agent_react_instruction")?,
+            observation: prompts.text("react_tool_observation_prefix")?,
+        })
+    }
+
+    /// The system prompt: the policy, the tools as JSON, and how to reply.
+    pub fn system(&self, library: &Library) -> String {
+        let tools = Value::List(library.tools().to_vec()).dumps();
+        // From the last placeholder to the first: what is put in may hold braces.
+        self.system
+            .replacen("{instruction}", &self.instruction, 1)
+            .replacen("{tools_json}", &tools, 1)
+            .replacen("{wiki}", library.policy(), 1)
+    }
+
+    /// The agent's next message after a call, from the observation.
+    pub fn observed(&self, observation: &str) -> String {
+        format!("{}{observation}", self.observation)
+    }
+}

@@ -1,0 +1,87 @@
+//! Replies that are no action are counted, and too many in a row truncate an episode.
+
+use nlac::{
+    domain::{
+        seed::SeedPath,
+        spec::{RolloutSpec, ToolFormat},
+    },
+    env::{Environment, HelpDesk, Split, Task},
+    experience::episode::{EndReason, RewardStatus, TruncatedBy},
+    prompt::PromptSet,
+    rollout::{Played, Rollout, play},
+};
+
+use crate::support::{
+    Service, small_job,
+    stub::{Asked, Stub},
+};
+
+async fn played(say: fn(Asked<'_>) -> String, most: u32) -> Played {
+    let (prompts, engine) = (PromptSet::load("desk").unwrap(), Stub::new(say));
+    let rollout = Rollout {
+        policy: &engine.sampler(&prompts),
+        environment: &HelpDesk,
+        codec: &*HelpDesk.codec(ToolFormat::Hermes),
+        spec: &RolloutSpec { max_unreadable: most, ..RolloutSpec::default() },
+        temperature: 1.0,
+    };
+    play(&rollout, &Task::Drawn(Split::Train), &SeedPath::root(3).into()).await.unwrap()
+}
+
+#[tokio::test]
+async fn too_many_unreadable_replies_in_a_row_truncate_an_episode() {
+    let never = |_: Asked<'_>| "want want want".into();
+    let stuck = played(never, 3).await;
+    assert_eq!(
+        (stuck.end_reason, stuck.truncated_by),
+        (EndReason::Truncated, Some(TruncatedBy::Unreadable))
+    );
+    assert_eq!((stuck.reward_status, stuck.success), (RewardStatus::Truncated, None));
+    assert_eq!((stuck.steps.len(), stuck.unreadable()), (3, 3));
+    assert!(stuck.steps.last().unwrap().truncated);
+
+    // The desk closes first: that is the task's own end.
+    let lost = played(never, 5).await;
+    assert_eq!((lost.end_reason, lost.success), (EndReason::Terminated, Some(false)));
+
+    // Every other reply is an action, so no three in a row are none.
+    let alternating = |asked: Asked<'_>| {
+        let unreadable = asked.prompt.matches("want want want").count();
+        let waited = asked.prompt.matches("please wait .").count();
+        if unreadable > waited { "please wait ." } else { "want want want" }.into()
+    };
+    let going_on = played(alternating, 2).await;
+    assert_eq!((going_on.end_reason, going_on.unreadable()), (EndReason::Terminated, 3));
+}
+
+async fn metric(service: &Service, job: &str, name: &str) -> Vec<f64> {
+    let (_, page) = service.get(&format!("/v1/jobs/{job}/metrics?name={name}")).await;
+    page["data"].as_array().unwrap().iter().map(|m| m["value"].as_f64().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_that_are_no_action_are_counted_in_training_and_in_evaluations() {
+    let service = Service::start().await;
+    let mut job = small_job();
+    job["budget"]["iterations"] = 1.into();
+    job["rollout"]["max_unreadable"] = 2.into();
+    // The limit cuts every reply.
+    job["rollout"]["max_tokens"] = 1.into();
+    let (status, job) = service.post("/v1/jobs", &job).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let job = service.finished(id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(metric(&service, id, "collect.unreadable").await, [1.0]);
+    assert_eq!(metric(&service, id, "eval.unreadable").await, [1.0, 1.0]);
+    assert_eq!(metric(&service, id, "collect.truncated").await, [1.0]);
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect")).await;
+    for episode in page["data"].as_array().unwrap() {
+        assert_eq!(episode["truncated_by"], "unreadable", "{episode}");
+        assert_eq!((&episode["turns"], &episode["unreadable"]), (&2.into(), &2.into()));
+    }
+    let shown = format!("{}/jobs/{id}/episodes", service.url);
+    let shown = service.http.get(shown).send().await.unwrap().text().await.unwrap();
+    assert!(shown.contains("truncated: unreadable replies"), "{shown}");
+    service.stop().await;
+}
