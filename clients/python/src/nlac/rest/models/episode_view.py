@@ -69,6 +69,8 @@ class EpisodeView:
     truncated_by: None | TruncatedBy
     turns: int
     """ Steps taken. """
+    unreadable: int | None
+    """ Replies that were no action; null where another program read them. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,6 +149,9 @@ class EpisodeView:
 
         turns = self.turns
 
+        unreadable: int | None
+        unreadable = self.unreadable
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -174,6 +179,7 @@ class EpisodeView:
                 "temperature": temperature,
                 "truncated_by": truncated_by,
                 "turns": turns,
+                "unreadable": unreadable,
             }
         )
 
@@ -338,6 +344,13 @@ class EpisodeView:
 
         turns = d.pop("turns")
 
+        def _parse_unreadable(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        unreadable = _parse_unreadable(d.pop("unreadable", None))
+
         episode_view = cls(
             checkpoint_id=checkpoint_id,
             contexts=contexts,
@@ -362,6 +375,7 @@ class EpisodeView:
             temperature=temperature,
             truncated_by=truncated_by,
             turns=turns,
+            unreadable=unreadable,
         )
 
         episode_view.additional_properties = d
