@@ -22,7 +22,7 @@ use crate::{
         spec::EnvironmentSpec,
     },
     embedded::{base_model, local::LocalPeers, postgres::Postgres},
-    env,
+    env::{self, Checker, Materials},
     fleet::{self, Peers},
     library::{self, Library},
     net::Destinations,
@@ -70,6 +70,9 @@ pub enum AppError {
     /// No random bytes.
     #[error("the system gives no random bytes: {0}")]
     Chance(#[from] rand::rand_core::OsError),
+    /// The checker of answers.
+    #[error("--answer-checker: {0}")]
+    Checker(String),
     /// The first admin key.
     #[error("NLAC_ADMIN_KEY is too short or holds spaces; make one with `openssl rand -hex 32`")]
     AdminKey,
@@ -175,11 +178,15 @@ impl App {
         let meters = Meters::default();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let peers = Arc::new(Peers::new(
-            settings.peer_keys.clone(),
-            meters.clone(),
-            settings.environment_data.clone(),
-        ));
+        let checker = settings.answer_checker.as_deref().map(Checker::new).transpose();
+        let checker = checker.map_err(AppError::Checker)?;
+        let materials = Materials {
+            data: settings.environment_data.clone(),
+            chat: None,
+            checker: checker.map(Arc::new),
+        };
+        let peers = Peers::new(settings.peer_keys.clone(), meters.clone(), materials);
+        let peers = Arc::new(peers);
         let keep = settings.retention.versions;
         let expiry = Expiry::new(store.clone(), peers.clone(), adapters.clone(), keep);
         let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());

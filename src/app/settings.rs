@@ -23,6 +23,8 @@ pub struct ServiceSettings {
     pub data_dir: PathBuf,
     /// Directory of the data files that environments read.
     pub environment_data: Option<PathBuf>,
+    /// URL of the server that checks answers where a job leaves that to somebody else.
+    pub answer_checker: Option<String>,
     /// A database of the user's; none runs a private one.
     pub database_url: Option<String>,
     /// Whether the private database waits for the disk; off where it is thrown away, as in tests.
@@ -53,6 +55,7 @@ impl Default for ServiceSettings {
             admin_key: None,
             data_dir: default_data_dir(),
             environment_data: None,
+            answer_checker: None,
             database_url: None,
             durable: true,
             local_peers: true,

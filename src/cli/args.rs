@@ -110,6 +110,9 @@ pub struct ServeArgs {
     /// The directory of the data files that environments read: a job names files relative to it.
     #[arg(long, env = "NLAC_ENVIRONMENT_DATA", value_name = "DIR")]
     pub environment_data: Option<PathBuf>,
+    /// The server that checks answers for jobs whose environment says `checker: external`.
+    #[arg(long, env = "NLAC_ANSWER_CHECKER", value_name = "URL")]
+    pub answer_checker: Option<String>,
     /// A Postgres of yours; without it nlac runs a private one under the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
@@ -180,6 +183,7 @@ impl From<ServeArgs> for ServiceSettings {
             environment_data: args
                 .environment_data
                 .map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
+            answer_checker: args.answer_checker,
             database_url: args.database_url,
             durable: defaults.durable,
             local_peers: !args.no_local,

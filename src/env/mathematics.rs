@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use nlac_answers::{Problem, Verdict, equivalent, extract, problems};
 
 use super::{
-    End, EnvError, Environment, Materials, NotBuilt, Session, Split, Step, Task, split_seed,
-    unknown_task,
+    Checker, End, EnvError, Environment, Materials, NotBuilt, Session, Split, Step, Task,
+    split_seed, unknown_task,
 };
 use crate::{
     domain::{environment::Capabilities, spec::ToolFormat},
@@ -22,6 +22,7 @@ use crate::{
 pub struct Mathematics {
     train: File,
     held_out: File,
+    checker: Option<Arc<Checker>>,
 }
 
 struct File {
@@ -34,16 +35,21 @@ impl Mathematics {
     pub const CAPABILITIES: Capabilities =
         Capabilities { replayable: true, splits: true, ..Capabilities::NONE };
 
-    /// Reads both files.
+    /// Reads both files. Without a checker, answers are compared here.
     ///
     /// # Errors
     /// A file that cannot be read, and problems that are in both.
-    pub fn load(materials: &Materials, train: &str, held_out: &str) -> Result<Self, NotBuilt> {
+    pub fn load(
+        materials: &Materials,
+        train: &str,
+        held_out: &str,
+        checker: Option<Arc<Checker>>,
+    ) -> Result<Self, NotBuilt> {
         let (train, held_out) = (File::load(materials, train)?, File::load(materials, held_out)?);
         let known: HashSet<_> = train.problems.iter().map(|problem| &problem.question).collect();
         let both = held_out.problems.iter().filter(|problem| known.contains(&problem.question));
         match both.count() {
-            0 => Ok(Self { train, held_out }),
+            0 => Ok(Self { train, held_out, checker }),
             both => Err(NotBuilt::Unreadable(format!(
                 "{both} problems of {} are in {} too, so success would measure memory",
                 held_out.name, train.name
@@ -115,7 +121,8 @@ impl Environment for Mathematics {
                 .find(|(file, problem)| file.task(problem) == *name)
                 .ok_or_else(|| unknown_task(self.name(), name))?,
         };
-        Ok(Box::new(Attempt { task: file.task(problem), problem: problem.clone(), ended: false }))
+        let (task, problem) = (file.task(problem), problem.clone());
+        Ok(Box::new(Attempt { task, problem, checker: self.checker.clone(), ended: false }))
     }
 }
 
@@ -133,7 +140,17 @@ impl Codec for FinalAnswer {
 struct Attempt {
     task: String,
     problem: Arc<Problem>,
+    checker: Option<Arc<Checker>>,
     ended: bool,
+}
+
+impl Attempt {
+    async fn verdict(&self, answer: &str) -> Result<Verdict, EnvError> {
+        let Problem { question, answer: expected, .. } = &*self.problem;
+        let Some(checker) = &self.checker else { return Ok(equivalent(expected, answer)) };
+        let equal = checker.equal("mathematics", question, expected, answer).await?;
+        Ok(if equal { Verdict::Equal } else { Verdict::Different })
+    }
 }
 
 #[async_trait]
@@ -154,15 +171,15 @@ impl Session for Attempt {
         if self.ended {
             return Err(EnvError::Ended);
         }
-        self.ended = true;
         let (said, right) = match read {
-            Ok(action) => match equivalent(&self.problem.answer, &action.key) {
+            Ok(action) => match self.verdict(&action.key).await? {
                 Verdict::Equal => ("The final answer is correct.", true),
                 Verdict::Different => ("The final answer is wrong.", false),
                 Verdict::TooComplex => ("The final answer is too complex to be checked.", false),
             },
             Err(_) => (r"There is no final answer in \boxed{}.", false),
         };
+        self.ended = true;
         Ok(Step::of(said, f64::from(u8::from(right)), End::Terminated { success: Some(right) }))
     }
 }

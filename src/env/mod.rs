@@ -3,6 +3,7 @@
 //! An environment opens sessions; a session is one episode and is used once. What an environment cannot know is not a
 //! number: a reward exists only where the environment gave it.
 
+mod checker;
 mod help_desk;
 mod mathematics;
 pub mod openenv;
@@ -24,7 +25,7 @@ use crate::{
     domain::{
         environment::{ActionForm, Capabilities},
         fault::Fault,
-        spec::{EnvironmentSpec, ObjectTable, ToolFormat},
+        spec::{AnswerChecker, EnvironmentSpec, ObjectTable, ToolFormat},
     },
     engine::Frozen,
     experience::{
@@ -35,6 +36,7 @@ use crate::{
     },
 };
 
+pub use checker::Checker;
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
 use mathematics::{FinalAnswer, Mathematics};
 use partner::Partner;
@@ -240,6 +242,8 @@ pub struct Materials {
     pub data: Option<PathBuf>,
     /// The chat model that the spec names: it plays the user or the oracle.
     pub chat: Option<Arc<dyn Frozen>>,
+    /// Who checks answers, where the service has somebody for it.
+    pub checker: Option<Arc<Checker>>,
 }
 
 /// Why an environment cannot be built.
@@ -251,6 +255,9 @@ pub enum NotBuilt {
     /// It talks to a chat engine, and none was given.
     #[error("it needs a chat engine")]
     NoChat,
+    /// Somebody else is to check its answers, and the service knows nobody.
+    #[error("it has answers checked, and this service knows no checker")]
+    NoChecker,
     /// It reads files, and the service has no directory for them.
     #[error("it reads data files, and this service has no directory for them")]
     NoData,
@@ -269,6 +276,9 @@ impl NotBuilt {
         match self {
             Self::Registered(_) => "ask the fleet for it",
             Self::NoChat => "name a registered engine of kind openai or tgi",
+            Self::NoChecker => {
+                "start the service with --answer-checker URL, or leave `checker` out"
+            }
             Self::NoData => "start the service with --environment-data DIRECTORY",
             Self::Outside(_) => "name it relative to the directory, without `..`",
             Self::Unreadable(_) => "check the file and the settings of the environment",
@@ -325,8 +335,14 @@ pub fn build(
             let oracle = materials.partner("twenty_questions_chat", 256)?;
             Arc::new(Answered::new(Arc::new(objects), oracle, *max_questions)?)
         }
-        EnvironmentSpec::Mathematics { train, held_out } => {
-            Arc::new(Mathematics::load(materials, train, held_out)?)
+        EnvironmentSpec::Mathematics { train, held_out, checker } => {
+            let checker = match checker {
+                AnswerChecker::BuiltIn => None,
+                AnswerChecker::External => {
+                    Some(materials.checker.clone().ok_or(NotBuilt::NoChecker)?)
+                }
+            };
+            Arc::new(Mathematics::load(materials, train, held_out, checker)?)
         }
         EnvironmentSpec::Playground { size } => Arc::new(Playground::new(*size)?),
         EnvironmentSpec::TauBench(tau_bench) => Arc::new(TauBench::load(materials, tau_bench)?),

@@ -54,7 +54,7 @@ impl Peers {
             Some(name) => Some(self.chat(store, name).await?),
             None => None,
         };
-        let materials = Materials { data: self.environment_data.clone(), chat };
+        let materials = Materials { chat, ..self.materials.clone() };
         // Another registration of the chat engine, or other files, make another environment.
         let key = Built {
             settings: serde_json::to_string(spec).map_err(Fault::fail)?,

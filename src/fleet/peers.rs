@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -21,7 +21,7 @@ use crate::{
         spec::{JobSpec, ModelSpec},
     },
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
-    env::{Environment, openenv::Server},
+    env::{Environment, Materials, openenv::Server},
     prompt::Encoder,
     store::{Store, peers},
     telemetry::Meters,
@@ -40,15 +40,15 @@ pub struct Peers {
     pub(super) servers: Mutex<HashMap<EnvironmentRecord, Arc<Server>>>,
     /// Built-in environments by what they were built of.
     pub(super) built: Mutex<HashMap<Built, Arc<dyn Environment>>>,
-    pub(super) environment_data: Option<PathBuf>,
+    /// What built-in environments are built of, but for their chat engine.
+    pub(super) materials: Materials,
 }
 
 impl Peers {
-    /// No clients yet; those to come show `keys` and count on `meters`. Environments read their data below
-    /// `environment_data`.
+    /// No clients yet; those to come show `keys` and count on `meters`. Environments are built of `materials`.
     #[must_use]
-    pub fn new(keys: PeerKeys, meters: Meters, environment_data: Option<PathBuf>) -> Self {
-        Self { keys, meters, environment_data, ..Self::default() }
+    pub fn new(keys: PeerKeys, meters: Meters, materials: Materials) -> Self {
+        Self { keys, meters, materials, ..Self::default() }
     }
 
     /// The engine that a job's model is served by, and the model's tokenizer.

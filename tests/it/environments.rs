@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::Signal;
 use nlac::{
     domain::{
         environment::{EnvironmentKind, EnvironmentRecord},
@@ -26,12 +27,14 @@ use nlac::{
     prompt::PromptSet,
     rollout::{Played, Rollout, play},
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Service,
+    Place, Service, http,
     openenv::{Fake, Options, Play, Scripted, error, observation, text_schema},
-    small_job,
+    program::Program,
+    settings, small_job,
     stub::Stub,
 };
 
@@ -84,9 +87,10 @@ async fn run(service: &Service, spec: &Value) -> Value {
 }
 
 /// Every metric of a job but the times, by name and iteration.
-async fn metrics(service: &Service, job: &Value) -> Vec<(String, i64, f64)> {
+async fn metrics(url: &str, job: &Value) -> Vec<(String, i64, f64)> {
     let id = job["id"].as_str().unwrap();
-    let (_, metrics) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let answer = http().get(format!("{url}/v1/jobs/{id}/metrics")).send().await.unwrap();
+    let metrics: Value = answer.json().await.unwrap();
     let rows = metrics["data"].as_array().unwrap().iter().map(|row| {
         let name = row["name"].as_str().unwrap().to_owned();
         (name, row["iteration"].as_i64().unwrap(), row["value"].as_f64().unwrap())
@@ -98,8 +102,9 @@ async fn metrics(service: &Service, job: &Value) -> Vec<(String, i64, f64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_learns_on_a_server_and_a_server_that_dies_five_times_changes_nothing() {
-    let service = Service::start().await;
+async fn a_job_learns_on_a_server_and_what_dies_under_it_changes_nothing() {
+    let place = Place::new();
+    let service = Service::start_with(&settings(place.path())).await;
     let splits = vec![("train".to_owned(), 40), ("held_out".to_owned(), 12)];
     let options = Options { splits: Some(splits), sessions: 3, ..Options::default() };
     let mut fake = Fake::start(desk, options.clone());
@@ -127,10 +132,18 @@ async fn a_job_learns_on_a_server_and_a_server_that_dies_five_times_changes_noth
     assert_eq!((tasks.len(), split("collect").as_str()), (2, "train"), "{tasks:?}");
     assert_eq!(split("evaluate"), "held_out");
     drop(conn);
+    let undisturbed = metrics(&service.url, &undisturbed).await;
+    service.stop().await;
 
-    let (status, again) = service.post("/v1/jobs", &job()).await;
-    assert_eq!(status, 201, "{again}");
-    for _ in 0..5 {
+    let data = place.path().display().to_string();
+    let serve = || Program::start(&place, &["serve", "--threads", "1", "--data-dir", &data]);
+    let mut service = serve();
+    service.ready("/readyz").await;
+    let again = service.ask(Method::POST, "/v1/jobs", &job()).await;
+    // The server, the service, or both are killed.
+    for (server, program) in
+        [(true, false), (false, true), (true, true), (true, false), (true, true)]
+    {
         let so_far = fake.steps();
         for _ in 0..200 {
             if fake.steps() > so_far + 20 {
@@ -139,15 +152,27 @@ async fn a_job_learns_on_a_server_and_a_server_that_dies_five_times_changes_noth
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let address = fake.address;
-        fake.stop().await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        fake = Fake::start_at(address, desk, options.clone());
+        if program {
+            service.signal(Signal::SIGKILL);
+            service.ended();
+        }
+        if server {
+            fake.stop().await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            fake = Fake::start_at(address, desk, options.clone());
+        }
+        if program {
+            service = serve();
+            service.ready("/readyz").await;
+        }
     }
-    let disturbed = service.finished(again["id"].as_str().unwrap()).await;
+    let over = |job: &Value| !["queued", "running"].contains(&job["status"].as_str().unwrap());
+    let disturbed = service.until(again["id"].as_str().unwrap(), over).await;
     assert_eq!(disturbed["status"], "succeeded", "{disturbed}");
-    assert_eq!(metrics(&service, &disturbed).await, metrics(&service, &undisturbed).await);
+    assert_eq!(metrics(&service.url, &disturbed).await, undisturbed);
     fake.stop().await;
-    service.stop().await;
+    service.signal(Signal::SIGTERM);
+    assert!(service.ended().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

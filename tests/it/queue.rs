@@ -17,6 +17,7 @@ use nlac::{
         peer_key::PeerKeys,
         work::{Class, Lease, Unit},
     },
+    env::Materials,
     fleet::Peers,
     queue::{Handler, Runner, Settings, Slots},
     store::{
@@ -220,7 +221,7 @@ async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own
         .execute(&mut *conn)
         .await
         .unwrap();
-    let peers = Arc::new(Peers::new(PeerKeys::default(), Meters::default(), None));
+    let peers = Arc::new(Peers::new(PeerKeys::default(), Meters::default(), Materials::default()));
     let worker = Worker::new(store.clone(), peers, place.path().into(), Arc::new(SystemClock));
     let handler = Arc::new(Counting { store: store.clone(), worker, order: Mutex::default() });
     let shutdown = CancellationToken::new();

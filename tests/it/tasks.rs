@@ -13,13 +13,15 @@ use nlac::{
         spec::{EnvironmentSpec, ToolFormat},
     },
     engine::{Completion, EngineError, Frozen},
-    env::{End, Environment, Materials, Reward, Session, Split, Step, Task, build},
+    env::{Checker, End, Environment, Materials, Reward, Session, Split, Step, Task, build},
     experience::{action::Reply, context::Context, message::Block},
 };
 use serde_json::{Value, json};
 
 use crate::support::{
-    Place, Service, settings, small_job,
+    Place, Service,
+    endpoint::Endpoint,
+    settings, small_job,
     tau_bench::{CANCEL, benchmark_data, write_shop},
 };
 
@@ -75,7 +77,7 @@ async fn a_final_answer_is_compared_and_never_given_away() {
     let place = Place::new();
     write(place.path(), "train.jsonl", TRAIN);
     write(place.path(), "test.jsonl", HELD_OUT);
-    let materials = Materials { data: Some(place.path().into()), chat: None };
+    let materials = Materials { data: Some(place.path().into()), ..Materials::default() };
     let spec = json!({ "kind": "mathematics", "train": "train.jsonl", "held_out": "test.jsonl" });
     let mathematics = environment(spec.clone(), &materials).unwrap();
     assert_eq!(mathematics.tasks(Split::Train).await.unwrap(), ["train.jsonl#a", "train.jsonl#2"]);
@@ -115,6 +117,43 @@ async fn a_final_answer_is_compared_and_never_given_away() {
     assert!(refused("empty.jsonl", "\n", "test.jsonl").contains("no problem"));
     assert!(refused("a.jsonl", TRAIN, "../test.jsonl").contains("without `..`"));
     assert!(refused("b.jsonl", TRAIN, "/etc/passwd").contains("/etc/passwd"));
+}
+
+#[tokio::test]
+async fn answers_are_checked_by_a_server_of_the_users() {
+    let place = Place::new();
+    write(place.path(), "train.jsonl", TRAIN);
+    write(place.path(), "test.jsonl", HELD_OUT);
+    let server = Endpoint::start(Box::new(|asked| match asked.body["answer"].as_str().unwrap() {
+        "away" => (503, json!({})),
+        "strange" => (422, json!({ "detail": "what is that?" })),
+        answer => (200, json!({ "equal": answer == "a half" })),
+    }))
+    .await;
+    let checker = Some(Arc::new(Checker::new(&format!("{}/check", server.url)).unwrap()));
+    let materials = Materials { data: Some(place.path().into()), checker, ..Materials::default() };
+    let spec = json!({ "kind": "mathematics", "train": "train.jsonl", "held_out": "test.jsonl",
+        "checker": "external" });
+    let mathematics = environment(spec.clone(), &materials).unwrap();
+    let task = Task::Drawn(Split::HeldOut);
+    for (reply, won) in [(r"\boxed{a half}", 1.0), (r"\boxed{0.5}", 0.0)] {
+        let step = Played::open(&mathematics, &task, 4).await.say(reply).await;
+        assert_eq!(step.reward, Reward::Known(won), "{reply}");
+    }
+    let asked = json!({ "problem": "Half of 1?", "expected": r"\frac{1}{2}", "answer": "a half" });
+    assert_eq!(server.asked("/check")[0].body, asked);
+    for (answer, waits) in [("away", true), ("strange", false)] {
+        let mut session = mathematics.open(&task, 4).await.unwrap();
+        let reply = format!(r"\boxed{{{answer}}}");
+        let read =
+            mathematics.codec(ToolFormat::Hermes).read(Reply::whole(&reply), &session.opening());
+        let error = session.step(&read).await.unwrap_err();
+        assert_eq!(error.fault().is_some(), waits, "{error}");
+    }
+
+    let nobody = Materials { checker: None, ..materials };
+    assert!(environment(spec, &nobody).err().unwrap().contains("--answer-checker"));
+    assert!(Checker::new("ftp://checker").unwrap_err().contains("no http URL"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +212,7 @@ impl Frozen for Chat {
 fn chat(answer: fn(&str) -> String) -> (Materials, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let chat: Arc<dyn Frozen> = Arc::new(Chat(answer, asked.clone()));
-    (Materials { data: None, chat: Some(chat) }, asked)
+    (Materials { chat: Some(chat), ..Materials::default() }, asked)
 }
 
 #[tokio::test]
@@ -317,7 +356,7 @@ async fn an_agent_serves_a_user_of_tau_bench_with_tools_and_words() {
 async fn an_agent_of_tau_bench_may_write_its_calls_as_react_text() {
     let place = Place::new();
     write_shop(place.path());
-    let materials = Materials { data: Some(place.path().into()), chat: None };
+    let materials = Materials { data: Some(place.path().into()), ..Materials::default() };
     let spec = json!({ "kind": "tau_bench", "data": "tau_bench", "form": "react",
         "user": { "script": ["Please cancel #W1.", "Which one?"] } });
     let bench = environment(spec, &materials).unwrap();
@@ -372,7 +411,7 @@ async fn an_agent_of_tau_bench_may_write_its_calls_as_react_text() {
 #[tokio::test]
 async fn the_react_prompt_of_tau_bench_is_that_of_the_benchmark() {
     let Some(data) = benchmark_data() else { return };
-    let materials = Materials { data: Some(data.clone()), chat: None };
+    let materials = Materials { data: Some(data.clone()), ..Materials::default() };
     let spec = json!({ "kind": "tau_bench", "data": "tau_bench", "form": "react", "user": { "script": ["Hello."] } });
     let bench = environment(spec, &materials).unwrap();
     let played = Played::open(&bench, &Task::Named("retail_train/0".into()), 1).await;

@@ -52,6 +52,11 @@ pub enum EnvironmentSpec {
         #[garde(length(min = 1, max = 500))]
         #[schema(min_length = 1, max_length = 500, example = "math/test.jsonl")]
         held_out: String,
+        /// Who says whether an answer is right.
+        #[serde(default)]
+        #[garde(skip)]
+        #[schema(inline)]
+        checker: AnswerChecker,
     },
     /// Reach goals in a world of plants and animals, with actions to choose from (Playground-Text).
     Playground {
@@ -65,6 +70,17 @@ pub enum EnvironmentSpec {
     TauBench(#[garde(dive)] TauBenchSpec),
     /// A registered environment: a server that somebody else runs.
     Remote(#[garde(dive)] RemoteSpec),
+}
+
+/// Who says whether an answer is right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerChecker {
+    /// nlac itself, by algebra and by numbers.
+    #[default]
+    BuiltIn,
+    /// The server that the service was started with (`--answer-checker`).
+    External,
 }
 
 /// τ-bench: its data, its tasks and its user.
@@ -202,7 +218,7 @@ impl EnvironmentSpec {
             Self::TwentyQuestionsChat { objects, .. } => {
                 objects.iter().map(String::as_str).collect()
             }
-            Self::Mathematics { train, held_out } => vec![train, held_out],
+            Self::Mathematics { train, held_out, .. } => vec![train, held_out],
             Self::TauBench(tau_bench) => vec![&tau_bench.data],
             Self::HelpDesk {}
             | Self::TwentyQuestions { .. }

@@ -55,7 +55,7 @@ pub(super) fn initialise(
         .args(["-U", "nlac", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8"])
         .arg("--pwfile")
         .arg(&file)
-        .args(if durable { &[][..] } else { &["--no-sync"] })
+        .args(if durable { &[][..] } else { &["--no-sync", "--wal-segsize=1"] })
         .arg("-D")
         .arg(&partial)
         .output()

@@ -1,6 +1,7 @@
 //! What tests start from.
 
 pub mod byte_model;
+pub mod cluster;
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;
@@ -55,6 +56,9 @@ impl Service {
 
     /// With settings of the test's own.
     pub async fn start_with(settings: &ServiceSettings) -> Self {
+        if settings.database_url.is_none() {
+            cluster::lay_out(&settings.data_dir.join("postgres")).await;
+        }
         let app = App::start(settings).await.unwrap();
         let url = format!("http://{}", app.address);
         Self { app, url, http: http(), _place: None }
@@ -127,7 +131,9 @@ pub fn settings(data_dir: &Path) -> ServiceSettings {
 /// A database without a service.
 pub async fn database() -> (Store, Postgres, Place) {
     let place = Place::new();
-    let postgres = Postgres::start(&place.path().join("postgres"), false).await.unwrap();
+    let root = place.path().join("postgres");
+    cluster::lay_out(&root).await;
+    let postgres = Postgres::start(&root, false).await.unwrap();
     let store = Store::connect(postgres.options().clone()).await.unwrap();
     (store, postgres, place)
 }

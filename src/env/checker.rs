@@ -1,0 +1,70 @@
+//! A server that says whether answers are right, which somebody else runs.
+//!
+//! It is sent `POST {"problem": …, "expected": …, "answer": …}`, all of them texts, and answers `{"equal": true}` or
+//! `{"equal": false}`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::EnvError;
+use crate::net::{Client, NetError, retry};
+
+/// Deadline of an answer; algebra can take its time.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How often it is asked before the episode counts as failed.
+const ATTEMPTS: u32 = 3;
+/// Pause before the second attempt.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A checker of answers.
+#[derive(Debug)]
+pub struct Checker(Client);
+
+#[derive(Serialize)]
+struct Question<'a> {
+    problem: &'a str,
+    expected: &'a str,
+    answer: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Verdict {
+    equal: bool,
+}
+
+impl Checker {
+    /// The checker at a URL.
+    ///
+    /// # Errors
+    /// What is no URL of HTTP, and an HTTP client that cannot be built.
+    pub fn new(url: &str) -> Result<Self, String> {
+        let parsed = reqwest::Url::parse(url).map_err(|e| e.to_string())?;
+        if !["http", "https"].contains(&parsed.scheme()) {
+            return Err(format!("{url} is no http URL"));
+        }
+        Client::new(url).map(Self).map_err(|e| e.to_string())
+    }
+
+    /// Whether an answer to a problem is as good as the one that was expected.
+    pub(super) async fn equal(
+        &self,
+        environment: &str,
+        problem: &str,
+        expected: &str,
+        answer: &str,
+    ) -> Result<bool, EnvError> {
+        let question = Question { problem, expected, answer };
+        // To check has no effect, so it may be asked for again.
+        let transient = |error: &NetError| !matches!(error.status(), Some(400..=499));
+        let asking = async || self.0.post::<Verdict>("", &question, DEADLINE).await;
+        retry(ATTEMPTS, PAUSE, transient, asking).await.map(|verdict| verdict.equal).map_err(|e| {
+            let (environment, reason) = (environment.to_owned(), format!("its checker: {e}"));
+            if e.is_absence() {
+                EnvError::Away { environment, reason }
+            } else {
+                EnvError::Permanent { environment, reason }
+            }
+        })
+    }
+}
