@@ -163,7 +163,7 @@ await check("pause and resume", async () => {
 await check("it ends by itself on the page, with curves, phases, critiques", async () => {
   await page.waitForSelector(".bar .status.succeeded", { timeout: 300000 });
   await page.waitForFunction(() => document.querySelectorAll("#plots canvas").length >= 5);
-  await page.waitForFunction(() => document.querySelectorAll("#more tbody tr").length === 7);
+  await page.waitForFunction(() => document.querySelectorAll("[aria-label=Iterations] tbody tr").length === 7);
   assert.ok((await page.locator(".timeline rect.learn").count()) >= 4);
   await page.reload();
   assert.ok((await page.locator(".critique").count()) > 0);
