@@ -1,11 +1,11 @@
-//! What an evaluation came to, and how two of them compare. Tasks are what is sampled: episodes of one task are alike, so
-//! each mean is over tasks, and so is its interval.
+//! Results of an evaluation, and how two evaluations compare. Episodes of one task resemble each other, so each mean and
+//! its interval are over tasks.
 
 use std::collections::HashMap;
 
 use crate::quantity::{Summary, summary};
 
-/// What the episodes of one task came to, at one temperature.
+/// Results of the episodes of one task, at one temperature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskOutcome {
     /// Seed of the environment's chance: it draws the task.
@@ -79,7 +79,13 @@ impl Evaluation {
         (1..=most).map(of).collect()
     }
 
-    /// How much more it came to than another evaluation, on the tasks that both played.
+    /// The same temperature among the results of another job.
+    #[must_use]
+    pub fn counterpart<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
+        others.iter().find(|other| other.temperature.to_bits() == self.temperature.to_bits())
+    }
+
+    /// By how much its results exceed those of another evaluation, on the tasks that both played.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Difference {
         let there: HashMap<_, _> = other.tasks.iter().map(|task| (task.seed, task)).collect();
@@ -94,7 +100,7 @@ impl Evaluation {
     }
 }
 
-/// How much more an evaluation came to than another, task by task.
+/// By how much the results of one evaluation exceed those of another, task by task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// In the share of episodes that solve their task.

@@ -73,7 +73,7 @@ pub struct NewEvaluation {
 }
 
 /// Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it measures, unless the
-/// request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+/// request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
 #[utoipa::path(
     post, path = "/v1/evaluations", tag = "jobs", operation_id = "submit_evaluation",
     params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
@@ -163,12 +163,12 @@ pub struct EvaluationQuery {
     against: Option<JobId>,
 }
 
-/// Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+/// Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one, too.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/evaluation", tag = "jobs", operation_id = "get_evaluation",
     params(("id" = JobId, Path), EvaluationQuery),
     responses(
-        (status = 200, description = "What it came to", body = EvaluationView),
+        (status = 200, description = "The results", body = EvaluationView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job, or no evaluation of it is complete", content_type = "application/problem+json"),
     )

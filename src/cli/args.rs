@@ -64,7 +64,7 @@ pub enum Command {
     Transitions(TransitionsArgs),
     /// List a job's checkpoints, or show one.
     Checkpoints(CheckpointsArgs),
-    /// Let a checkpoint, a base model or a chat model play tasks, and show what it came to.
+    /// Let a checkpoint, a base model or a chat model play tasks, and show the results.
     Evaluations(EvaluationsArgs),
     /// List the registered engines.
     Engines(PeersArgs),

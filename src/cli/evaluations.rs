@@ -90,7 +90,7 @@ async fn show(
     let unjudged: u64 = results.iter().filter_map(|result| result["unjudged"].as_u64()).sum();
     if unjudged > 0 {
         report::line(&format!(
-            "{unjudged} episodes do not count: nobody knows whether they solved their task"
+            "{unjudged} episodes count in no figure: they failed, or wait for a reward"
         ));
     }
     Ok(ExitCode::SUCCESS)

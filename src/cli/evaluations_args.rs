@@ -22,12 +22,12 @@ pub struct EvaluationsArgs {
 /// What can be done with evaluations.
 #[derive(Debug, Subcommand)]
 pub enum EvaluationsCommand {
-    /// Let a checkpoint, a base model or a chat model play tasks, and show what it came to.
+    /// Let a checkpoint, a base model or a chat model play tasks, and show the results.
     ///
     /// The evaluation is a job of its own, which trains nothing. It plays the tasks that the checkpoint's job measures
     /// with, unless you say otherwise.
     Run(Box<RunArgs>),
-    /// Show what a job's last evaluation came to. Jobs that train have one, too.
+    /// Show the results of a job's last evaluation. Jobs that train have one, too.
     Show {
         /// The job's id.
         job: JobId,
@@ -57,7 +57,7 @@ pub struct RunArgs {
     /// How many tasks are drawn; as many as the job's full evaluations unless given.
     #[arg(long, value_name = "N")]
     pub count: Option<u32>,
-    /// Episodes of each task: pass^k is told for every k up to this.
+    /// Episodes of each task: the results have pass^k for every k up to this.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub trials: u32,
     /// Sampling temperatures, separated by commas; those of the job unless given.

@@ -1,6 +1,6 @@
-//! A server that says whether answers are right, which somebody else runs.
+//! The user's own server that says whether answers are right.
 //!
-//! It is sent `POST {"problem": …, "expected": …, "answer": …}`, all of them texts, and answers `{"equal": true}` or
+//! nlac sends it `POST {"problem": …, "expected": …, "answer": …}`, all of them texts, and it answers `{"equal": true}` or
 //! `{"equal": false}`.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::net::{Client, NetError, retry};
 
 /// Deadline of an answer; algebra can take its time.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How often it is asked before the episode counts as failed.
+/// How often nlac asks before the episode counts as failed.
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -37,11 +37,11 @@ impl Checker {
     /// The checker at a URL.
     ///
     /// # Errors
-    /// What is no URL of HTTP, and an HTTP client that cannot be built.
+    /// An address that is not an http or https URL, and an HTTP client that cannot be built.
     pub fn new(url: &str) -> Result<Self, String> {
         let parsed = reqwest::Url::parse(url).map_err(|e| e.to_string())?;
         if !["http", "https"].contains(&parsed.scheme()) {
-            return Err(format!("{url} is no http URL"));
+            return Err(format!("{url} is not an http or https URL"));
         }
         Client::new(url).map(Self).map_err(|e| e.to_string())
     }

@@ -199,7 +199,7 @@ pub struct Valued {
     pub returns: Vec<f32>,
 }
 
-/// Writes what came of values into their examples. The attempt that repeats an iteration writes the same again.
+/// Writes advantages, old values and returns into their examples. Repeating an iteration writes the same again.
 ///
 /// # Errors
 /// See [`StoreError`].

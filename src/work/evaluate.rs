@@ -28,8 +28,8 @@ use crate::{
 /// Episodes per unit.
 const EPISODES: u32 = 100;
 
-/// Play episodes `first .. first + count` at a sampling temperature: with the iteration's own adapter, or with whoever a
-/// job evaluates that trains nothing.
+/// Play episodes `first .. first + count` at a sampling temperature: the iteration's own adapter acts. In an
+/// evaluation job, the checkpoint or the model that the spec names acts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Evaluate {
     /// 0 is greedy.

@@ -1,4 +1,4 @@
-//! The models that an iteration trains side by side, and what their optimizer steps came to.
+//! The models that an iteration trains side by side, and the results of their optimizer steps.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ pub(super) struct Underway {
     pub span: tracing::Span,
 }
 
-/// What the steps of an iteration came to.
+/// Results of the optimizer steps of an iteration.
 #[derive(Default)]
 pub(super) struct Learnt {
     pub steps: Vec<TrainStep>,

@@ -153,7 +153,7 @@ async fn answers_are_checked_by_a_server_of_the_users() {
 
     let nobody = Materials { checker: None, ..materials };
     assert!(environment(spec, &nobody).err().unwrap().contains("--answer-checker"));
-    assert!(Checker::new("ftp://checker").unwrap_err().contains("no http URL"));
+    assert!(Checker::new("ftp://checker").unwrap_err().contains("not an http or https URL"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

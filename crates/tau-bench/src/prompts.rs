@@ -57,7 +57,7 @@ impl ReactPrompts {
     /// The system prompt: the policy, the tools as JSON, and how to reply.
     pub fn system(&self, library: &Library) -> String {
         let tools = Value::List(library.tools().to_vec()).dumps();
-        // From the last placeholder to the first: what is put in may hold braces.
+        // The last placeholder is replaced first, because an inserted text may hold a placeholder of its own.
         self.system
             .replacen("{instruction}", &self.instruction, 1)
             .replacen("{tools_json}", &tools, 1)

@@ -1,4 +1,4 @@
-//! What a job's last evaluation came to, on the job's page.
+//! Results of a job's last evaluation, on the job's page.
 
 use sqlx::PgConnection;
 
@@ -51,9 +51,8 @@ fn row(at: &Evaluation, pass_hat: &[u32], others: Option<&[Evaluation]>) -> Row 
     let written = |summary: Option<Summary>, form: fn(f64, Option<f64>) -> String| {
         summary.map_or_else(|| "–".into(), |Summary { mean, margin, .. }| form(mean, margin))
     };
-    let same = |other: &&Evaluation| other.temperature.to_bits() == at.temperature.to_bits();
     let difference = others.map(|all| {
-        let more = all.iter().find(same).and_then(|other| at.difference(other).success);
+        let more = at.counterpart(all).and_then(|other| at.difference(other).success);
         written(more, quantity::points)
     });
     let all = at.pass_hat(pass_hat.last().copied().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! What evaluations came to, as it is sent.
+//! Results of evaluations, as the API sends them.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,11 +20,11 @@ pub struct EvaluationView {
     pub iteration: i32,
     /// The job that it is compared with.
     pub against: Option<JobId>,
-    /// What it came to, one for each temperature, lowest first.
+    /// Its results, one for each temperature, lowest first.
     pub results: Vec<ResultView>,
 }
 
-/// What an evaluation came to at one temperature. Means are over tasks: that of a task is over its episodes.
+/// Results at one temperature. Each mean is over tasks; the value of a task is the mean over its episodes.
 #[derive(Serialize, ToSchema)]
 pub struct ResultView {
     /// Sampling temperature of the policy; 0 is greedy.
@@ -41,8 +41,8 @@ pub struct ResultView {
     /// pass^k for k from 1: the chance that k episodes of a task all solve it (arXiv 2406.12045). Tasks with fewer
     /// episodes than k do not count; null where there is none with as many.
     pub pass_hat: Vec<Option<MeanView>>,
-    /// How much more this came to than the other job's last evaluation at the same temperature, task by task; null
-    /// without one.
+    /// By how much these results exceed those of the other job's last evaluation at the same temperature, task by task;
+    /// null without one.
     pub difference: Option<DifferenceView>,
 }
 
@@ -57,7 +57,7 @@ pub struct MeanView {
     pub tasks: usize,
 }
 
-/// How much more an evaluation came to than another, on the tasks that both played.
+/// By how much the results of one evaluation exceed those of another, on the tasks that both played.
 #[derive(Serialize, ToSchema)]
 pub struct DifferenceView {
     /// In the share of episodes that solve their task.
@@ -68,8 +68,7 @@ pub struct DifferenceView {
 
 impl ResultView {
     pub fn new(evaluation: &Evaluation, trials: u32, other: Option<&[Evaluation]>) -> Self {
-        let same = |e: &&Evaluation| e.temperature.to_bits() == evaluation.temperature.to_bits();
-        let other = other.and_then(|all| all.iter().find(same));
+        let other = other.and_then(|all| evaluation.counterpart(all));
         Self {
             temperature: evaluation.temperature,
             episodes: evaluation.episodes(),

@@ -20,7 +20,7 @@ pub struct EvaluatedSpec {
     /// Which tasks it plays.
     #[garde(skip)]
     pub tasks: TaskSplit,
-    /// Episodes of each task. They differ by what the policy samples alone. pass^k is told for every k up to this.
+    /// Episodes of each task. They differ by what the policy samples alone. The results have pass^k for every k up to this.
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
     pub trials: u32,

@@ -1,4 +1,4 @@
-//! What the last evaluation of a job came to, task by task.
+//! Results of a job's last evaluation, task by task.
 
 use sqlx::PgConnection;
 

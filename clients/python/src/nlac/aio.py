@@ -111,7 +111,7 @@ class AsyncNlac:
     async def evaluate(self, **evaluated: Unpack[Evaluated]) -> AsyncJob:
         """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
 
-        `job.evaluation()` is what it came to, once the job is over.
+        `job.evaluation()` returns the results once the job is over.
         """
         body = evaluation_body(evaluated)
         return AsyncJob(

@@ -116,7 +116,7 @@ class AsyncJob(JobState):
         )
 
     async def evaluation(self, against: Id | None = None) -> EvaluationView:
-        """What its last complete evaluation came to, also beside that of another job."""
+        """The results of its last complete evaluation, and their difference to another job's."""
         return await self._ask(
             get_evaluation.asyncio_detailed,
             self.id,

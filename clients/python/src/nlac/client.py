@@ -110,7 +110,7 @@ class Nlac:
     def evaluate(self, **evaluated: Unpack[Evaluated]) -> Job:
         """Lets a checkpoint, a base model or a chat model play tasks, as a job that trains nothing.
 
-        `job.evaluation()` is what it came to, once the job is over.
+        `job.evaluation()` returns the results once the job is over.
         """
         body = evaluation_body(evaluated)
         return Job(self, self.ask(submit_evaluation.sync_detailed, client=self.rest, body=body))

@@ -112,7 +112,7 @@ class Job(JobState):
         )
 
     def evaluation(self, against: Id | None = None) -> EvaluationView:
-        """What its last complete evaluation came to, also beside that of another job."""
+        """The results of its last complete evaluation, and their difference to another job's."""
         return self._ask(
             get_evaluation.sync_detailed,
             self.id,

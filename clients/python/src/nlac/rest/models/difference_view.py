@@ -15,7 +15,7 @@ T = TypeVar("T", bound="DifferenceView")
 
 @_attrs_define
 class DifferenceView:
-    """How much more an evaluation came to than another, on the tasks that both played."""
+    """By how much the results of one evaluation exceed those of another, on the tasks that both played."""
 
     mean_return: MeanView | None
     success: MeanView | None

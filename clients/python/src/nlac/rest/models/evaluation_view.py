@@ -25,7 +25,7 @@ class EvaluationView:
     job_id: UUID
     """ A submitted job. """
     results: list[ResultView]
-    """ What it came to, one for each temperature, lowest first. """
+    """ Its results, one for each temperature, lowest first. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

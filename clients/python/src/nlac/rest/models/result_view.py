@@ -16,7 +16,7 @@ T = TypeVar("T", bound="ResultView")
 
 @_attrs_define
 class ResultView:
-    """What an evaluation came to at one temperature. Means are over tasks: that of a task is over its episodes."""
+    """Results at one temperature. Each mean is over tasks; the value of a task is the mean over its episodes."""
 
     difference: DifferenceView | None
     episodes: int

@@ -79,7 +79,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
-    """Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    too.
 
     Args:
         id (UUID): A submitted job.
@@ -111,7 +112,8 @@ def sync(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
-    """Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    too.
 
     Args:
         id (UUID): A submitted job.
@@ -138,7 +140,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
-    """Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    too.
 
     Args:
         id (UUID): A submitted job.
@@ -168,7 +171,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
-    """Reads what a job's last complete evaluation came to, with intervals. Jobs that train have one, too.
+    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    too.
 
     Args:
         id (UUID): A submitted job.

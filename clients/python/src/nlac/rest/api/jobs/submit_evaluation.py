@@ -101,7 +101,7 @@ def sync_detailed(
 ) -> Response[JobView | Problem]:
     """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
     measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
@@ -136,7 +136,7 @@ def sync(
 ) -> JobView | Problem | None:
     """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
     measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
@@ -166,7 +166,7 @@ async def asyncio_detailed(
 ) -> Response[JobView | Problem]:
     """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
     measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
@@ -199,7 +199,7 @@ async def asyncio(
 ) -> JobView | Problem | None:
     """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
     measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` tells what it came to.
+    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
