@@ -7,6 +7,7 @@ create table jobs (
     owner           text not null default 'local',  -- name of the key that submitted it
     spec            jsonb not null,                 -- never changes
     prompt_hashes   jsonb not null,                 -- part -> content hash, pinned at submission
+    environment     jsonb,                          -- what its registered environment was found to be, pinned at first use
     status          text not null check (status in ('queued', 'running', 'paused', 'succeeded', 'failed', 'cancelled')),
     error           text,
     waiting_for     text,                           -- the engine, trainer or environment that its work waits for

@@ -292,7 +292,7 @@ impl api::Environments for BuiltIn {
     }
 
     async fn capabilities(&self, spec: &EnvironmentSpec) -> Result<Capabilities, String> {
-        let built = self.peers.environment(&self.store, spec).await;
+        let built = self.peers.built_in(&self.store, spec).await;
         built.map(|environment| environment.capabilities()).map_err(|fault| fault.to_string())
     }
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     doctor::{
-        environment::{Effort, Trial, form, listed, read_actions, splits},
+        environment::{Effort, Trial, listed, read_actions, splits},
         examine_environment,
     },
     domain::environment::{ActionForm, EnvironmentRecord},
@@ -121,7 +121,7 @@ fn asked(environment: &Value) -> String {
 
 /// How it takes actions, where that was found out.
 fn actions(environment: &Value) -> Option<String> {
-    ActionForm::deserialize(&environment["action"]).ok().map(|action| form(&action))
+    ActionForm::deserialize(&environment["action"]).ok().map(|action| action.to_string())
 }
 
 fn listed_splits(environment: &Value) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! What environments are and can do.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -83,6 +85,19 @@ pub enum ActionForm {
     },
 }
 
+impl fmt::Display for ActionForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text { field } => write!(f, "the reply is the field {field:?} of an action"),
+            Self::Json { .. } => f.write_str("an action is a JSON object"),
+            Self::Tools { text: None } => f.write_str("an action calls tools"),
+            Self::Tools { text: Some(field) } => {
+                write!(f, "an action calls tools, or is a text in the field {field:?}")
+            }
+        }
+    }
+}
+
 /// What a registered environment was found to be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct FoundEnvironment {
@@ -96,6 +111,26 @@ pub struct FoundEnvironment {
     pub tasks_of: Option<String>,
     /// The splits whose tasks it lists.
     pub splits: Vec<String>,
+}
+
+impl FoundEnvironment {
+    /// Why a job that began on this cannot go on with what is there `now`. A new version or new splits are no reason.
+    #[must_use]
+    pub fn change(&self, now: &Self) -> Option<String> {
+        if self.action != now.action {
+            let same_form = self.action.to_string() == now.action.to_string();
+            return Some(match same_form {
+                true => "its actions have another schema".to_owned(),
+                false => format!("at first {}, now {}", self.action, now.action),
+            });
+        }
+        let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
+        let changed = |what: &str, was: &Option<String>, is: &Option<String>| {
+            (was != is).then(|| format!("{what} was {}, now {}", named(was), named(is)))
+        };
+        changed("the field of its observations", &self.observation, &now.observation)
+            .or_else(|| changed("the name of its task list", &self.tasks_of, &now.tasks_of))
+    }
 }
 
 impl EnvironmentRecord {

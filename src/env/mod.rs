@@ -167,6 +167,17 @@ pub enum EnvError {
         /// Why.
         reason: String,
     },
+    /// It is not what it was when the job first used it.
+    #[error(
+        "environment {environment} has changed since the job began: {change}. Serve it as it was and resume the job, \
+         or submit the job again"
+    )]
+    Changed {
+        /// Its name.
+        environment: String,
+        /// What it was and what it is.
+        change: String,
+    },
     /// A step was taken after the end.
     #[error("the episode has ended; start a new session")]
     Ended,
@@ -184,6 +195,7 @@ impl EnvError {
             Self::Away { environment, .. } | Self::Full { environment, .. } => {
                 Some(Fault::away("environment", environment, self))
             }
+            Self::Changed { .. } => Some(Fault::fail(self)),
             Self::Transient { .. } | Self::Permanent { .. } | Self::Ended | Self::Diverged => None,
         }
     }

@@ -11,13 +11,14 @@ use crate::{
     domain::{
         environment::{EnvironmentRecord, FoundEnvironment},
         fault::Fault,
+        job::Job,
         spec::{EnvironmentSpec, JobSpec, RemoteSpec},
     },
     env::{
         EnvError, Environment, Materials, build,
         openenv::{OpenEnv, Server},
     },
-    store::{Store, environments},
+    store::{Store, environments, jobs},
 };
 
 /// Built-in environments that are kept. τ-bench holds megabytes of data.
@@ -32,20 +33,21 @@ pub(super) struct Built {
 }
 
 impl Peers {
-    /// The environment of a spec.
+    /// The environment of a job. A registered one must be what it was when the job first used it.
     pub(crate) async fn environment(
         &self,
         store: &Store,
-        spec: &EnvironmentSpec,
+        job: &Job,
     ) -> Result<Arc<dyn Environment>, Fault> {
+        let spec = &job.spec.environment;
         let Some(remote) = spec.remote() else { return self.built_in(store, spec).await };
         let (record, found) = self.found(store, remote).await?;
-        let server = self.server(record)?;
-        Ok(Arc::new(OpenEnv::new(server, found, remote.clone())))
+        let found = jobs::pin_environment(&mut *store.acquire().await?, job.id, &found).await?;
+        Ok(Arc::new(OpenEnv::new(self.server(record)?, found, remote.clone())))
     }
 
     /// A built-in environment, whose data are read once.
-    async fn built_in(
+    pub(crate) async fn built_in(
         &self,
         store: &Store,
         spec: &EnvironmentSpec,

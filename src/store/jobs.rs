@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 
 use super::StoreError;
 use crate::domain::{
+    environment::FoundEnvironment,
     ids::{CheckpointId, JobId},
     job::{Job, JobStatus},
     spec::JobSpec,
@@ -64,6 +65,34 @@ pub async fn insert(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// What a job's registered environment was found to be when the job first used it: `found`, where this is the first use.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn pin_environment(
+    conn: &mut PgConnection,
+    id: JobId,
+    found: &FoundEnvironment,
+) -> Result<FoundEnvironment, StoreError> {
+    let pinned: Option<Json<FoundEnvironment>> =
+        sqlx::query_scalar("-- jobs::pin_environment\n select environment from jobs where id = $1")
+            .bind(id)
+            .fetch_one(&mut *conn)
+            .await?;
+    if let Some(Json(pinned)) = pinned {
+        return Ok(pinned);
+    }
+    let Json(pinned) = sqlx::query_scalar(
+        "-- jobs::pin_environment
+         update jobs set environment = coalesce(environment, $2) where id = $1 returning environment",
+    )
+    .bind(id)
+    .bind(Json(found))
+    .fetch_one(conn)
+    .await?;
+    Ok(pinned)
 }
 
 /// One job.

@@ -146,7 +146,7 @@ impl Peers {
         drop(conn);
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;
-        let environment = self.environment(store, &job.spec.environment).await?;
+        let environment = self.environment(store, &job).await?;
         let codec = environment.codec(job.spec.model.tool_format);
         Ok(JobContext { job, engine, frozen, encoder, prompts, environment, codec, online, target })
     }

@@ -74,7 +74,7 @@ impl Work for Evaluate {
             return self.play(worker, lease, (&job, &iteration), rollout, context.actor()).await;
         };
         let prompts = library::pinned(&mut *worker.store.acquire().await?, &job).await?;
-        let environment = worker.peers.environment(&worker.store, &spec.environment).await?;
+        let environment = worker.peers.environment(&worker.store, &job).await?;
         // So are the tool calls of chat models written.
         let codec = environment.codec(ToolFormat::Hermes);
         let rollout = Rollout {

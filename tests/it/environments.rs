@@ -176,6 +176,41 @@ async fn a_job_learns_on_a_server_and_what_dies_under_it_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_as_another_one_fails_the_job_until_it_is_as_it_was() {
+    let service = Service::start().await;
+    let fake = Fake::start(desk, Options::default());
+    let (address, url) = (fake.address, fake.url.clone());
+    put(&service, "desk", &json!({ "kind": "openenv", "url": url })).await;
+    let (status, job) = service.post("/v1/jobs", &job()).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    while fake.steps() < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    fake.stop().await;
+    let mut schema = text_schema();
+    schema["action"] = json!({ "title": "CallToolAction", "type": "object",
+        "properties": { "tool_name": { "type": "string" } } });
+    let other = Fake::start_at(address, desk, Options { schema, ..Options::default() });
+    let failed = service.finished(id).await;
+    assert_eq!(failed["status"], "failed", "{failed}");
+    let error = failed["error"].as_str().unwrap();
+    for said in ["environment desk has changed", "\"action\"", "now an action calls tools", "resume"] {
+        assert!(error.contains(said), "{error}");
+    }
+    assert_eq!(other.steps(), 0, "an action was sent to another environment");
+
+    other.stop().await;
+    let fake = Fake::start_at(address, desk, Options::default());
+    let (status, resumed) = service.post(&format!("/v1/jobs/{id}/resume"), &json!({})).await;
+    assert_eq!(status, 200, "{resumed}");
+    let job = service.finished(id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    fake.stop().await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_does_not_fit_its_environment_is_rejected_and_says_why() {
     let service = Service::start().await;
     let refused = async |spec: &Value| {

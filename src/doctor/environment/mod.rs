@@ -17,7 +17,7 @@ use self::{
 use super::{Examination, Finding, Trouble};
 use crate::{
     domain::{
-        environment::{ActionForm, EnvironmentRecord, FoundEnvironment},
+        environment::{EnvironmentRecord, FoundEnvironment},
         spec::RemoteSpec,
     },
     env::{
@@ -110,20 +110,7 @@ pub async fn examine(
 #[must_use]
 pub fn describe(found: &FoundEnvironment) -> String {
     let title = if found.title.is_empty() { "an OpenEnv server" } else { &found.title };
-    format!("{title}: {}; {}", form(&found.action), listed(&found.splits))
-}
-
-/// How an environment takes actions, in words.
-#[must_use]
-pub fn form(form: &ActionForm) -> String {
-    match form {
-        ActionForm::Text { field } => format!("the reply is the field {field:?} of an action"),
-        ActionForm::Json { .. } => "an action is a JSON object".to_owned(),
-        ActionForm::Tools { text: None } => "an action calls tools".to_owned(),
-        ActionForm::Tools { text: Some(field) } => {
-            format!("an action calls tools, or is a text in the field {field:?}")
-        }
-    }
+    format!("{title}: {}; {}", found.action, listed(&found.splits))
 }
 
 /// The splits of a task list, in words.

@@ -24,6 +24,7 @@ pub(super) fn failure(error: &EnvError) -> Trouble {
         EnvError::Transient { .. } => {
             "it hung up, or a step took longer than its deadline: see its log, or register a longer --step-seconds"
         }
+        EnvError::Changed { .. } => "somebody changed it during the check: check it again",
         EnvError::Permanent { .. } | EnvError::Ended | EnvError::Diverged => {
             "a job would lose this episode: correct the environment; its log says more"
         }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -42,6 +45,10 @@ pub struct Server {
     client: Client,
     slots: Arc<Semaphore>,
     counts: tokio::sync::Mutex<HashMap<String, u64>>,
+    /// What it said of itself when it was last asked.
+    found: tokio::sync::Mutex<Option<FoundEnvironment>>,
+    /// It could not be reached since it was last asked: a server that comes back may be another one.
+    was_away: AtomicBool,
     full_since: Mutex<Option<Instant>>,
     patience: Duration,
 }
@@ -77,6 +84,8 @@ impl Server {
             slots: Arc::new(Semaphore::new(usize::try_from(record.sessions).unwrap_or(1))),
             record: record.clone(),
             counts: tokio::sync::Mutex::default(),
+            found: tokio::sync::Mutex::default(),
+            was_away: AtomicBool::default(),
             full_since: Mutex::default(),
             patience: PATIENCE,
         })
@@ -93,9 +102,31 @@ impl Server {
     /// # Errors
     /// See [`EnvError`].
     pub async fn discover(&self) -> Result<FoundEnvironment, EnvError> {
+        self.ask_anew(&mut *self.found.lock().await).await
+    }
+
+    async fn ask_anew(
+        &self,
+        known: &mut Option<FoundEnvironment>,
+    ) -> Result<FoundEnvironment, EnvError> {
+        self.was_away.store(false, Ordering::Relaxed);
+        *known = None;
         // A server that was started anew may have other tasks.
         self.counts.lock().await.clear();
-        discovery::discover(&self.client).await.map_err(|e| self.failed(&e))
+        let found = discovery::discover(&self.client).await.map_err(|e| self.failed(&e))?;
+        Ok(known.insert(found).clone())
+    }
+
+    /// That it still is what a job began on. It is asked once, and again after it was away.
+    pub(super) async fn is_still(&self, began_on: &FoundEnvironment) -> Result<(), EnvError> {
+        let mut known = self.found.lock().await;
+        let now = match &*known {
+            Some(known) if !self.was_away.load(Ordering::Relaxed) => known.clone(),
+            _ => self.ask_anew(&mut known).await?,
+        };
+        let environment = self.record.name.clone();
+        let changed = |change| EnvError::Changed { environment, change };
+        began_on.change(&now).map_or(Ok(()), |change| Err(changed(change)))
     }
 
     /// Tasks that it lists for a split. It is asked once, however many episodes begin.
@@ -202,7 +233,10 @@ impl Server {
     fn failed(&self, error: &NetError) -> EnvError {
         let (environment, reason) = (self.record.name.clone(), error.to_string());
         match error {
-            error if error.is_absence() => EnvError::Away { environment, reason },
+            error if error.is_absence() => {
+                self.was_away.store(true, Ordering::Relaxed);
+                EnvError::Away { environment, reason }
+            }
             NetError::Broken { .. }
             | NetError::Timeout { .. }
             | NetError::Status { status: 500.., .. } => EnvError::Transient { environment, reason },
