@@ -195,7 +195,9 @@ async fn a_server_that_comes_back_as_another_one_fails_the_job_until_it_is_as_it
     let failed = service.finished(id).await;
     assert_eq!(failed["status"], "failed", "{failed}");
     let error = failed["error"].as_str().unwrap();
-    for said in ["environment desk has changed", "\"action\"", "now an action calls tools", "resume"] {
+    for said in
+        ["environment desk has changed", "\"action\"", "now an action calls tools", "resume"]
+    {
         assert!(error.contains(said), "{error}");
     }
     assert_eq!(other.steps(), 0, "an action was sent to another environment");

@@ -99,7 +99,6 @@ impl Environment for OpenEnv {
     }
 
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
-        self.server.is_still(&self.found).await?;
         let (split, number) = self.parse(task)?;
         let seeds = match task {
             Task::Drawn(split) => *split,

@@ -47,8 +47,8 @@ pub struct Server {
     counts: tokio::sync::Mutex<HashMap<String, u64>>,
     /// What it said of itself when it was last asked.
     found: tokio::sync::Mutex<Option<FoundEnvironment>>,
-    /// It could not be reached since it was last asked: a server that comes back may be another one.
-    was_away: AtomicBool,
+    /// A connection failed since it was last asked: the server may have been replaced.
+    in_doubt: AtomicBool,
     full_since: Mutex<Option<Instant>>,
     patience: Duration,
 }
@@ -85,7 +85,7 @@ impl Server {
             record: record.clone(),
             counts: tokio::sync::Mutex::default(),
             found: tokio::sync::Mutex::default(),
-            was_away: AtomicBool::default(),
+            in_doubt: AtomicBool::default(),
             full_since: Mutex::default(),
             patience: PATIENCE,
         })
@@ -109,7 +109,7 @@ impl Server {
         &self,
         known: &mut Option<FoundEnvironment>,
     ) -> Result<FoundEnvironment, EnvError> {
-        self.was_away.store(false, Ordering::Relaxed);
+        self.in_doubt.store(false, Ordering::Relaxed);
         *known = None;
         // A server that was started anew may have other tasks.
         self.counts.lock().await.clear();
@@ -117,13 +117,14 @@ impl Server {
         Ok(known.insert(found).clone())
     }
 
-    /// That it still is what a job began on. It is asked once, and again after it was away.
-    pub(super) async fn is_still(&self, began_on: &FoundEnvironment) -> Result<(), EnvError> {
+    /// That it still is what a job began on. It is asked once, after a connection failed, and before it says no.
+    async fn is_still(&self, began_on: &FoundEnvironment) -> Result<(), EnvError> {
         let mut known = self.found.lock().await;
-        let now = match &*known {
-            Some(known) if !self.was_away.load(Ordering::Relaxed) => known.clone(),
-            _ => self.ask_anew(&mut known).await?,
-        };
+        let same = known.as_ref().is_some_and(|known| began_on.change(known).is_none());
+        if same && !self.in_doubt.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let now = self.ask_anew(&mut known).await?;
         let environment = self.record.name.clone();
         let changed = |change| EnvError::Changed { environment, change };
         began_on.change(&now).map_or(Ok(()), |change| Err(changed(change)))
@@ -153,13 +154,14 @@ impl Server {
     /// room for a minute.
     pub(super) async fn begin(
         self: &Arc<Self>,
+        began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<(Connection, Observed), EnvError> {
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         let mut slot = slot.map_err(|e| self.permanent(e.to_string()))?;
         let mut attempt = 1;
         loop {
-            let no_room = match self.try_to_begin(slot, reset).await? {
+            let no_room = match self.try_to_begin(slot, began_on, reset).await? {
                 Begun::Episode(connection, observed) => {
                     *self.full_since() = None;
                     return Ok((connection, observed));
@@ -181,6 +183,7 @@ impl Server {
     async fn try_to_begin(
         self: &Arc<Self>,
         slot: OwnedSemaphorePermit,
+        began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<Begun, EnvError> {
         let socket = match self.client.socket("/ws", CONNECT).await {
@@ -190,6 +193,7 @@ impl Server {
             }
             Err(error) => return Err(self.failed(&error)),
         };
+        self.is_still(began_on).await?;
         let mut connection = Connection { server: Arc::clone(self), socket, slot };
         match connection.ask(reset).await? {
             Reply::Observed(observed) => Ok(Begun::Episode(connection, observed)),
@@ -215,6 +219,7 @@ impl Server {
     fn before_an_episode(&self, error: &NetError) -> EnvError {
         match error {
             NetError::Broken { .. } | NetError::Timeout { .. } => {
+                self.in_doubt.store(true, Ordering::Relaxed);
                 let (environment, reason) = (self.record.name.clone(), error.to_string());
                 EnvError::Away { environment, reason }
             }
@@ -231,12 +236,10 @@ impl Server {
     }
 
     fn failed(&self, error: &NetError) -> EnvError {
+        self.in_doubt.store(true, Ordering::Relaxed);
         let (environment, reason) = (self.record.name.clone(), error.to_string());
         match error {
-            error if error.is_absence() => {
-                self.was_away.store(true, Ordering::Relaxed);
-                EnvError::Away { environment, reason }
-            }
+            error if error.is_absence() => EnvError::Away { environment, reason },
             NetError::Broken { .. }
             | NetError::Timeout { .. }
             | NetError::Status { status: 500.., .. } => EnvError::Transient { environment, reason },

@@ -38,7 +38,7 @@ impl Episode {
         task: String,
         reset: &Map<String, Value>,
     ) -> Result<Self, EnvError> {
-        let begun = environment.server.begin(&Request::Reset(reset)).await;
+        let begun = environment.server.begin(&environment.found, &Request::Reset(reset)).await;
         let (mut connection, observed) = begun?;
         let details = environment.read(&observed)?;
         let mut messages = Vec::new();
