@@ -241,8 +241,7 @@ async fn check_evaluated(
     if let Some(id) = evaluated.against {
         let pointer = "/algorithm/against";
         let other = jobs::get(conn, id).await?.map(|job| job.spec);
-        let tasks =
-            |spec: &JobSpec| (spec.seed, spec.environment.clone(), spec.algorithm.measured_on());
+        let tasks = |spec: &JobSpec| (spec.seed, spec.environment.clone(), spec.evaluation.tasks);
         match other {
             None => {
                 out.refuse(pointer, format!("there is no job {id}"), "choose one of GET /v1/jobs")

@@ -48,7 +48,7 @@ pub struct NewEvaluation {
     /// Another environment.
     #[garde(dive)]
     environment: Option<EnvironmentSpec>,
-    /// Which tasks it plays: `held_out` unless given.
+    /// Which tasks it plays: those of the job unless given.
     #[garde(skip)]
     tasks: Option<TaskSplit>,
     /// How many tasks are drawn; as many as the job's full evaluations unless given.
@@ -129,6 +129,7 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
         model.engine = engine;
     }
     let mut evaluation = of.evaluation;
+    evaluation.tasks = request.tasks.unwrap_or(evaluation.tasks);
     evaluation.episodes = request.count.unwrap_or(evaluation.episodes);
     if let Some(temperatures) = request.temperatures {
         let mut temperatures = temperatures.into_iter();
@@ -137,7 +138,6 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
     }
     let evaluated = EvaluatedSpec {
         checkpoint: request.checkpoint,
-        tasks: request.tasks.unwrap_or(TaskSplit::HeldOut),
         trials: request.trials.unwrap_or(1),
         against: request.against,
     };

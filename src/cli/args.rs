@@ -374,16 +374,22 @@ pub struct ExperimentArgs {
 /// What can be done with experiments.
 #[derive(Debug, Subcommand)]
 pub enum ExperimentCommand {
-    /// Run every arm with every seed, and write a table and learning curves. Stopped and started again,
-    /// it goes on where it was.
+    /// Choose each arm's setting if the experiment says so, run every arm with every seed, and write tables and learning
+    /// curves. Stopped and started again, it goes on where it was.
     Run(ExperimentRun),
 }
 
 /// What is run, and where.
 #[derive(Debug, Args)]
 pub struct ExperimentRun {
-    /// An experiment, as in `experiments/`.
+    /// An experiment, or a list of worlds with an experiment each, as in `experiments/`.
     pub file: PathBuf,
+    /// Of several worlds only this one.
+    #[arg(long)]
+    pub world: Option<String>,
+    /// Say how many runs there are and how long they take, and stop.
+    #[arg(long)]
+    pub estimate: bool,
     /// Where the table, the curves and the numbers are written.
     #[arg(long, default_value = "experiment")]
     pub out: PathBuf,

@@ -99,7 +99,7 @@ impl Evaluate {
         actor: Actor,
     ) -> Result<(), Fault> {
         let algorithm = &job.spec.algorithm;
-        let split = match algorithm.measured_on() {
+        let split = match job.spec.evaluation.tasks {
             TaskSplit::HeldOut => Split::HeldOut,
             TaskSplit::Train => Split::Train,
         };

@@ -1,20 +1,23 @@
-//! `nlac experiment run`: algorithms × seeds under equal budgets, and what came of them as a table and
-//! as curves. Every run is an ordinary job under an idempotency key, so a second start goes on where
-//! the first was stopped, and tries again what failed.
+//! `nlac experiment run`: algorithms × seeds under one protocol. Where an experiment asks for it, each arm first chooses
+//! its setting on training tasks; then the chosen settings run on held-out tasks. Every run is an ordinary job under an
+//! idempotency key, so a second start goes on where the first was stopped, and tries again what failed.
 
+mod budgets;
+mod choice;
 mod curves;
 mod outcome;
 mod plan;
+mod remaining;
+mod resampling;
+mod runs;
 mod table;
+mod worlds;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode};
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
-use self::{
-    outcome::Run,
-    plan::{Experiment, Planned},
-};
+use self::{choice::Choice, outcome::Run, plan::Experiment, runs::Progress, worlds::World};
 use super::{
     Failure,
     args::{ExperimentArgs, ExperimentCommand, ExperimentRun},
@@ -28,21 +31,18 @@ use crate::{
     telemetry,
 };
 
-/// Pause between two looks at the jobs under way.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// Runs the command.
 pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
     let ExperimentCommand::Run(args) = args.command;
     let traces = telemetry::init("warn");
-    let experiment = Experiment::load(&args.file)?;
+    let worlds = worlds::load(&args.file, &args.out, args.world.as_deref())?;
     let Some(server) = &args.server else {
         let app = App::start(&ServiceSettings::from(args.serve.clone())).await?;
         let url = format!("http://{}", app.address);
         report::line(&format!("nlac serves {url}: open it in a browser to watch"));
         let api = Api::new(&url, app.own_key.as_ref())?;
         let outcome = tokio::select! {
-            outcome = conduct(&args, &experiment, &api) => outcome,
+            outcome = conduct(&args, &worlds, &api) => outcome,
             told = until_told() => {
                 told.and(Err("interrupted; the same command goes on where it was".into()))
             }
@@ -51,77 +51,71 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
         traces.flush().await;
         return outcome;
     };
-    conduct(&args, &experiment, &Api::new(server, args.api_key.as_ref())?).await
+    conduct(&args, &worlds, &Api::new(server, args.api_key.as_ref())?).await
 }
 
-async fn conduct(
-    args: &ExperimentRun,
-    experiment: &Experiment,
-    api: &Api,
-) -> Result<ExitCode, Failure> {
-    let mut waiting = experiment.plan()?;
-    let total = waiting.len();
-    waiting.reverse();
-    let (mut open, mut runs): (Vec<(Planned, String)>, Vec<Run>) = Default::default();
-    report::line(&format!("{total} runs, {} at a time", args.parallel));
-    while !(waiting.is_empty() && open.is_empty()) {
-        while open.len() < args.parallel.max(1) {
-            let Some(planned) = waiting.pop() else { break };
-            let id = submit(api, &planned).await?;
-            open.push((planned, id));
-        }
-        let mut still = Vec::new();
-        for (planned, id) in open {
-            let view = api.get(&format!("/v1/jobs/{id}")).await?;
-            let status: JobStatus = serde_json::from_value(view["status"].clone())?;
-            if !status.is_final() {
-                still.push((planned, id));
-                continue;
-            }
-            let run = Run::read(api, &planned, &view).await?;
-            report::line(&format!("{:>4} of {total}  {}", runs.len() + 1, run.line()));
-            runs.push(run);
-            write(&args.out, experiment, &runs)?;
-        }
-        open = still;
-        if !open.is_empty() {
-            tokio::time::sleep(PAUSE).await;
-        }
+async fn conduct(args: &ExperimentRun, worlds: &[World], api: &Api) -> Result<ExitCode, Failure> {
+    let mut ahead = Vec::new();
+    for World { experiment, .. } in worlds {
+        ahead.extend(experiment.development()?);
+        ahead.extend(experiment.measurement(|_| 0)?);
     }
-    report::raw(&table::markdown(experiment, &runs));
-    report::line(&format!("\nwritten to {}", args.out.display()));
-    let failed = runs.iter().any(|run| run.status != JobStatus::Succeeded);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// The job of a run: that of an earlier start, unless it failed or was cancelled, or a new one.
-async fn submit(api: &Api, planned: &Planned) -> Result<String, Failure> {
-    let mut key = planned.key.clone();
-    loop {
-        let job = api.submit(&planned.spec, &key).await?;
-        let status: JobStatus = serde_json::from_value(job["status"].clone())?;
-        if !status.is_final() || status == JobStatus::Succeeded {
-            return Ok(job["id"].as_str().unwrap_or_default().to_owned());
-        }
-        key.push_str("-again");
+    let mut progress = Progress::new(ahead.len(), args.parallel.max(1));
+    report::line(&progress.announcement(api, &ahead).await?);
+    if args.estimate {
+        return Ok(ExitCode::SUCCESS);
     }
+    let mut all_succeeded = true;
+    for World { experiment, out } in worlds {
+        report::line(&format!("\n{}", experiment.name));
+        let tried = runs::all(api, experiment.development()?, &mut progress, |_| Ok(())).await?;
+        let choice = Choice::of(experiment, &tried);
+        let tries = choice.table(&tried);
+        let measured = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
+        let keep = |runs: &[Run]| write(out, experiment, &tried, &tries, runs);
+        let runs = runs::all(api, measured, &mut progress, keep).await?;
+        report::raw(&table::markdown(experiment, &runs));
+        report::line(&format!("\nwritten to {}", out.display()));
+        all_succeeded &= runs.iter().chain(&tried).all(|run| run.status == JobStatus::Succeeded);
+    }
+    Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Writes what is known so far.
-fn write(out: &Path, experiment: &Experiment, runs: &[Run]) -> Result<(), Failure> {
+fn write(
+    out: &Path,
+    experiment: &Experiment,
+    tried: &[Run],
+    tries: &str,
+    runs: &[Run],
+) -> Result<(), Failure> {
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", out.display());
     std::fs::create_dir_all(out).map_err(failed)?;
-    let mut runs: Vec<&Run> = runs.iter().collect();
-    let place = |run: &&Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
-    runs.sort_by_key(|run| (place(run), run.seed));
-    let owned: Vec<Run> = runs.into_iter().cloned().collect();
-    let json: Value = serde_json::to_value(&owned)?;
-    let text = serde_json::to_string_pretty(&json)? + "\n";
-    std::fs::write(out.join("runs.json"), text).map_err(failed)?;
-    std::fs::write(out.join("table.md"), table::markdown(experiment, &owned)).map_err(failed)?;
+    let mut sorted = runs.to_vec();
+    let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
+    sorted.sort_by_key(|run| (place(run), run.seed));
+    let json = |runs: &[Run]| serde_json::to_string_pretty(runs).map(|text| text + "\n");
+    let mut files = vec![
+        ("runs.json", json(&sorted)?),
+        ("table.md", table::markdown(experiment, &sorted)),
+        ("equal-budgets.md", budgets::markdown(experiment, &sorted)),
+    ];
+    if !tried.is_empty() {
+        files.extend([("development.json", json(tried)?), ("development.md", tries.to_owned())]);
+    }
+    for (name, text) in files {
+        std::fs::write(out.join(name), text).map_err(failed)?;
+    }
     for axis in outcome::Axis::ALL {
         let file = out.join(format!("curve-{}.svg", axis.slug()));
-        curves::draw(&file, experiment, &owned, *axis)?;
+        curves::draw(&file, experiment, &sorted, *axis)?;
     }
     Ok(())
+}
+
+/// Reads a YAML file; errors name it.
+fn read_yaml<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    Ok(serde_yaml_ng::from_str(&text).map_err(|e| format!("{shown}: {e}"))?)
 }

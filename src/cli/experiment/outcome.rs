@@ -16,17 +16,20 @@ use crate::{
 pub(super) enum Axis {
     EnvSteps,
     OptimizerSteps,
-    Tokens,
+    GeneratedTokens,
+    Seconds,
 }
 
 impl Axis {
-    pub const ALL: &[Self] = &[Self::EnvSteps, Self::OptimizerSteps, Self::Tokens];
+    pub const ALL: &[Self] =
+        &[Self::EnvSteps, Self::OptimizerSteps, Self::GeneratedTokens, Self::Seconds];
 
     pub const fn slug(self) -> &'static str {
         match self {
             Self::EnvSteps => "env-steps",
             Self::OptimizerSteps => "optimizer-steps",
-            Self::Tokens => "tokens",
+            Self::GeneratedTokens => "generated-tokens",
+            Self::Seconds => "seconds",
         }
     }
 
@@ -34,7 +37,8 @@ impl Axis {
         match self {
             Self::EnvSteps => "environment steps",
             Self::OptimizerSteps => "optimizer steps",
-            Self::Tokens => "tokens generated and trained on, prompts included",
+            Self::GeneratedTokens => "generated tokens",
+            Self::Seconds => "wall time of iterations, s",
         }
     }
 }
@@ -45,7 +49,8 @@ pub(super) struct Point {
     pub iteration: i64,
     pub env_steps: f64,
     pub optimizer_steps: f64,
-    pub tokens: f64,
+    pub generated_tokens: f64,
+    pub seconds: f64,
     pub success: f64,
 }
 
@@ -54,7 +59,8 @@ impl Point {
         match axis {
             Axis::EnvSteps => self.env_steps,
             Axis::OptimizerSteps => self.optimizer_steps,
-            Axis::Tokens => self.tokens,
+            Axis::GeneratedTokens => self.generated_tokens,
+            Axis::Seconds => self.seconds,
         }
     }
 }
@@ -63,7 +69,11 @@ impl Point {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
     pub arm: String,
+    /// Which of its arm's tries it ran with.
+    pub setting: usize,
     pub seed: u64,
+    /// All that the job was asked.
+    pub spec: Value,
     pub job: String,
     pub status: JobStatus,
     pub error: Option<String>,
@@ -87,10 +97,9 @@ impl Run {
         let series = metrics["data"].as_array().unwrap_or(&empty);
         let quoted = view["spec"]["evaluation"]["temperature"].as_f64();
         let value = |m: &Value| m["value"].as_f64().unwrap_or(f64::NAN);
-        let sum_until = |names: &[&str], iteration: i64| -> f64 {
+        let sum_until = |name: &str, iteration: i64| -> f64 {
             let wanted = |m: &&Value| {
-                m["iteration"].as_i64().is_some_and(|i| i <= iteration)
-                    && m["name"].as_str().is_some_and(|name| names.contains(&name))
+                m["iteration"].as_i64().is_some_and(|i| i <= iteration) && m["name"] == name
             };
             series.iter().filter(wanted).map(value).sum()
         };
@@ -99,15 +108,15 @@ impl Run {
             .filter(|m| m["temperature"].as_f64() == quoted)
             .map(|m| {
                 let iteration = m["iteration"].as_i64().unwrap_or(0);
-                let tokens = [names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS];
                 let env_steps = series.iter().find(|m| {
                     m["name"] == names::ENV_STEPS && m["iteration"].as_i64() == Some(iteration)
                 });
                 Point {
                     iteration,
                     env_steps: env_steps.map_or(0.0, value),
-                    optimizer_steps: sum_until(&[names::OPTIMIZER_STEPS], iteration),
-                    tokens: sum_until(&tokens, iteration),
+                    optimizer_steps: sum_until(names::OPTIMIZER_STEPS, iteration),
+                    generated_tokens: sum_until(names::GENERATED_TOKENS, iteration),
+                    seconds: sum_until(names::ITERATION_SECONDS, iteration),
                     success: value(m),
                 }
             })
@@ -126,20 +135,42 @@ impl Run {
         Ok(Self {
             episodes: episodes.map_or(0.0, value),
             arm: planned.arm.clone(),
+            setting: planned.setting,
             seed: planned.seed,
+            spec: view["spec"].clone(),
             job: id.to_owned(),
             temperature: view["spec"]["evaluation"]["temperature"].to_string(),
             status: serde_json::from_value(view["status"].clone())?,
             error: view["error"].as_str().map(ToOwned::to_owned),
             curve,
             after,
-            seconds: sum_until(&[names::ITERATION_SECONDS], i64::MAX),
+            seconds: sum_until(names::ITERATION_SECONDS, i64::MAX),
         })
     }
 
     /// Success at the last evaluation, at the quoted temperature.
     pub fn success(&self) -> Option<f64> {
         (self.status == JobStatus::Succeeded).then(|| self.curve.last().map(|p| p.success))?
+    }
+
+    /// What it had used of a budget at its last evaluation.
+    pub fn end(&self, axis: Axis) -> Option<f64> {
+        self.curve.last().map(|point| point.at(axis))
+    }
+
+    /// Success when it had used a budget, linear between evaluations; that of its last evaluation, and true, if it had
+    /// ended before. None for a run without evaluations.
+    pub fn success_at(&self, axis: Axis, budget: f64) -> Option<(f64, bool)> {
+        let last = self.curve.last()?;
+        let Some(next) = self.curve.iter().position(|point| point.at(axis) >= budget) else {
+            return Some((last.success, true));
+        };
+        let reached = &self.curve[next];
+        let Some(before) = next.checked_sub(1).map(|i| &self.curve[i]) else {
+            return Some((reached.success, false));
+        };
+        let share = (budget - before.at(axis)) / (reached.at(axis) - before.at(axis));
+        Some((before.success + share * (reached.success - before.success), false))
     }
 
     /// Environment steps until a success rate, linear between evaluations; none if it was not reached.
@@ -189,20 +220,23 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::{JobStatus, Point, Run};
+    use super::{Axis, JobStatus, Point, Run};
 
     fn run(curve: &[(f64, f64)]) -> Run {
         let point = |env_steps: f64, success: f64| Point {
             iteration: 0,
             env_steps,
             optimizer_steps: 0.0,
-            tokens: 0.0,
+            generated_tokens: 0.0,
+            seconds: 0.0,
             success,
         };
         Run {
             episodes: 300.0,
             arm: "x".into(),
+            setting: 0,
             seed: 0,
+            spec: serde_json::Value::Null,
             job: String::new(),
             status: JobStatus::Succeeded,
             error: None,
@@ -218,6 +252,9 @@ mod tests {
         let run = run(&[(0.0, 0.0), (1000.0, 0.4), (2000.0, 0.6)]);
         assert_eq!(run.env_steps_until(0.5).map(f64::round), Some(1500.0));
         assert_eq!(run.env_steps_until(0.7), None);
+        let at = |steps: f64| run.success_at(Axis::EnvSteps, steps);
+        assert!(at(1500.0).is_some_and(|(rate, ended)| (rate - 0.5).abs() < 1e-9 && !ended));
+        assert!(at(2500.0).is_some_and(|(rate, ended)| (rate - 0.6).abs() < 1e-9 && ended));
     }
 
     #[test]

@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::cli::Failure;
 
+/// Settings by dotted path (`algorithm.futures: 3`).
+pub(super) type Settings = Map<String, Value>;
+
 /// An experiment: one job, varied.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,14 +20,27 @@ pub(super) struct Experiment {
     /// The job file that every arm starts from, relative to this one.
     base: String,
     /// Every arm runs with each of them.
-    seeds: Vec<u64>,
+    pub seeds: Vec<u64>,
+    /// How each arm's setting is chosen before that; without it, arms run as they stand.
+    pub development: Option<Development>,
     /// Settings of all arms, over the base's.
     #[serde(default)]
-    common: Map<String, Value>,
+    common: Settings,
     /// What is compared; the first arm is what the others are compared with.
     pub arms: Vec<Arm>,
     #[serde(skip)]
     job: Value,
+}
+
+/// How settings are chosen: on training tasks, with seeds of their own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Development {
+    /// None of them is among the experiment's seeds.
+    pub seeds: Vec<u64>,
+    /// Settings of all development runs, over those of the arm: shorter budgets, say.
+    #[serde(default)]
+    set: Settings,
 }
 
 /// One thing to be compared.
@@ -35,14 +51,20 @@ pub(super) struct Arm {
     pub name: String,
     /// For people.
     pub title: String,
-    /// Settings by dotted path (`algorithm.futures: 3`), over the common ones.
+    /// Settings over the common ones.
     #[serde(default)]
-    set: Map<String, Value>,
+    set: Settings,
+    /// What development chooses among, over `set`. Every arm that trains has the same number of them.
+    #[serde(default)]
+    pub tries: Vec<Settings>,
 }
 
 /// A job to be submitted.
+#[derive(Debug, Clone)]
 pub(super) struct Planned {
     pub arm: String,
+    /// Which of its arm's tries this is.
+    pub setting: usize,
     pub seed: u64,
     pub spec: Value,
     /// The same spec of the same experiment is submitted once.
@@ -52,50 +74,117 @@ pub(super) struct Planned {
 impl Experiment {
     /// Reads an experiment and its base job.
     pub fn load(file: &Path) -> Result<Self, Failure> {
-        let read = |path: &Path| {
-            let shown = path.display().to_string();
-            std::fs::read_to_string(path).map_err(|e| format!("cannot read {shown}: {e}"))
-        };
-        let shown = file.display();
-        let mut experiment: Self =
-            serde_yaml_ng::from_str(&read(file)?).map_err(|e| format!("{shown}: {e}"))?;
-        if experiment.arms.is_empty() || experiment.seeds.is_empty() {
-            return Err(format!("{shown}: it needs at least one arm and one seed").into());
-        }
+        let mut experiment: Self = super::read_yaml(file)?;
         let base = file.parent().unwrap_or(Path::new(".")).join(&experiment.base);
-        let shown = base.display();
-        experiment.job =
-            serde_yaml_ng::from_str(&read(&base)?).map_err(|e| format!("{shown}: {e}"))?;
+        experiment.job = super::read_yaml(&base)?;
+        experiment.check().map_err(|e| format!("{}: {e}", file.display()))?;
         Ok(experiment)
     }
 
-    /// Every job: arm by arm within a seed, so that an early look compares.
-    pub fn plan(&self) -> Result<Vec<Planned>, Failure> {
+    /// Each arm has the same chances.
+    fn check(&self) -> Result<(), String> {
+        if self.arms.is_empty() || self.seeds.is_empty() {
+            return Err("it needs at least one arm and one seed".into());
+        }
+        let Some(development) = &self.development else {
+            let tried = self.arms.iter().find(|arm| !arm.tries.is_empty());
+            return tried.map_or(Ok(()), |arm| {
+                Err(format!(
+                    "arm {} has tries, and there is no `development` to choose among them",
+                    arm.name
+                ))
+            });
+        };
+        if development.seeds.is_empty() {
+            return Err("development needs at least one seed".into());
+        }
+        if let Some(seed) = development.seeds.iter().find(|seed| self.seeds.contains(seed)) {
+            return Err(format!("seed {seed} both chooses settings and measures them"));
+        }
+        let most = self.arms.iter().map(|arm| arm.tries.len()).max().unwrap_or(0);
+        let unequal =
+            |arm: &&Arm| arm.tries.len() != most && (self.trains(arm) || !arm.tries.is_empty());
+        match self.arms.iter().find(unequal) {
+            Some(arm) => Err(format!(
+                "arm {} has {} tries and another arm has {most}; give every arm that trains the same number",
+                arm.name,
+                arm.tries.len()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn trains(&self, arm: &Arm) -> bool {
+        self.spec(arm, &[&arm.set], 0).is_ok_and(|spec| spec["algorithm"]["kind"] != "evaluation")
+    }
+
+    /// The jobs that choose settings: arm by arm within a try and a seed.
+    pub fn development(&self) -> Result<Vec<Planned>, Failure> {
         let mut planned = Vec::new();
-        for &seed in &self.seeds {
-            for arm in &self.arms {
-                let mut spec = self.job.clone();
-                for (path, value) in self.common.iter().chain(&arm.set) {
-                    set(&mut spec, path, value.clone())?;
+        let Some(development) = &self.development else { return Ok(planned) };
+        let mut on_training_tasks = development.set.clone();
+        on_training_tasks.insert("evaluation.tasks".into(), "train".into());
+        let tries = self.arms.iter().map(|arm| arm.tries.len()).max().unwrap_or(0);
+        for &seed in &development.seeds {
+            for setting in 0..tries {
+                for arm in &self.arms {
+                    let Some(tried) = arm.tries.get(setting).filter(|_| tries > 1) else {
+                        continue;
+                    };
+                    let settings = &[&arm.set, tried, &on_training_tasks];
+                    planned.push(self.planned(arm, setting, settings, seed, "dev-")?);
                 }
-                spec["name"] = format!("{}-{}", self.name, arm.name).into();
-                spec["seed"] = seed.into();
-                let digest = Sha256::digest(serde_json::to_vec(&spec)?);
-                let hash: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
-                let key = format!("experiment-{}-{}-{seed}-{hash}", self.name, arm.name);
-                planned.push(Planned { arm: arm.name.clone(), seed, spec, key });
             }
         }
         Ok(planned)
     }
+
+    /// The jobs that measure, each arm with its chosen try: arm by arm within a seed, so that an early look compares.
+    pub fn measurement(&self, chosen: impl Fn(&Arm) -> usize) -> Result<Vec<Planned>, Failure> {
+        let mut planned = Vec::new();
+        for &seed in &self.seeds {
+            for arm in &self.arms {
+                let setting = chosen(arm);
+                let nothing = Settings::new();
+                let tried = arm.tries.get(setting).unwrap_or(&nothing);
+                planned.push(self.planned(arm, setting, &[&arm.set, tried], seed, "")?);
+            }
+        }
+        Ok(planned)
+    }
+
+    fn planned(
+        &self,
+        arm: &Arm,
+        setting: usize,
+        settings: &[&Settings],
+        seed: u64,
+        purpose: &str,
+    ) -> Result<Planned, Failure> {
+        let mut spec = self.spec(arm, settings, seed)?;
+        spec["name"] = format!("{}-{purpose}{}", self.name, arm.name).into();
+        let digest = Sha256::digest(serde_json::to_vec(&spec)?);
+        let hash: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
+        let key = format!("experiment-{}-{}-{seed}-{hash}", self.name, arm.name);
+        Ok(Planned { arm: arm.name.clone(), setting, seed, spec, key })
+    }
+
+    fn spec(&self, arm: &Arm, settings: &[&Settings], seed: u64) -> Result<Value, Failure> {
+        let mut spec = self.job.clone();
+        for (path, value) in self.common.iter().chain(settings.iter().copied().flatten()) {
+            set(&mut spec, path, value.clone()).map_err(|e| format!("arm {}: {e}", arm.name))?;
+        }
+        spec["seed"] = seed.into();
+        Ok(spec)
+    }
 }
 
 /// Sets a value at a dotted path; what lies on the way must be objects.
-fn set(spec: &mut Value, path: &str, value: Value) -> Result<(), Failure> {
+fn set(spec: &mut Value, path: &str, value: Value) -> Result<(), String> {
     let mut at = spec;
     for part in path.split('.') {
         let Value::Object(fields) = at else {
-            return Err(format!("{path}: there is no object above {part}").into());
+            return Err(format!("{path}: there is no object above {part}"));
         };
         at = fields.entry(part).or_insert_with(|| Value::Object(Map::new()));
     }
@@ -108,7 +197,7 @@ mod tests {
     use std::path::Path;
 
     use garde::Validate;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::{Experiment, set};
     use crate::domain::spec::JobSpec;
@@ -116,10 +205,16 @@ mod tests {
     #[test]
     fn the_experiments_of_the_repository_are_jobs_that_would_be_accepted() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
-        for name in ["help-desk.yaml", "help-desk-sweep.yaml"] {
-            let experiment = Experiment::load(&directory.join(name));
-            let experiment = experiment.unwrap_or_else(|e| panic!("{e}"));
-            let planned = experiment.plan().unwrap_or_else(|e| panic!("{name}: {e}"));
+        for entry in std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{e}")) {
+            let file = entry.unwrap_or_else(|e| panic!("{e}")).path();
+            if file.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            let name = file.display();
+            let experiment = Experiment::load(&file).unwrap_or_else(|e| panic!("{e}"));
+            let mut planned =
+                experiment.measurement(|_| 0).unwrap_or_else(|e| panic!("{name}: {e}"));
+            planned.extend(experiment.development().unwrap_or_else(|e| panic!("{name}: {e}")));
             let mut keys: Vec<_> = planned.iter().map(|p| p.key.clone()).collect();
             for planned in planned {
                 let spec: JobSpec = serde_json::from_value(planned.spec)
@@ -131,6 +226,41 @@ mod tests {
             keys.dedup();
             assert_eq!(keys.len(), all, "{name}: every run has a key of its own");
         }
+    }
+
+    fn experiment(arms: &Value, development: &Value) -> Experiment {
+        let read = json!({ "name": "x", "base": "", "seeds": [0], "arms": arms, "development": development });
+        let mut experiment: Experiment =
+            serde_json::from_value(read).unwrap_or_else(|e| panic!("{e}"));
+        experiment.job = json!({ "algorithm": { "kind": "nlac" } });
+        experiment
+    }
+
+    #[test]
+    fn every_arm_that_trains_has_as_many_tries_and_seeds_choose_or_measure() {
+        let react =
+            json!({ "name": "b", "title": "b", "set": { "algorithm": { "kind": "evaluation" } } });
+        let arm = |tries: &Value| json!([{ "name": "a", "title": "a", "tries": tries }, react]);
+        let two = json!([{}, { "optimizer.epochs": 2 }]);
+        let dev = json!({ "seeds": [9] });
+        let checked = |arms: &Value, dev: &Value| experiment(arms, dev).check();
+        assert_eq!(checked(&arm(&two), &dev), Ok(()));
+        let mut unequal = arm(&two);
+        unequal[1] = json!({ "name": "c", "title": "c", "tries": [{}] });
+        assert!(checked(&unequal, &dev).is_err_and(|e| e.contains("arm c has 1 tries")));
+        assert!(checked(&arm(&two), &json!({ "seeds": [0] })).is_err_and(|e| e.contains("seed 0")));
+        assert!(checked(&arm(&two), &Value::Null).is_err_and(|e| e.contains("development")));
+
+        let planned = experiment(&arm(&two), &dev).development().unwrap_or_else(|e| panic!("{e}"));
+        let tried: Vec<_> =
+            planned.iter().map(|run| (&run.arm[..], run.setting, run.seed)).collect();
+        assert_eq!(tried, [("a", 0, 9), ("a", 1, 9)]);
+        assert_eq!(planned[1].spec["optimizer"]["epochs"], 2);
+        assert_eq!(planned[1].spec["evaluation"]["tasks"], "train");
+        let measured = experiment(&arm(&two), &dev).measurement(|_| 1);
+        let measured = measured.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((measured.len(), measured[0].setting), (2, 1));
+        assert_eq!(measured[0].spec["evaluation"], Value::Null);
     }
 
     #[test]

@@ -2,17 +2,26 @@
 
 use std::fmt::Write;
 
-use super::{outcome::Run, plan::Experiment};
+use super::{
+    outcome::Run,
+    plan::{Arm, Experiment},
+};
 use crate::quantity::{self, Summary, summary};
 
 /// Markdown, in the order of the arms.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     let mut text = String::from(
         "| arm | seeds | success (T of the spec) | 95 % interval of the mean over seeds | spread | each seed (95 % interval over its episodes) | other temperatures | \
-         env steps | optimizer steps | env steps to 50 % | area under the curve | largest fall |\n\
+         env steps | optimizer steps | env steps to half of the best arm's success | area under the curve | largest fall |\n\
          |---|--:|--:|--:|--:|---|---|--:|--:|--:|--:|--:|\n",
     );
-    let first = experiment.arms.first().and_then(|arm| steps_to_half(&of(runs, &arm.name)));
+    let mean_success = |arm: &Arm| -> Option<f64> {
+        let all: Vec<f64> = of(runs, &arm.name).iter().filter_map(|run| run.success()).collect();
+        summary(&all).map(|s| s.mean)
+    };
+    let best = experiment.arms.iter().filter_map(mean_success).fold(0.0, f64::max);
+    let first = experiment.arms.first();
+    let first = first.and_then(|arm| steps_until(&of(runs, &arm.name), best / 2.0));
     for arm in &experiment.arms {
         let mut runs = of(runs, &arm.name);
         runs.sort_by_key(|run| run.seed);
@@ -39,7 +48,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
             other_temperatures(&runs),
             of_last(|point| point.env_steps),
             of_last(|point| point.optimizer_steps),
-            half(&runs, first),
+            until(&runs, best / 2.0, first),
             with_deviation(runs.iter().filter_map(|run| run.area())),
             with_deviation(runs.iter().map(|run| run.largest_fall())),
         );
@@ -73,18 +82,18 @@ fn with_deviation(rates: impl Iterator<Item = f64>) -> String {
     found.map_or("–".into(), |s| format!("{:.1} ± {:.1}", 100.0 * s.mean, 100.0 * s.deviation))
 }
 
-/// Mean environment steps until half of the episodes succeed; none unless every run got there.
-fn steps_to_half(runs: &[&Run]) -> Option<f64> {
-    let reached: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_until(0.5)).collect();
+/// Mean environment steps until a rate; none unless every run got there.
+fn steps_until(runs: &[&Run], rate: f64) -> Option<f64> {
+    let reached: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_until(rate)).collect();
     summary(&reached?).map(|s| s.mean)
 }
 
-fn half(runs: &[&Run], first: Option<f64>) -> String {
-    let reached = runs.iter().filter(|run| run.env_steps_until(0.5).is_some()).count();
-    if reached == 0 {
+fn until(runs: &[&Run], rate: f64, first: Option<f64>) -> String {
+    let reached = runs.iter().filter(|run| run.env_steps_until(rate).is_some()).count();
+    if reached == 0 || rate <= 0.0 {
         return "never".into();
     }
-    match (steps_to_half(runs), first) {
+    match (steps_until(runs, rate), first) {
         (Some(mean), Some(first)) => format!("{mean:.0} ({:.2} ×)", mean / first),
         (Some(mean), None) => format!("{mean:.0}"),
         (None, _) => format!("reached by {reached} of {}", runs.len()),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
-    evaluated::{EvaluatedSpec, TaskSplit},
+    evaluated::EvaluatedSpec,
     on_policy::{GrpoSpec, PpoSpec},
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
@@ -59,15 +59,6 @@ impl AlgorithmSpec {
         match self.evaluated() {
             Some(evaluated) => evaluated.checkpoint.is_some(),
             None => true,
-        }
-    }
-
-    /// The part of the tasks that a job measures on.
-    #[must_use]
-    pub const fn measured_on(&self) -> TaskSplit {
-        match self.evaluated() {
-            Some(evaluated) => evaluated.tasks,
-            None => TaskSplit::HeldOut,
         }
     }
 

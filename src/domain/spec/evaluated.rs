@@ -4,12 +4,9 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::{
-    ids::{CheckpointId, JobId},
-    text_enum::text_enum,
-};
+use crate::domain::ids::{CheckpointId, JobId};
 
-/// What is evaluated, and on what. `evaluation` says by how many tasks, and at which temperatures.
+/// What is evaluated, and on what. `evaluation` says by which tasks, and at which temperatures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluatedSpec {
@@ -17,9 +14,6 @@ pub struct EvaluatedSpec {
     /// or a chat model.
     #[garde(skip)]
     pub checkpoint: Option<CheckpointId>,
-    /// Which tasks it plays.
-    #[garde(skip)]
-    pub tasks: TaskSplit,
     /// Episodes of each task. They differ by what the policy samples alone. The results have pass^k for every k up to this.
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
@@ -29,18 +23,8 @@ pub struct EvaluatedSpec {
     pub against: Option<JobId>,
 }
 
-text_enum!(
-    /// A part of an environment's tasks.
-    TaskSplit {
-        /// Those that jobs measure with.
-        HeldOut = "held_out",
-        /// Those that jobs learn from.
-        Train = "train",
-    }
-);
-
 impl Default for EvaluatedSpec {
     fn default() -> Self {
-        Self { checkpoint: None, tasks: TaskSplit::HeldOut, trials: 1, against: None }
+        Self { checkpoint: None, trials: 1, against: None }
     }
 }

@@ -5,6 +5,7 @@ mod algorithm;
 mod baselines;
 mod environment;
 mod evaluated;
+mod evaluation;
 mod guards;
 mod on_policy;
 mod replay;
@@ -20,7 +21,8 @@ pub use environment::{
     AnswerChecker, EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauForm,
     TauTasks, TauUser,
 };
-pub use evaluated::{EvaluatedSpec, TaskSplit};
+pub use evaluated::EvaluatedSpec;
+pub use evaluation::{EvaluationSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;
@@ -247,32 +249,6 @@ pub enum LossMean {
     Sequences,
 }
 
-/// When and how success is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct EvaluationSpec {
-    /// Iterations between evaluations; the first and the last round are always evaluated.
-    #[garde(range(min = 1, max = 100_000))]
-    #[schema(minimum = 1, maximum = 100_000)]
-    pub every: u32,
-    /// Held-out episodes, first and last round.
-    #[garde(range(min = 1, max = 100_000))]
-    #[schema(minimum = 1, maximum = 100_000)]
-    pub episodes: u32,
-    /// Held-out episodes in between.
-    #[garde(range(min = 1, max = 100_000))]
-    #[schema(minimum = 1, maximum = 100_000)]
-    pub interim_episodes: u32,
-    /// The temperature that success is quoted at.
-    #[garde(range(min = 0.0, max = 2.0))]
-    #[schema(minimum = 0.0, maximum = 2.0)]
-    pub temperature: f32,
-    /// More temperatures, first and last round only.
-    #[garde(length(max = 8), inner(range(min = 0.0, max = 2.0)))]
-    #[schema(max_items = 8)]
-    pub also: Vec<f32>,
-}
-
 /// What may overlap.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate,
@@ -364,18 +340,6 @@ impl Default for OptimizerSpec {
             minibatch: 32,
             epochs: 4,
             loss_mean: LossMean::Tokens,
-        }
-    }
-}
-
-impl Default for EvaluationSpec {
-    fn default() -> Self {
-        Self {
-            every: 5,
-            episodes: 300,
-            interim_episodes: 100,
-            temperature: 0.5,
-            also: vec![0.0, 1.0],
         }
     }
 }

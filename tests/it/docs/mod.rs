@@ -53,6 +53,7 @@ pages_that_run! {
     engines_runs: "docs/src/engines.md",
     evaluations_runs: "docs/src/evaluations.md",
     environments_runs: "docs/src/environments.md",
+    experiments_runs: "docs/src/experiments.md",
     operating_runs: "docs/src/operating.md",
     prompts_runs: "docs/src/prompts.md",
     quick_start_runs: "docs/src/quick-start.md",

@@ -1,0 +1,66 @@
+//! Which of its settings each arm runs with: the one that came out best on training tasks.
+
+use std::{collections::HashMap, fmt::Write};
+
+use super::{outcome::Run, plan::Experiment};
+use crate::quantity::summary;
+
+/// The chosen setting of each arm.
+pub(super) struct Choice(HashMap<String, usize>);
+
+/// What a setting came to on the development seeds.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+struct Score {
+    /// Mean success at the end; a run that failed counts 0.
+    success: f64,
+    /// Mean area under the curve, which decides between equals.
+    area: f64,
+}
+
+impl Choice {
+    /// The best of each arm's tries; the first of equals.
+    pub fn of(experiment: &Experiment, tried: &[Run]) -> Self {
+        let best = |arm: &str, tries: usize| {
+            (0..tries).fold((0, None), |best: (usize, Option<Score>), setting| {
+                match score(tried, arm, setting) {
+                    score if score > best.1 => (setting, score),
+                    _ => best,
+                }
+            })
+        };
+        let arms = experiment.arms.iter();
+        Self(arms.map(|arm| (arm.name.clone(), best(&arm.name, arm.tries.len()).0)).collect())
+    }
+
+    pub fn of_arm(&self, arm: &str) -> usize {
+        self.0.get(arm).copied().unwrap_or(0)
+    }
+
+    /// Every try as a row, the chosen ones marked.
+    pub fn table(&self, tried: &[Run]) -> String {
+        let mut text = String::from(
+            "| arm | try | success on training tasks | area under the curve | chosen |\n|---|--:|--:|--:|---|\n",
+        );
+        let mut rows: Vec<_> = tried.iter().map(|run| (&run.arm, run.setting)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        for (arm, setting) in rows {
+            let Some(Score { success, area }) = score(tried, arm, setting) else { continue };
+            let chosen = if self.of_arm(arm) == setting { "yes" } else { "" };
+            let (success, area) = (100.0 * success, 100.0 * area);
+            let _ = writeln!(
+                text,
+                "| {arm} | {} | {success:.1} % | {area:.1} | {chosen} |",
+                setting + 1
+            );
+        }
+        text
+    }
+}
+
+fn score(tried: &[Run], arm: &str, setting: usize) -> Option<Score> {
+    let runs = || tried.iter().filter(|run| run.arm == arm && run.setting == setting);
+    let success: Vec<_> = runs().map(|run| run.success().unwrap_or(0.0)).collect();
+    let area: Vec<_> = runs().map(|run| run.area().unwrap_or(0.0)).collect();
+    Some(Score { success: summary(&success)?.mean, area: summary(&area)?.mean })
+}

@@ -1,0 +1,39 @@
+//! How long runs will take: by the service's estimates before the first, by the runs that are over afterwards.
+
+use std::collections::HashMap;
+
+use super::plan::Planned;
+use crate::{
+    cli::{Failure, client::Api},
+    quantity::summary,
+};
+
+/// Seconds of all these runs, one after the other; none if the service cannot tell for one of them. Runs of an arm that
+/// differ by their seeds take the same.
+pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
+    let mut known: HashMap<(&str, usize, &str), Option<f64>> = HashMap::new();
+    let mut sum = Some(0.0);
+    for planned in ahead {
+        let name = planned.spec["name"].as_str().unwrap_or_default();
+        let alike = (planned.arm.as_str(), planned.setting, name);
+        let seconds = match known.get(&alike) {
+            Some(seconds) => *seconds,
+            None => {
+                let estimate = api.post("/v1/jobs:estimate", &planned.spec).await?;
+                let seconds = estimate["seconds"]["likely"].as_f64();
+                known.insert(alike, seconds);
+                seconds
+            }
+        };
+        sum = sum.zip(seconds).map(|(sum, seconds)| sum + seconds);
+    }
+    Ok(sum)
+}
+
+/// Seconds of all these runs, one after the other, by what the runs of their arms took, or those of all arms.
+pub(super) fn after(took: &HashMap<String, Vec<f64>>, waiting: &[Planned]) -> f64 {
+    let mean = |values: &[f64]| summary(values).map(|s| s.mean);
+    let all: Vec<f64> = took.values().flatten().copied().collect();
+    let of = |run: &Planned| took.get(&run.arm).and_then(|took| mean(took)).or_else(|| mean(&all));
+    waiting.iter().filter_map(of).sum()
+}

@@ -1,0 +1,61 @@
+//! How sure a mean over few seeds is, without assuming how seeds are distributed.
+
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// Resamples of an interval.
+const RESAMPLES: usize = 10_000;
+
+/// The 95 % bootstrap interval of the mean (percentiles of resampled means); none for fewer than two values. The same
+/// values have the same interval.
+pub(super) fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    let n = values.len();
+    if n < 2 {
+        return None;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut resampled = || (0..n).map(|_| values[rng.random_range(0..n)]).sum::<f64>() / n as f64;
+    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| resampled()).collect();
+    means.sort_by(f64::total_cmp);
+    let at = |share: f64| means[(share * (RESAMPLES - 1) as f64).round() as usize];
+    Some((at(0.025), at(0.975)))
+}
+
+/// The two-sided p of a paired permutation test on these differences: among all ways to flip their signs, the share with
+/// a mean at least as far from 0. With n pairs it is never below 2 / 2ⁿ. None for none, or for more than 20.
+pub(super) fn paired_p(differences: &[f64]) -> Option<f64> {
+    let n = differences.len();
+    if n == 0 || n > 20 {
+        return None;
+    }
+    let sum = |flips: u32| -> f64 {
+        let signed = differences.iter().enumerate();
+        signed.map(|(i, d)| if flips >> i & 1 == 1 { -d } else { *d }).sum()
+    };
+    let seen = sum(0).abs() - 1e-12;
+    let all = 1_u32 << n;
+    let as_far = (0..all).filter(|&flips| sum(flips).abs() >= seen).count();
+    Some(as_far as f64 / f64::from(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{interval, paired_p};
+
+    #[test]
+    fn an_interval_holds_the_mean_and_widens_with_the_spread() {
+        let narrow = interval(&[0.5, 0.51, 0.49, 0.5, 0.5]).unwrap_or_default();
+        let wide = interval(&[0.1, 0.9, 0.5, 0.3, 0.7]).unwrap_or_default();
+        assert!(narrow.0 < 0.5 && 0.5 < narrow.1 && narrow.1 - narrow.0 < 0.02, "{narrow:?}");
+        // Standard error √(0.08 / 5) = 0.126.
+        assert!((wide.1 - wide.0 - 0.49).abs() < 0.04, "{wide:?}");
+        assert_eq!(interval(&[0.5]), None);
+    }
+
+    #[test]
+    fn five_wins_of_five_are_as_sure_as_five_pairs_can_be() {
+        assert_eq!(paired_p(&[0.1, 0.2, 0.1, 0.3, 0.2]), Some(2.0 / 32.0));
+        assert_eq!(paired_p(&[0.1, -0.1]), Some(1.0));
+        assert_eq!(paired_p(&[]), None);
+    }
+}

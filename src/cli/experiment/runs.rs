@@ -1,0 +1,98 @@
+//! Runs jobs, some at a time, and reads what they came to.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::{outcome::Run, plan::Planned, remaining};
+use crate::{
+    cli::{Failure, client::Api, report},
+    domain::job::JobStatus,
+    quantity::span,
+};
+
+/// Pause between two looks at the jobs under way.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How far all runs of the command have come.
+pub(super) struct Progress {
+    total: usize,
+    done: usize,
+    parallel: usize,
+    /// Seconds of the runs of each arm that are over.
+    took: HashMap<String, Vec<f64>>,
+}
+
+impl Progress {
+    pub fn new(total: usize, parallel: usize) -> Self {
+        Self { total, done: 0, parallel, took: HashMap::new() }
+    }
+
+    /// What is ahead, and how long it takes by the service's own estimates.
+    pub async fn announcement(&self, api: &Api, ahead: &[Planned]) -> Result<String, Failure> {
+        let estimated = remaining::estimate(api, ahead).await?;
+        let runs = format!("{} runs, {} at a time", self.total, self.parallel);
+        Ok(match estimated {
+            Some(seconds) => format!("{runs}: about {}", span(seconds / self.parallel as f64)),
+            None => format!(
+                "{runs}; how long they take is not known until this service has run a job like them"
+            ),
+        })
+    }
+
+    fn line(&mut self, run: &Run, waiting: &[Planned]) -> String {
+        self.done += 1;
+        self.took.entry(run.arm.clone()).or_default().push(run.seconds);
+        let left = remaining::after(&self.took, waiting) / self.parallel as f64;
+        let left =
+            if waiting.is_empty() { String::new() } else { format!("  {} left here", span(left)) };
+        format!("{:>4} of {}  {}{left}", self.done, self.total, run.line())
+    }
+}
+
+/// Runs all of these. `keep` is told what is over whenever that is more.
+pub(super) async fn all(
+    api: &Api,
+    mut waiting: Vec<Planned>,
+    progress: &mut Progress,
+    keep: impl Fn(&[Run]) -> Result<(), Failure>,
+) -> Result<Vec<Run>, Failure> {
+    waiting.reverse();
+    let (mut open, mut runs): (Vec<(Planned, String)>, Vec<Run>) = Default::default();
+    while !(waiting.is_empty() && open.is_empty()) {
+        while open.len() < progress.parallel {
+            let Some(planned) = waiting.pop() else { break };
+            let id = submit(api, &planned).await?;
+            open.push((planned, id));
+        }
+        let mut still = Vec::new();
+        for (planned, id) in open {
+            let view = api.get(&format!("/v1/jobs/{id}")).await?;
+            let status: JobStatus = serde_json::from_value(view["status"].clone())?;
+            if !status.is_final() {
+                still.push((planned, id));
+                continue;
+            }
+            let run = Run::read(api, &planned, &view).await?;
+            report::line(&progress.line(&run, &waiting));
+            runs.push(run);
+            keep(&runs)?;
+        }
+        open = still;
+        if !open.is_empty() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(runs)
+}
+
+/// The job of a run: that of an earlier start, unless it failed or was cancelled, or a new one.
+async fn submit(api: &Api, planned: &Planned) -> Result<String, Failure> {
+    let mut key = planned.key.clone();
+    loop {
+        let job = api.submit(&planned.spec, &key).await?;
+        let status: JobStatus = serde_json::from_value(job["status"].clone())?;
+        if !status.is_final() || status == JobStatus::Succeeded {
+            return Ok(job["id"].as_str().unwrap_or_default().to_owned());
+        }
+        key.push_str("-again");
+    }
+}

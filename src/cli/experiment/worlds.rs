@@ -1,0 +1,52 @@
+//! What a file asks for: one experiment, or several worlds with an experiment each.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{plan::Experiment, read_yaml};
+use crate::cli::Failure;
+
+/// A file of several experiments.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Worlds {
+    /// Files of experiments, relative to this one.
+    worlds: Vec<PathBuf>,
+}
+
+/// An experiment, and where its results are written.
+pub(super) struct World {
+    pub experiment: Experiment,
+    pub out: PathBuf,
+}
+
+/// The experiments of a file; of several, those of `only` alone if it names one.
+pub(super) fn load(file: &Path, out: &Path, only: Option<&str>) -> Result<Vec<World>, Failure> {
+    let read: Value = read_yaml(file)?;
+    if read["worlds"].is_null() {
+        if let Some(only) = only {
+            return Err(format!("{} has no worlds, so none called {only}", file.display()).into());
+        }
+        return Ok(vec![World { experiment: Experiment::load(file)?, out: out.to_owned() }]);
+    }
+    let Worlds { worlds } = read_yaml(file)?;
+    let beside = file.parent().unwrap_or(Path::new("."));
+    let mut loaded = Vec::new();
+    for world in worlds {
+        let experiment = Experiment::load(&beside.join(world))?;
+        let out = out.join(&experiment.name);
+        loaded.push(World { experiment, out });
+    }
+    let names: Vec<_> = loaded.iter().map(|world| world.experiment.name.clone()).collect();
+    if let Some(only) = only {
+        loaded.retain(|world| world.experiment.name == only);
+    }
+    match loaded.is_empty() {
+        true => {
+            Err(format!("{} has only these worlds: {}", file.display(), names.join(", ")).into())
+        }
+        false => Ok(loaded),
+    }
+}
