@@ -47,7 +47,7 @@ fn gradients_of_adapter_and_head_agree_with_finite_differences() {
     };
     let fresh = || {
         let shape = LoraConfig { rank: 4, alpha: 8.0 };
-        LoraTrainer::critic(config(), Weights::random(&config(), 3), shape, 5, 1)
+        LoraTrainer::critic(config(), Weights::random(&config(), 3), shape, None, 5, 1)
     };
     let read = |directory: &Path| std::fs::read(directory.join("state.safetensors")).unwrap();
     let loaded = |directory: &Path| {
@@ -223,7 +223,16 @@ fn what_is_for_the_other_kind_of_model_is_refused() {
     let files = Model::new();
     let server = trainer(files.trainer());
     let capable = server.get("/api/v1/get_server_capabilities").json();
-    let losses = ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"];
+    let losses = [
+        "cross_entropy",
+        "importance_sampling",
+        "ppo",
+        "ppo_dual_clip",
+        "ppo_critic",
+        "scored_policy",
+        "scored_ppo",
+        "scored_critic",
+    ];
     assert_eq!(capable["supported_loss_fns"], json!(losses));
     let (policy, critic) = (server.create("policy", 4, 1), server.create("critic", 4, 1));
     let refused = |model: &str, change: Value| {
