@@ -74,6 +74,9 @@ pub(crate) fn attend(
     let (width, capacity) = (config.head_dim, cache.capacity);
     let stride = config.query_width();
     let rows = queries.len() / stride;
+    if rows == 0 {
+        return Vec::new();
+    }
     let group = config.num_attention_heads / config.num_key_value_heads;
     let scale = 1.0 / (width as f32).sqrt();
     // Columns beyond the last visible position need not be computed, but whole tiles are cheaper.
