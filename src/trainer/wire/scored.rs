@@ -14,11 +14,14 @@ pub(in crate::trainer) struct ScoredInput {
 
 /// A loss by its name. All data of a request share it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(tag = "loss_fn", content = "loss_fn_config", rename_all = "snake_case")]
+#[serde(tag = "loss_fn", content = "loss_fn_config")]
 enum ScoredLossFn {
-    ScoredPolicy(Temperature),
-    ScoredPpo(ScoredClip),
-    ScoredCritic,
+    #[serde(rename = "scored_policy")]
+    Policy(Temperature),
+    #[serde(rename = "scored_ppo")]
+    Ppo(ScoredClip),
+    #[serde(rename = "scored_critic")]
+    Critic,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -37,12 +40,12 @@ impl ScoredLossFn {
     fn of(loss: &ScoredLoss) -> Self {
         match loss {
             ScoredLoss::Policy { temperature, .. } => {
-                Self::ScoredPolicy(Temperature { temperature: *temperature })
+                Self::Policy(Temperature { temperature: *temperature })
             }
             ScoredLoss::Ppo { clip, entropy, .. } => {
-                Self::ScoredPpo(ScoredClip { clip: (*clip).into(), entropy: *entropy })
+                Self::Ppo(ScoredClip { clip: (*clip).into(), entropy: *entropy })
             }
-            ScoredLoss::Critic { .. } => Self::ScoredCritic,
+            ScoredLoss::Critic { .. } => Self::Critic,
         }
     }
 }
@@ -120,8 +123,8 @@ impl ScoredInput {
     pub fn asked(role: ModelRole, prompts: &[(Vec<u32>, Vec<Vec<u32>>)]) -> Self {
         let loss = match role {
             // A forward pass without values has no loss, so any temperature will do.
-            ModelRole::Policy => ScoredLossFn::ScoredPolicy(Temperature { temperature: 0.0 }),
-            ModelRole::Critic { .. } => ScoredLossFn::ScoredCritic,
+            ModelRole::Policy => ScoredLossFn::Policy(Temperature { temperature: 0.0 }),
+            ModelRole::Critic { .. } => ScoredLossFn::Critic,
         };
         let data = prompts.iter().map(|(prompt, all)| WireScored::candidates(prompt, all));
         Self { data: data.collect(), loss }
