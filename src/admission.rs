@@ -270,23 +270,21 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         let what = format!("{name} learns from no logged episodes");
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
-    if !algo::of(&spec.algorithm).needs().on_policy {
-        return unfit;
-    }
-    if !spec.datasets.is_empty() {
+    let needs = algo::of(&spec.algorithm).needs();
+    if needs.on_policy && !spec.datasets.is_empty() {
         let what = format!(
             "{name} learns from what its own policy has just sampled, not from logged episodes"
         );
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     let temperature = spec.rollout.temperature;
-    if (temperature - 1.0).abs() > f32::EPSILON {
+    if needs.probabilities && (temperature - 1.0).abs() > f32::EPSILON {
         let what = format!(
             "{name} learns by the probabilities at temperature 1, and the policy samples at {temperature}"
         );
         unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
     }
-    if algo::of(&spec.algorithm).needs().groups && spec.rollout.group < 2 {
+    if needs.groups && spec.rollout.group < 2 {
         let what = format!("{name} compares the episodes of a group, and rollout.group is 1");
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }

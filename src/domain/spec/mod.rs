@@ -6,6 +6,7 @@ mod baselines;
 mod environment;
 mod evaluated;
 mod guards;
+mod nlrl;
 mod on_policy;
 mod replay;
 mod roles;
@@ -22,6 +23,9 @@ pub use environment::{
 };
 pub use evaluated::{EvaluatedSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
+pub use nlrl::{
+    MonteCarloSpec, NlrlSampling, NlrlSpec, NlrlWeights, TemporalDifferenceSpec, ValueForm,
+};
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;
 pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
