@@ -69,11 +69,8 @@ async fn of_pair(
     let steps: Vec<_> = same.iter().map(|(step, _)| *step).collect();
     let mut outcomes: Vec<_> =
         same.iter().filter_map(|(step, outcome)| Some((*step, outcome.clone()?))).collect();
-    let wanted = (form.rollouts as usize).saturating_sub(outcomes.len());
-    if let Some(first) = steps.first() {
-        let further = further(setting, first, wanted, &mut made).await?;
-        outcomes.extend(further.into_iter().map(|outcome| (*first, outcome)));
-    }
+    let missing = (form.rollouts as usize).saturating_sub(outcomes.len());
+    outcomes.extend(further(setting, &steps, missing, &mut made).await?);
     let chunks = outcomes.chunks(form.rollouts.max(1) as usize).map(|chunk| {
         let read: Vec<_> = chunk.iter().map(|(_, outcome)| outcome.clone()).collect();
         let steps = &steps;
@@ -83,28 +80,29 @@ async fn of_pair(
     Ok(made)
 }
 
-/// Rollouts that repeat a step and go on from there, where the environment is replayable and the task went on.
-async fn further(
+/// Rollouts that repeat a step and go on from there, where the environment is replayable and the task went on. The steps
+/// take turns, because what the agent cannot see may differ between their episodes.
+async fn further<'a>(
     setting: &Setting<'_>,
-    step: &Replayed,
+    steps: &[&'a Replayed],
     count: usize,
     made: &mut Annotations,
-) -> Result<Vec<Outcome>, Fault> {
+) -> Result<Vec<(&'a Replayed, Outcome)>, Fault> {
     let replayable = setting.environment.capabilities().replayable;
-    let Some(seed) = step.episode_seed.filter(|_| replayable && !step.transition.done) else {
-        return Ok(Vec::new());
-    };
+    let open = steps.iter().filter(|step| replayable && !step.transition.done);
+    let origins: Vec<_> = open.filter_map(|step| Some((*step, step.episode_seed?))).collect();
     let (rollout, task) = (&setting.rollouts(), &Task::Drawn(Split::Train));
-    let origin = Origin { task, seed, state: &step.state };
-    let text = step.action.written();
-    let played = try_join_all((0..count).map(|ordinal| {
-        let seed = setting.seed_of(step, "rollout").index(ordinal as u64);
-        let text = text.as_ref();
-        async move { branch(rollout, origin, text, &seed).await }
-    }))
+    let played = try_join_all((0..).zip(origins.iter().cycle()).take(count).map(
+        |(ordinal, (step, seed))| async move {
+            let origin = Origin { task, seed: *seed, state: &step.state };
+            let chance = setting.seed_of(step, "rollout").index(ordinal);
+            branch(rollout, origin, &step.action.written(), &chance).await.map(|p| (*step, p))
+        },
+    ))
     .await?;
-    let outcomes = played.iter().filter_map(Outcome::of_rollout).collect();
-    for played in played {
+    let known = |(step, played): &(_, _)| Some((*step, Outcome::of_rollout(played)?));
+    let outcomes = played.iter().filter_map(known).collect();
+    for (_, played) in played {
         made.env_steps += played.steps.len() as u64;
         made.generations.extend(played.steps.into_iter().filter_map(|step| step.generation));
     }
