@@ -4,9 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ids::{
-        ChoiceId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId, TransitionId,
-    },
+    ids::{ChoiceId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId, TransitionId},
     text_enum::text_enum,
 };
 

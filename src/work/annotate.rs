@@ -136,8 +136,7 @@ impl Worker {
         let judged = first.map(|c| (c.transition_id, c.verdict == Verdict::No));
         // The chooser prefers another action: it finds the one that was taken wanting.
         let chosen = made.choices.iter().filter(|c| c.action.is_some());
-        let verdicts: Vec<_> =
-            judged.chain(chosen.map(|c| (c.transition_id, c.changed))).collect();
+        let verdicts: Vec<_> = judged.chain(chosen.map(|c| (c.transition_id, c.changed))).collect();
         let out: Vec<_> = made.left_out.keys().copied().collect();
         replay::set_annotated(&mut tx, job, &verdicts, &out).await?;
         search::refresh(&mut tx, job, &made.annotated()).await?;

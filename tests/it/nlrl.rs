@@ -188,7 +188,8 @@ async fn invariant_23_one_language_value_for_a_chunk_of_outcomes_and_no_rollout_
     // Two pairs of state and action, six outcomes of each: chunks of four and two.
     let (made, asked) = run_in(&Unrepeatable, &monte_carlo(4), &episodes(6, 0), |_, s| s).await;
     let sizes = |prompt: &&str| prompt.matches("refused reason is missing").count();
-    let read: Vec<_> = aggregations(&asked).iter().filter(|p| !p.contains("nothing")).map(sizes).collect();
+    let read: Vec<_> =
+        aggregations(&asked).iter().filter(|p| !p.contains("nothing")).map(sizes).collect();
     assert_eq!(read, [4, 2], "what came next is told once, each ending once: {asked:?}");
     let mut outcomes: Vec<_> = made.targets.iter().map(|target| target.outcomes).collect();
     outcomes.sort_unstable();
@@ -251,7 +252,9 @@ async fn a_temporal_difference_joins_what_came_with_predictions_of_the_target_mo
     let open = read.iter().find(|p| !p.contains("nothing")).unwrap();
     assert!(open.starts_with("happened here it is form order left 4 reward 0"), "{open}");
     assert_eq!(open.matches("end lost card is missing").count(), 3, "{open}");
-    assert!(read.contains(&"happened refused reason is missing reward 0 predicted nothing combine"));
+    assert!(
+        read.contains(&"happened refused reason is missing reward 0 predicted nothing combine")
+    );
     assert!(!asked.iter().any(|(_, p)| p.contains("refused") && !p.ends_with("combine")));
     for example in of(&made, Objective::Critic) {
         assert!(PLAIN.contains(&text(&example.prompt_tokens).as_str()), "{example:?}");
@@ -291,7 +294,10 @@ async fn the_policy_learns_the_action_that_the_chooser_names_by_values_alone() {
         let learnt = text(&example.completion_tokens);
         assert_eq!(example.completion_tokens.last(), Some(&2), "it learns to stop");
         assert_eq!(example.source, ExampleSource::Candidate);
-        assert!(text(&example.prompt_tokens).ends_with(&*step.state.messages().last().unwrap().written()));
+        assert!(
+            text(&example.prompt_tokens)
+                .ends_with(&*step.state.messages().last().unwrap().written())
+        );
         let Some(choice) = made.choices.iter().find(|choice| choice.transition_id == id) else {
             assert!(values.is_empty(), "one action leaves nothing to choose");
             continue;
@@ -299,7 +305,10 @@ async fn the_policy_learns_the_action_that_the_chooser_names_by_values_alone() {
         chosen += 1;
         assert_eq!(choice.prediction_ids, values.iter().map(|v| v.id).collect::<Vec<_>>());
         assert_eq!(values.len(), 2, "what nobody can read is no candidate");
-        assert_eq!((choice.action.as_deref(), learnt.as_str()), (Some("what is your card ?"), "what is your card ?"));
+        assert_eq!(
+            (choice.action.as_deref(), learnt.as_str()),
+            (Some("what is your card ?"), "what is your card ?")
+        );
         assert!(choice.changed);
         // Waiting is sampled more often, so it stands first.
         assert_eq!((values[0].action.as_str(), values[0].round), ("please wait .", 0));
@@ -309,8 +318,14 @@ async fn the_policy_learns_the_action_that_the_chooser_names_by_values_alone() {
     assert_eq!(by_role(&made)[&Role::Successor], 2 * chosen);
     for (who, prompt) in asked.iter().filter(|(_, prompt)| prompt.ends_with("what is optimal")) {
         assert_eq!(who.as_deref(), Some("target"));
-        assert!(prompt.starts_with("1 next ok then ok end lost card is missing 2 next"), "{prompt}");
-        assert!(!prompt.contains('?') && !prompt.contains("wait"), "it reads values alone: {prompt}");
+        assert!(
+            prompt.starts_with("1 next ok then ok end lost card is missing 2 next"),
+            "{prompt}"
+        );
+        assert!(
+            !prompt.contains('?') && !prompt.contains("wait"),
+            "it reads values alone: {prompt}"
+        );
     }
 }
 
@@ -401,6 +416,11 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
     let mut unknown = job(json!({ "kind": "monte_carlo", "rollouts": 3, "replay": {} }));
     let (status, problem) = service.post("/v1/jobs", &unknown).await;
     assert!(status >= 400 && problem.to_string().contains("replay"), "{problem}");
+    unknown["algorithm"]["form"] = json!({ "kind": "monte_carlo" });
+    unknown["algorithm"]["weights"]["value"] = "frozen".into();
+    let (status, problem) = service.post("/v1/jobs", &unknown).await;
+    let said = problem.to_string();
+    assert!(status == 422 && said.contains("what is learnt cannot be frozen: value"), "{said}");
     unknown = job(json!({ "kind": "monte_carlo" }));
     unknown["datasets"] = json!(["logs"]);
     let (status, problem) = service.post("/v1/jobs", &unknown).await;

@@ -1,45 +1,28 @@
 //! The policy's improvement: several actions are sampled in a state, each gets a language value, and the chooser names the
 //! best by the values alone. The policy learns that action as it wrote it. A choice that nobody can read teaches nothing.
 
-use futures_util::future::try_join_all;
-
-use super::{Setting, policy_example};
+use super::{
+    Setting,
+    candidates::{Valued, sample, unique, valued},
+    policy_example,
+};
 use crate::{
-    algo::{Annotations, Replayed, nlac::successor},
+    algo::{Annotations, Replayed},
     domain::{
-        annotation::{Choice, PredictionUse},
+        annotation::Choice,
         fault::Fault,
-        generation::{FinishReason, Generation, Role, Weights},
-        ids::{ChoiceId, PredictionId},
-        spec::SamplingSpec,
+        generation::{FinishReason, Generation, Role},
+        ids::ChoiceId,
     },
-    experience::message::Message,
     rollout::Prompt,
 };
-
-/// An action that was sampled.
-struct Candidate {
-    key: String,
-    action: Message,
-    /// End-of-text included.
-    tokens: Vec<i32>,
-    /// How often it was sampled.
-    times: usize,
-}
-
-/// A candidate with its language value.
-struct Valued {
-    candidate: Candidate,
-    prediction_id: PredictionId,
-    text: String,
-}
 
 /// Chooses an action for the state of a step. A state in which all samples are the same action has nothing to choose: the
 /// policy learns that action, and no value is asked for.
 pub(super) async fn improve(setting: &Setting<'_>, step: &Replayed) -> Result<Annotations, Fault> {
     let mut made = Annotations::default();
     let replies = sample(setting, step).await?;
-    let candidates = candidates(setting, step, &replies);
+    let candidates = unique(setting, step, &replies);
     made.generations.extend(replies);
     if let [only] = candidates.as_slice() {
         made.examples.push(policy_example(setting, step, only.tokens.clone())?);
@@ -69,63 +52,6 @@ pub(super) async fn improve(setting: &Setting<'_>, step: &Replayed) -> Result<An
         made.examples.push(policy_example(setting, step, chosen.tokens.clone())?);
     }
     Ok(made)
-}
-
-/// a1..aN ~ policy(s), by the weights that act.
-async fn sample(setting: &Setting<'_>, step: &Replayed) -> Result<Vec<Generation>, Fault> {
-    let rollout = setting.rollout;
-    let sampling =
-        SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
-    try_join_all((0..setting.spec.candidates).map(|ordinal| {
-        let seed = setting.seed_of(step, "candidate").index(ordinal.into());
-        setting.sampler.act(&step.state, Weights::Online, sampling, seed)
-    }))
-    .await
-}
-
-/// The actions that replies are, each once, the most frequent first. What nobody can read is none.
-fn candidates(setting: &Setting<'_>, step: &Replayed, replies: &[Generation]) -> Vec<Candidate> {
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for reply in replies {
-        let Ok(action) = setting.read(reply, &step.state) else { continue };
-        match candidates.iter_mut().find(|candidate| candidate.key == action.key) {
-            Some(candidate) => candidate.times += 1,
-            None => candidates.push(Candidate {
-                key: action.key,
-                action: action.message,
-                tokens: reply.token_ids.clone(),
-                times: 1,
-            }),
-        }
-    }
-    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.times));
-    candidates
-}
-
-/// The language value of each candidate. One whose value the token limit cut is left out: nothing says how it ends.
-async fn valued(
-    setting: &Setting<'_>,
-    step: &Replayed,
-    candidates: Vec<Candidate>,
-    made: &mut Annotations,
-) -> Result<Vec<Valued>, Fault> {
-    let texts = try_join_all((0..).zip(&candidates).map(|(ordinal, candidate)| {
-        let seed = setting.seed_of(step, "value").index(ordinal);
-        let (asked, weights) = ((&step.state, &candidate.action), setting.spec.weights.value);
-        successor::predict(setting, asked, weights, setting.spec.sampling.value, seed, 1)
-    }))
-    .await?;
-    let mut valued = Vec::new();
-    for ((round, candidate), text) in (0..).zip(candidates).zip(texts.into_iter().flatten()) {
-        let (of, purpose) = (step.transition.id, PredictionUse::Critique);
-        let row = successor::prediction(of, purpose, round, 0, &candidate.action, &text);
-        if text.finish_reason == FinishReason::Stop {
-            valued.push(Valued { candidate, prediction_id: row.id, text: text.text.clone() });
-        }
-        made.predictions.push(row);
-        made.generations.push(text);
-    }
-    Ok(valued)
 }
 
 /// i ~ chooser(s, v1..vN).

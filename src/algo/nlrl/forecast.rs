@@ -13,8 +13,7 @@ use crate::{
 /// What it needs beside what every job does.
 pub(super) fn needs(nlrl: &NlrlSpec) -> Needs {
     let (w, s) = (&nlrl.weights, &nlrl.sampling);
-    let mut parts =
-        vec![(w.aggregator, s.aggregator), (w.value, s.value), (w.chooser, s.chooser)];
+    let mut parts = vec![(w.aggregator, s.aggregator), (w.value, s.value), (w.chooser, s.chooser)];
     if let ValueForm::TemporalDifference(form) = &nlrl.form {
         let target = Weights::Target;
         parts.extend([(target, form.next_action), (target, form.next_prediction)]);

@@ -8,6 +8,7 @@
 //! The outcomes are real ones (Monte Carlo), or what came next and predictions of the rest (temporal difference). The
 //! trained prompts hold neither outcomes nor values.
 
+mod candidates;
 mod choose;
 mod forecast;
 mod monte_carlo;
@@ -18,8 +19,7 @@ mod value;
 use async_trait::async_trait;
 
 use super::{
-    Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed,
-    left_out::all_but_refused,
+    Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, left_out::all_but_refused,
     lesson,
 };
 use crate::domain::{

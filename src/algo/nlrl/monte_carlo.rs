@@ -50,7 +50,8 @@ fn pairs<'a>(setting: &Setting<'_>, batch: &'a [Replayed]) -> Vec<Same<'a>> {
         let from = episode.partition_point(|other| other.transition.step < step.transition.step);
         let outcome = Outcome::of_episode(&episode[from..]);
         let key = setting.key(&step.action, &step.state);
-        let written = if key.is_some() { String::new() } else { step.action.written().into_owned() };
+        let written =
+            if key.is_some() { String::new() } else { step.action.written().into_owned() };
         let place = *places.entry((step.state.messages(), key, written)).or_insert(pairs.len());
         if place == pairs.len() {
             pairs.push(Same::new());

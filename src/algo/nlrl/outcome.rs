@@ -45,17 +45,18 @@ impl Outcome {
         let numbers = steps.iter().map(|step| step.transition.step);
         let ends = steps.last()?.transition.done;
         let follow = numbers.clone().zip(numbers.skip(1)).all(|(number, next)| next == number + 1);
-        let taken = steps.iter().map(|step| -> Taken<'_> {
-            (&step.action, &step.observation, step.transition.reward)
-        });
+        let taken = steps
+            .iter()
+            .map(|step| -> Taken<'_> { (&step.action, &step.observation, step.transition.reward) });
         if ends && follow { Self::real(&taken.collect::<Vec<_>>()) } else { None }
     }
 
     /// A rollout from the state in which the action was taken. None unless it came to its end with all rewards.
     pub(super) fn of_rollout(played: &Played) -> Option<Self> {
-        let taken = played.steps.iter().map(|step| -> Taken<'_> {
-            (&step.action, &step.observation, step.reward.known())
-        });
+        let taken = played
+            .steps
+            .iter()
+            .map(|step| -> Taken<'_> { (&step.action, &step.observation, step.reward.known()) });
         let ended = played.end_reason == EndReason::Terminated;
         if ended { Self::real(&taken.collect::<Vec<_>>()) } else { None }
     }
@@ -64,7 +65,14 @@ impl Outcome {
     pub(super) fn predicted(step: &Replayed, prediction: Option<String>) -> Self {
         let (observation, reward) = (step.observed(), number(step.transition.reward));
         let total = if prediction.is_some() { number(None) } else { reward.clone() };
-        Self { last: observation.clone(), observation, reward, steps: Vec::new(), total, prediction }
+        Self {
+            last: observation.clone(),
+            observation,
+            reward,
+            steps: Vec::new(),
+            total,
+            prediction,
+        }
     }
 
     fn real(taken: &[Taken<'_>]) -> Option<Self> {

@@ -5,9 +5,7 @@ use futures_util::future::try_join_all;
 
 use super::{Setting, outcome::Outcome, value::value};
 use crate::{
-    algo::{
-        Annotations, Replayed, left_out::all_but_refused, message_of, nlac::successor,
-    },
+    algo::{Annotations, Replayed, left_out::all_but_refused, message_of, nlac::successor},
     domain::{
         annotation::PredictionUse, fault::Fault, generation::Weights, spec::TemporalDifferenceSpec,
     },

@@ -14,7 +14,8 @@ use crate::{
         },
     },
     store::read::annotations::{
-        AnnotationRows, ChoiceRow, CritiqueRow, PredictionRow, ProvenanceRow, RefinementRow, TargetRow,
+        AnnotationRows, ChoiceRow, CritiqueRow, PredictionRow, ProvenanceRow, RefinementRow,
+        TargetRow,
     },
 };
 

@@ -2,6 +2,7 @@
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use super::{algorithm::TargetUpdate, replay::ReplaySpec, roles::SamplingSpec};
@@ -39,8 +40,9 @@ pub struct NlrlSpec {
 }
 
 /// What a language value is written from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ValueForm {
     /// Language Monte Carlo: what really followed the action, in the iteration's own episodes.
     MonteCarlo(#[garde(dive)] MonteCarloSpec),
