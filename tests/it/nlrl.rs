@@ -374,15 +374,25 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
         "next_prediction": { "temperature": 1.0, "max_tokens": 24 },
     });
     let forms = [json!({ "kind": "monte_carlo", "rollouts": 3 }), difference];
-    let mut ids = Vec::new();
+    let (mut ids, mut estimates) = (Vec::new(), Vec::new());
+    for form in &forms {
+        let (status, estimate) = service.post("/v1/jobs:estimate", &job(form.clone())).await;
+        assert_eq!(status, 200, "{estimate}");
+        estimates.push(estimate);
+    }
     for form in &forms {
         let (status, job) = service.post("/v1/jobs", &job(form.clone())).await;
         assert_eq!(status, 201, "{job}");
         ids.push(job["id"].as_str().unwrap().to_owned());
     }
-    for (id, most) in ids.iter().zip([3.0, 1.0]) {
+    for ((id, most), estimate) in ids.iter().zip([3.0, 1.0]).zip(&estimates) {
         let job = service.finished(id).await;
         assert_eq!(job["status"], "succeeded", "{job}");
+        for (name, took) in crate::estimate::took(&service, id).await {
+            let low = estimate[name]["least"].as_f64().is_none_or(|least| least <= took);
+            let high = estimate[name]["most"].as_f64().is_none_or(|most| took <= most);
+            assert!(low && high, "{name}: {took} is not within {}", estimate[name]);
+        }
         let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics?iteration=2")).await;
         let value = |name: &str| {
             let all = page["data"].as_array().unwrap().iter();
@@ -405,6 +415,8 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
         assert!(choice["prediction_ids"].as_array().unwrap().len() > 1);
     }
     for form in forms {
+        let (_, seen) = service.post("/v1/jobs:estimate", &job(form.clone())).await;
+        assert!(seen["generation_calls"]["likely"].is_number(), "{seen}");
         let mut lacking = job(form);
         lacking["model"]["prompts"] = "questions".into();
         let (status, problem) = service.post("/v1/jobs", &lacking).await;
