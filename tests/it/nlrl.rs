@@ -393,7 +393,7 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
             let high = estimate[name]["most"].as_f64().is_none_or(|most| took <= most);
             assert!(low && high, "{name}: {took} is not within {}", estimate[name]);
         }
-        let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics?iteration=2")).await;
+        let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
         let value = |name: &str| {
             let all = page["data"].as_array().unwrap().iter();
             let mut found = all.filter(|m| m["name"] == name && m["iteration"] == 2);
