@@ -17,15 +17,16 @@ create table predictions (
 create index predictions_of_transition on predictions (transition_id);
 create index predictions_of_generation on predictions (generation_id);
 
--- One row is a language Bellman target.
+-- One row is a text that the successor is trained to write: a language Bellman target, or a language value.
 create table targets (
     id                        uuid primary key,
     job_id                    uuid not null,
     iteration_id              uuid not null references iterations on delete cascade,
     transition_id             uuid not null references transitions on delete cascade,
-    next_action_generation_id uuid references generations,  -- null at endings, like the next column
+    next_action_generation_id uuid references generations,  -- of several the first; null at endings, like the next column
     next_prediction_id        uuid references predictions,
     generation_id             uuid not null references generations,
+    outcomes                  integer not null check (outcomes > 0),     -- how many its writer read; of a Bellman target 1
     status                    text not null check (status in ('accepted', 'misquoted', 'unparseable', 'leaked')),
     unique (iteration_id, transition_id)
 );
@@ -63,6 +64,21 @@ create table refinements (
 );
 create index refinements_of_generation on refinements (generation_id);
 create index refinements_of_critique on refinements (critique_id);
+
+-- One row is the best of several actions, named by the values of all of them (NLRL).
+create table choices (
+    id             uuid primary key,
+    job_id         uuid not null,
+    iteration_id   uuid not null references iterations on delete cascade,
+    transition_id  uuid not null references transitions on delete cascade,
+    prediction_ids uuid[] not null,         -- the values that it was chosen by, in the order of the prompt
+    generation_id  uuid not null references generations,
+    action         text,                    -- null: the choice could not be read
+    changed        boolean not null,        -- the environment would see another action than the transition's own
+    unique (iteration_id, transition_id)
+);
+create index choices_of_generation on choices (generation_id);
+create index choices_of_transition on choices (transition_id);
 
 -- The newest row about a transition is one end of its range. By transition alone, a plan made while tables are small
 -- walks a whole table backwards for each transition of which nothing has been said yet.

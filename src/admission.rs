@@ -7,7 +7,7 @@ use crate::{
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         prompt::{PromptHashes, PromptPart},
-        spec::{AlgorithmSpec, JobSpec, RemoteSpec, RoleWeights},
+        spec::{AlgorithmSpec, JobSpec, NlacSpec, NlrlSpec, RemoteSpec},
     },
 };
 
@@ -69,33 +69,58 @@ pub fn trainer_registered(spec: &JobSpec, trainer: &TrainerRecord) -> Result<(),
     ))
 }
 
+/// A part of an algorithm, with the weights that play it.
+type Part = (&'static str, Weights);
+
+/// The parts whose weights a spec chooses: those that are learnt, and the others.
+fn parts(algorithm: &AlgorithmSpec) -> (Vec<Part>, Vec<Part>) {
+    match algorithm {
+        AlgorithmSpec::Nlac(NlacSpec { weights: w, .. }) => (
+            vec![
+                ("next_action", w.next_action),
+                ("next_prediction", w.next_prediction),
+                ("successor", w.successor),
+            ],
+            vec![
+                ("bellman", w.bellman),
+                ("evaluator", w.evaluator),
+                ("refiner", w.refiner),
+                ("corrector", w.corrector),
+            ],
+        ),
+        AlgorithmSpec::Nlrl(NlrlSpec { weights: w, .. }) => {
+            (vec![("value", w.value)], vec![("aggregator", w.aggregator), ("chooser", w.chooser)])
+        }
+        _ => (Vec::new(), Vec::new()),
+    }
+}
+
+/// Names in a sentence.
+fn listed(parts: &[Part], joined_by: &str) -> String {
+    let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} {joined_by} {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// What the registration of the engine of a job's frozen parts must be, and which parts those may be.
 ///
 /// # Errors
 /// Frozen parts without an engine for them or the reverse; a part that is learnt; an engine that is no chat
 /// endpoint.
 pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Result<(), Misfit> {
-    let RoleWeights {
-        next_action,
-        next_prediction,
-        bellman,
-        successor,
-        evaluator,
-        refiner,
-        corrector,
-    } = match &spec.algorithm {
-        AlgorithmSpec::Nlac(nlac) => &nlac.weights,
-        _ => &RoleWeights::default(),
-    };
-    let is_frozen = |weights: &&Weights| **weights == Weights::Frozen;
-    if [next_action, next_prediction, successor].iter().any(is_frozen) {
+    let (learnt, others) = parts(&spec.algorithm);
+    let is_frozen = |(_, weights): &(&str, Weights)| *weights == Weights::Frozen;
+    if learnt.iter().any(is_frozen) {
         return Err(misfit(
             "/algorithm/weights",
-            "next_action, next_prediction and successor are what is learnt, so they cannot be frozen",
-            "let bellman, evaluator, refiner or corrector be frozen",
+            format!("what is learnt cannot be frozen: {}", listed(&learnt, "and")),
+            format!("let {} be frozen", listed(&others, "or")),
         ));
     }
-    let plays = [bellman, evaluator, refiner, corrector].iter().any(is_frozen);
+    let plays = others.iter().any(is_frozen);
     match frozen {
         None if plays => Err(misfit(
             "/algorithm/weights",
@@ -105,7 +130,7 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
         Some(engine) if !plays => Err(misfit(
             "/model/frozen",
             format!("no part would be played by {}", engine.name),
-            "give evaluator or another part in algorithm.weights the weights `frozen`",
+            "give a part that is not learnt the weights `frozen` in algorithm.weights",
         )),
         Some(EngineRecord { name, kind, .. }) if kind.serves_adapters() => Err(misfit(
             "/model/frozen",
@@ -270,23 +295,21 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         let what = format!("{name} learns from no logged episodes");
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
-    if !algo::of(&spec.algorithm).needs().on_policy {
-        return unfit;
-    }
-    if !spec.datasets.is_empty() {
+    let needs = algo::of(&spec.algorithm).needs();
+    if needs.on_policy && !spec.datasets.is_empty() {
         let what = format!(
             "{name} learns from what its own policy has just sampled, not from logged episodes"
         );
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     let temperature = spec.rollout.temperature;
-    if (temperature - 1.0).abs() > f32::EPSILON {
+    if needs.probabilities && (temperature - 1.0).abs() > f32::EPSILON {
         let what = format!(
             "{name} learns by the probabilities at temperature 1, and the policy samples at {temperature}"
         );
         unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
     }
-    if algo::of(&spec.algorithm).needs().groups && spec.rollout.group < 2 {
+    if needs.groups && spec.rollout.group < 2 {
         let what = format!("{name} compares the episodes of a group, and rollout.group is 1");
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }

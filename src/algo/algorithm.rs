@@ -106,6 +106,7 @@ pub trait Algorithm: Send + Sync {
 pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
     match spec {
         AlgorithmSpec::Nlac(nlac) => nlac,
+        AlgorithmSpec::Nlrl(nlrl) => nlrl,
         AlgorithmSpec::RejectionFineTuning(rejection) => rejection,
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
         AlgorithmSpec::Grpo(grpo) => grpo,

@@ -1,6 +1,6 @@
 //! From a prompt and what should be said after it to a training example.
 
-use super::Replayed;
+use super::{Annotations, Replayed, Setting};
 use crate::{
     domain::{
         fault::Fault,
@@ -68,6 +68,22 @@ pub(super) fn policy(
         weight,
     };
     lesson.encode(encoder)
+}
+
+/// The policy says again what it did; what nobody can read, or the token limit cut, it does not.
+pub(super) fn rehearse<S>(
+    setting: &Setting<'_, S>,
+    replayed: &Replayed,
+    weight: f32,
+) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    let readable = setting.key(&replayed.action, &replayed.state).is_some();
+    if readable && !replayed.action_cut {
+        let model = (setting.sampler.prompts, setting.sampler.encoder);
+        let action = signed(&replayed.action_tokens);
+        made.examples.push(policy(model, replayed, ExampleSource::Action, action, weight)?);
+    }
+    Ok(made)
 }
 
 /// Tokens as rows keep them.

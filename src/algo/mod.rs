@@ -15,6 +15,7 @@ pub mod minibatch;
 pub mod movement;
 mod needs;
 pub mod nlac;
+pub mod nlrl;
 pub mod ppo;
 pub mod rehearsal;
 pub mod rejection;
@@ -29,7 +30,7 @@ pub use needs::Needs;
 
 use crate::{
     domain::{
-        annotation::{Critique, Prediction, Refinement, Target},
+        annotation::{Choice, Critique, Prediction, Refinement, Target},
         generation::{FinishReason, Generation},
         ids::{EpisodeId, TransitionId},
         seed::SeedPath,
@@ -53,12 +54,14 @@ pub struct Annotations {
     pub generations: Vec<Generation>,
     /// Futures, for targets and for critiques.
     pub predictions: Vec<Prediction>,
-    /// Bellman targets.
+    /// Bellman targets, and language values.
     pub targets: Vec<Target>,
     /// Verdicts.
     pub critiques: Vec<Critique>,
     /// Rewritten actions.
     pub refinements: Vec<Refinement>,
+    /// Actions that were chosen by the values of several.
+    pub choices: Vec<Choice>,
     /// What the trainer is to learn from them.
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
@@ -69,12 +72,26 @@ pub struct Annotations {
 }
 
 impl Annotations {
+    /// Adds everything of `more`.
+    fn join(&mut self, more: Self) {
+        self.generations.extend(more.generations);
+        self.predictions.extend(more.predictions);
+        self.targets.extend(more.targets);
+        self.critiques.extend(more.critiques);
+        self.refinements.extend(more.refinements);
+        self.choices.extend(more.choices);
+        self.examples.extend(more.examples);
+        self.env_steps += more.env_steps;
+        self.left_out.extend(more.left_out);
+    }
+
     /// The transitions that something was said about, each once.
     #[must_use]
     pub fn annotated(&self) -> Vec<TransitionId> {
         let targets = self.targets.iter().map(|target| target.transition_id);
         let judged = self.critiques.iter().map(|critique| critique.transition_id);
-        targets.chain(judged).collect::<BTreeSet<_>>().into_iter().collect()
+        let chosen = self.choices.iter().map(|choice| choice.transition_id);
+        targets.chain(judged).chain(chosen).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

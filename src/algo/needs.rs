@@ -10,8 +10,10 @@ pub struct Needs {
     /// JSON pointer of the setting that goes back to states of stored episodes. It needs a replayable environment, and
     /// no logged episodes.
     pub revisits: Option<&'static str>,
-    /// It learns from what its own policy has just sampled, at temperature 1, and from nothing else.
+    /// It learns from what its own policy has just sampled, and from nothing else.
     pub on_policy: bool,
+    /// It learns by the probabilities of what was sampled: the policy samples at temperature 1.
+    pub probabilities: bool,
     /// It compares the episodes of a group with each other.
     pub groups: bool,
     /// The loss that it needs beside cross entropy, by its name in the Tinker API.

@@ -280,6 +280,8 @@ pub struct DemoArgs {
 pub enum Algorithm {
     /// Natural Language Actor-Critic.
     Nlac,
+    /// Values in words, and the best of several actions by them.
+    Nlrl,
     /// Imitate one's own successes.
     RejectionFineTuning,
     /// An actor-critic whose critic says a number.

@@ -20,6 +20,9 @@ use crate::{
 /// The example job; `examples/help-desk.yaml` in the repository.
 const EXAMPLE: &str = include_str!("../../examples/help-desk.yaml");
 
+/// NLRL's; its tiny model chooses among eight actions at most.
+const NLRL: &str = include_str!("../../examples/nlrl.yaml");
+
 /// Runs the demo.
 pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn");
@@ -89,6 +92,10 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
             return Err(
                 "an ablation switches off a part of nlac; leave --algorithm as it is".into()
             );
+        }
+        (Algorithm::Nlrl, None) => {
+            let nlrl: Value = serde_yaml_ng::from_str(NLRL)?;
+            spec["algorithm"] = nlrl["algorithm"].clone();
         }
         (Algorithm::RejectionFineTuning, None) => {
             spec["algorithm"] = json!({ "kind": "rejection_fine_tuning" });

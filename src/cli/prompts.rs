@@ -200,6 +200,7 @@ fn show_reply(reply: &Value) {
         ("target", "target_status"),
         ("outcome", "outcome"),
         ("value", "value"),
+        ("choice", "choice"),
     ];
     for (label, field) in read {
         if let Some(value) = text(&reply[field]) {

@@ -37,8 +37,8 @@ pub enum PromptsCommand {
     /// Push a directory as a set, and print what changed by part.
     ///
     /// The directory holds a file for each part: policy.md, successor.md, bellman.md, bellman_terminal.md, evaluator.md
-    /// and refiner.md, and optionally corrector.md, value.md and general.yaml. Jobs under way keep the prompts that
-    /// they were submitted with; a job that names the set from now on gets these.
+    /// and refiner.md, and optionally corrector.md, value.md, aggregator.md, chooser.md and general.yaml. Jobs under way
+    /// keep the prompts that they were submitted with; a job that names the set from now on gets these.
     Push(PushArgs),
     /// Delete a set of yours.
     Delete {

@@ -77,7 +77,7 @@ fn list(transitions: &[Value]) {
 /// The newest that was said comes from the newest iteration that said something.
 fn show(t: &Value, said: &Value) {
     let all = |kind: &str| said[kind].as_array().map_or(&[][..], Vec::as_slice);
-    let newest = ["predictions", "targets", "critiques"]
+    let newest = ["predictions", "targets", "critiques", "choices"]
         .iter()
         .flat_map(|kind| all(kind))
         .filter_map(|one| one["iteration"].as_i64())
@@ -113,10 +113,18 @@ fn show(t: &Value, said: &Value) {
             before = after;
         }
     }
+    for choice in of_newest("choices") {
+        let action = text(&choice["action"]).unwrap_or_else(|| "(cannot be read)".into());
+        part("chosen", &format!("{action} (by {} values)", all_of(choice, "prediction_ids")));
+    }
     match newest {
         Some(newest) => part("", &format!("what was said of it is of iteration {newest}")),
         None => part("", "nothing was said of it yet: it was not replayed"),
     }
+}
+
+fn all_of(made: &Value, field: &str) -> usize {
+    made[field].as_array().map_or(0, Vec::len)
 }
 
 fn round_of(made: &Value) -> String {

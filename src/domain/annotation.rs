@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ids::{CritiqueId, GenerationId, PredictionId, RefinementId, TargetId, TransitionId},
+    ids::{ChoiceId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId, TransitionId},
     text_enum::text_enum,
 };
 
@@ -65,20 +65,22 @@ pub struct Prediction {
     pub text: String,
 }
 
-/// A language Bellman target d* for (s, a).
+/// What the successor is trained to write for (s, a): a language Bellman target d*, or a language value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Target {
     /// Its id.
     pub id: TargetId,
     /// Its transition.
     pub transition_id: TransitionId,
-    /// a' at the next state; null at terminal transitions.
+    /// a' at the next state, the first where several were sampled; null where nothing was bootstrapped.
     pub next_action_generation_id: Option<GenerationId>,
-    /// d' from (s', a'); null at terminal transitions.
+    /// d' from (s', a'), the first where several were sampled; null where nothing was bootstrapped.
     pub next_prediction_id: Option<PredictionId>,
-    /// The generation that is d*.
+    /// The generation that is the target.
     pub generation_id: GenerationId,
-    /// The text of d*.
+    /// Number of outcomes that its writer read: 1 for a language Bellman target.
+    pub outcomes: i32,
+    /// The text.
     pub text: String,
     /// Whether it may be trained on.
     pub status: TargetStatus,
@@ -123,5 +125,22 @@ pub struct Refinement {
     /// The environment can parse it.
     pub valid: bool,
     /// The environment would see another action than before.
+    pub changed: bool,
+}
+
+/// The best of several actions in the state of a transition, by the language value of each (NLRL).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its id.
+    pub id: ChoiceId,
+    /// Its transition.
+    pub transition_id: TransitionId,
+    /// The values that the chooser read, in the order of its prompt.
+    pub prediction_ids: Vec<PredictionId>,
+    /// The generation that it is.
+    pub generation_id: GenerationId,
+    /// The action that was chosen; null where the choice could not be read.
+    pub action: Option<String>,
+    /// The environment would see another action than the transition's own.
     pub changed: bool,
 }

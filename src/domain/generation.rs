@@ -24,6 +24,10 @@ text_enum!(
         Corrector = "corrector",
         /// Says the value of an action as a number (the scalar critic).
         Value = "value",
+        /// Writes the language value of an action from the outcomes that followed it.
+        Aggregator = "aggregator",
+        /// Chooses the best of several actions by their language values.
+        Chooser = "chooser",
     }
 );
 

@@ -60,6 +60,8 @@ id!(/// An evaluator's verdict.
     CritiqueId);
 id!(/// An action rewritten by a critique.
     RefinementId);
+id!(/// The choice of an action by the values of several.
+    ChoiceId);
 id!(/// A training example of one iteration.
     ExampleId);
 id!(/// Somebody who is told of events.

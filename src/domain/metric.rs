@@ -108,6 +108,12 @@ pub mod names {
     pub const REFINER_GAIN_ERROR: &str = "refiner.gain_error";
     /// Pairs that it was measured on.
     pub const REFINER_PAIRS: &str = "refiner.pairs";
+    /// Mean number of outcomes that the aggregator read for a language value.
+    pub const VALUE_OUTCOMES: &str = "aggregator.outcomes";
+    /// Share of choices that could not be read, 0 to 1.
+    pub const CHOICE_UNREADABLE: &str = "chooser.unreadable";
+    /// Share of readable choices that differ from the action taken in the environment's eyes, 0 to 1.
+    pub const CHOICE_CHANGED: &str = "chooser.changed";
     /// Words of the base model's answers to general prompts that are lost, 0 to 1.
     pub const GENERAL_FORGOTTEN: &str = "policy.general_forgotten";
     /// Mean cross entropy per token on the base model's answers to general prompts, nats.

@@ -23,6 +23,10 @@ text_enum!(
         Corrector = "corrector",
         /// Says the value of an action as a number.
         Value = "value",
+        /// Writes the language value of an action from the outcomes that followed it.
+        Aggregator = "aggregator",
+        /// Chooses the best of several actions by their language values.
+        Chooser = "chooser",
         /// Questions that have nothing to do with the task.
         General = "general",
     }
@@ -38,7 +42,10 @@ impl PromptPart {
     /// Whether every set must have it.
     #[must_use]
     pub const fn is_required(self) -> bool {
-        !matches!(self, Self::Corrector | Self::Value | Self::General)
+        !matches!(
+            self,
+            Self::Corrector | Self::Value | Self::Aggregator | Self::Chooser | Self::General
+        )
     }
 
     /// Name of its file.
@@ -53,6 +60,8 @@ impl PromptPart {
             Self::Refiner => "refiner.md",
             Self::Corrector => "corrector.md",
             Self::Value => "value.md",
+            Self::Aggregator => "aggregator.md",
+            Self::Chooser => "chooser.md",
             Self::General => "general.yaml",
         }
     }
@@ -73,6 +82,8 @@ impl PromptPart {
             Self::Evaluator => &["futures"],
             Self::Refiner => &["critique"],
             Self::Corrector => &["target"],
+            Self::Aggregator => &["outcomes"],
+            Self::Chooser => &["values"],
         }
     }
 }

@@ -89,6 +89,8 @@ pub struct Reading {
     pub unreadable: Option<String>,
     /// The scalar critic's number.
     pub value: Option<u32>,
+    /// The number of the candidate that the chooser names, from 1.
+    pub choice: Option<usize>,
 }
 
 /// Why a set was not tried.

@@ -169,10 +169,39 @@ impl Trial<'_> {
                 let (text, source) = text_of(writer, "(the target as it was first written)");
                 (json!({ "target": text }), BTreeMap::from([("target", source)]))
             }
+            PromptPart::Aggregator => {
+                let mut outcome = happened;
+                outcome["steps"] = json!([]);
+                outcome["last"] = outcome["observation"].clone();
+                outcome["total"] = outcome["reward"].clone();
+                if self.step.transition.done {
+                    outcome["prediction"] = Value::Null;
+                    return (json!({ "outcomes": [outcome] }), BTreeMap::new());
+                }
+                let made_up = "(what is predicted after the next step)";
+                let (text, source) =
+                    reply_or(PromptPart::Successor, self.stored.bootstrap(), made_up);
+                outcome["total"] = "unknown".into();
+                outcome["prediction"] = text.into();
+                (json!({ "outcomes": [outcome] }), BTreeMap::from([("outcomes", source)]))
+            }
+            PromptPart::Chooser => {
+                let (values, source) = self.values();
+                (json!({ "values": values }), BTreeMap::from([("values", source)]))
+            }
             PromptPart::Policy
             | PromptPart::Successor
             | PromptPart::Value
             | PromptPart::General => (json!({}), BTreeMap::new()),
+        }
+    }
+
+    /// The values that a chooser reads, and where they come from.
+    fn values(&self) -> (Vec<String>, TextSource) {
+        match (self.given.get(&PromptPart::Successor), self.stored.values()) {
+            (Some(given), _) => (vec![given.clone()], TextSource::Given),
+            (None, []) => (vec!["(the value of a candidate)".to_owned()], TextSource::MadeUp),
+            (None, stored) => (stored.to_vec(), TextSource::Stored),
         }
     }
 
@@ -188,11 +217,18 @@ impl Trial<'_> {
             }
             PromptPart::Evaluator => Reading { verdict: Some(self.set.verdict(text)), ..reading },
             PromptPart::Successor => Reading { outcome: self.outcome(text), ..self.form(text) },
-            PromptPart::Bellman | PromptPart::BellmanTerminal | PromptPart::Corrector => Reading {
+            PromptPart::Bellman
+            | PromptPart::BellmanTerminal
+            | PromptPart::Corrector
+            | PromptPart::Aggregator => Reading {
                 target_status: Some(self.target_status(text)),
                 outcome: self.outcome(text),
                 ..self.form(text)
             },
+            PromptPart::Chooser => {
+                let (values, _) = self.values();
+                Reading { choice: self.set.choice(text, values.len()), ..reading }
+            }
             PromptPart::Value => Reading { value: text.trim().parse().ok(), ..reading },
             PromptPart::General => reading,
         }

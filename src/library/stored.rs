@@ -25,6 +25,11 @@ pub(super) struct Stored {
     /// The target as the Bellman part wrote it, and as the corrector did.
     target: Option<String>,
     corrected: Option<String>,
+    /// The language value of its outcomes.
+    value: Option<String>,
+    /// What the chooser said, and the values that it read.
+    choice: Option<String>,
+    values: Vec<String>,
 }
 
 impl Stored {
@@ -47,6 +52,9 @@ impl Stored {
             let found = said.targets.iter().rev().find(|t| t.provenance.role == role);
             found.map(|target| target.text.clone())
         };
+        let choice = said.choices.last();
+        let valued = choice.map_or(&[][..], |choice| &choice.prediction_ids);
+        let values = said.predictions.iter().filter(|prediction| valued.contains(&prediction.id));
         Ok(Self {
             critique: critique.map(|critique| critique.text.clone()),
             futures: futures.map(|future| future.text.clone()).collect(),
@@ -54,6 +62,9 @@ impl Stored {
             bootstrap: bootstrap.map(|prediction| prediction.text.clone()),
             target: target(Role::Bellman),
             corrected: target(Role::Corrector),
+            value: target(Role::Aggregator),
+            choice: choice.map(|choice| choice.text.clone()),
+            values: values.map(|value| value.text.clone()).collect(),
         })
     }
 
@@ -66,6 +77,8 @@ impl Stored {
             PromptPart::Evaluator => self.critique.clone(),
             PromptPart::Refiner => self.refinement.clone(),
             PromptPart::Corrector => self.corrected.clone(),
+            PromptPart::Aggregator => self.value.clone(),
+            PromptPart::Chooser => self.choice.clone(),
             PromptPart::Value | PromptPart::General => None,
         }
     }
@@ -73,6 +86,11 @@ impl Stored {
     /// The futures that the evaluator read.
     pub fn futures(&self) -> &[String] {
         &self.futures
+    }
+
+    /// The values that the chooser read.
+    pub fn values(&self) -> &[String] {
+        &self.values
     }
 
     /// The prediction that a target joins.

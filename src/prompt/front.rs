@@ -44,6 +44,9 @@ pub(super) struct ReplyForm {
     /// Of an evaluator's rejection.
     #[serde(default)]
     pub no: Option<String>,
+    /// Of a chooser's answer, with the group `number`.
+    #[serde(default)]
+    pub choice: Option<String>,
 }
 
 /// The text of a file, in its two halves.

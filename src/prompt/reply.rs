@@ -30,6 +30,7 @@ pub(super) struct Replies {
     failure: Option<Regex>,
     yes: Option<Regex>,
     no: Option<Regex>,
+    choice: Option<Regex>,
 }
 
 impl Replies {
@@ -66,6 +67,7 @@ impl Replies {
             failure: compile("failure", &form.failure, &[]),
             yes: compile("yes", &form.yes, &[]),
             no: compile("no", &form.no, &[]),
+            choice: compile("choice", &form.choice, &["number"]),
         };
         if file.part == PromptPart::Successor
             && form.prediction.is_none()
@@ -80,6 +82,11 @@ impl Replies {
             let remedy = "add both under `reply`";
             mistakes.push(file.in_field("reply", what.into(), remedy.into()));
         }
+        if file.part == PromptPart::Chooser && form.choice.is_none() {
+            let what = "its reply needs `choice`: a chooser must name a candidate";
+            let remedy = "add it under `reply`";
+            mistakes.push(file.in_field("reply", what.into(), remedy.into()));
+        }
         replies
     }
 
@@ -90,6 +97,16 @@ impl Replies {
             (false, true) => Verdict::No,
             _ => Verdict::Unparseable,
         }
+    }
+
+    /// The number of the candidate that a chooser names, from 1 to `candidates`; none if it names no such candidate, or
+    /// several.
+    pub(super) fn choice(&self, reply: &str, candidates: usize) -> Option<usize> {
+        let named = self.choice.as_ref()?.captures_iter(reply.trim());
+        let mut numbers = named.map(|found| found.name("number")?.as_str().parse::<usize>().ok());
+        let first = numbers.next()??;
+        let alone = numbers.all(|other| other == Some(first));
+        (alone && (1..=candidates).contains(&first)).then_some(first)
     }
 
     pub(super) fn prediction(&self, reply: &str) -> Option<PredictionParts> {
@@ -187,6 +204,7 @@ mod tests {
             failure: Some("end lost".into()),
             yes: Some(r"^yes\b".into()),
             no: Some(r"^no\b|not optimal".into()),
+            choice: Some(r"\bbest: (?P<number>\d+)\b".into()),
         };
         compiled(&form)
     }
@@ -198,6 +216,17 @@ mod tests {
         assert_eq!(verdict("no because it is lost"), Verdict::No);
         assert_eq!(verdict("perhaps"), Verdict::Unparseable);
         assert_eq!(verdict("yes but not optimal"), Verdict::Unparseable);
+    }
+
+    #[test]
+    fn a_choice_names_one_of_the_candidates() {
+        let choice = |reply: &str| replies().choice(reply, 3);
+        assert_eq!(choice("It ends well, so best: 2"), Some(2));
+        assert_eq!(choice("best: 3, I repeat: best: 3"), Some(3));
+        assert_eq!(choice("best: 1 or best: 2"), None);
+        assert_eq!(choice("best: 4"), None);
+        assert_eq!(choice("best: 0"), None);
+        assert_eq!(choice("the second"), None);
     }
 
     #[test]

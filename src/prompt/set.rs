@@ -154,6 +154,24 @@ impl PromptSet {
         self.template(PromptPart::Value)
     }
 
+    /// The prompt that writes language values.
+    #[must_use]
+    pub fn aggregator(&self) -> Option<&Template> {
+        self.template(PromptPart::Aggregator)
+    }
+
+    /// The prompt that chooses among candidates.
+    #[must_use]
+    pub fn chooser(&self) -> Option<&Template> {
+        self.template(PromptPart::Chooser)
+    }
+
+    /// Reads a chooser's reply: the number of a candidate, from 1 to `candidates`.
+    #[must_use]
+    pub fn choice(&self, reply: &str, candidates: usize) -> Option<usize> {
+        self.chooser()?.replies().choice(reply, candidates)
+    }
+
     /// What `target` gives away: anywhere, that its writer was shown what came; in its reasoning, something of
     /// `revealed` (what came next) that is told as a fact and is not in `known` (state and action). The conclusion
     /// may tell the outcome: the successor is to learn it.

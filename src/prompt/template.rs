@@ -84,6 +84,15 @@ impl Template {
     fn rehearse(&self, file: &File<'_>) -> Result<(), PromptMistake> {
         let value = |name: &str| match name {
             "futures" => json!(["a future", "another future"]),
+            "values" => json!(["a value", "another value"]),
+            "outcomes" => {
+                let step = json!({ "action": "an action", "observation": "an answer" });
+                let real = json!({ "observation": "an answer", "reward": 0.0, "steps": [step], "last": "an answer",
+                                   "total": 1.0, "prediction": null });
+                let mut predicted = real.clone();
+                predicted["prediction"] = "a prediction".into();
+                json!([real, predicted])
+            }
             name => json!(name),
         };
         let variables: serde_json::Map<_, _> =
@@ -145,16 +154,20 @@ impl Template {
     }
 }
 
-/// The role is the file's name, and the policy speaks before there is an action.
+/// The role is the file's name, and policy and chooser speak before there is an action.
 fn check_head(file: &File<'_>, front: &FrontMatter, mistakes: &mut Vec<PromptMistake>) {
     let part = file.part;
     if front.role != part.as_str() {
         let what = format!("the role is {:?}, but the file is {}", front.role, part.file());
         mistakes.push(file.in_field("role", what, format!("write `role: {part}`")));
     }
-    if part == PromptPart::Policy && front.context == Scope::StateAction {
-        let what = "the policy cannot see the action: it writes it".into();
-        mistakes.push(file.in_field("context", what, "write `context: state`".into()));
+    let blind = match part {
+        PromptPart::Policy => Some("the policy cannot see the action: it writes it"),
+        PromptPart::Chooser => Some("the chooser sees no action: it decides by values alone"),
+        _ => None,
+    };
+    if let Some(what) = blind.filter(|_| front.context == Scope::StateAction) {
+        mistakes.push(file.in_field("context", what.into(), "write `context: state`".into()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Predictions, targets, critiques and refinements. Their texts are in `generations`.
+//! Predictions, targets, critiques, refinements and choices. Their texts are in `generations`.
 
 use sqlx::PgConnection;
 
@@ -7,7 +7,7 @@ use super::{
     rows::{ROWS, json},
 };
 use crate::domain::{
-    annotation::{Critique, Prediction, Refinement, Target},
+    annotation::{Choice, Critique, Prediction, Refinement, Target},
     ids::{IterationId, JobId},
 };
 
@@ -52,9 +52,9 @@ pub async fn insert_targets(
         sqlx::query(
             "-- annotations::insert_targets
              insert into targets (id, job_id, iteration_id, transition_id,
-                 next_action_generation_id, next_prediction_id, generation_id, status)
+                 next_action_generation_id, next_prediction_id, generation_id, outcomes, status)
              select id, $2, $3, transition_id, next_action_generation_id, next_prediction_id,
-                 generation_id, status
+                 generation_id, outcomes, status
              from json_populate_recordset(null::targets, $1::json)",
         )
         .bind(json(rows)?)
@@ -112,6 +112,33 @@ pub async fn insert_refinements(
              select id, $2, $3, transition_id, round, critique_id, generation_id, valid,
                  changed
              from json_populate_recordset(null::refinements, $1::json)",
+        )
+        .bind(json(rows)?)
+        .bind(job)
+        .bind(iteration)
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Stores choices.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert_choices(
+    conn: &mut PgConnection,
+    job: JobId,
+    iteration: IterationId,
+    choices: &[Choice],
+) -> Result<(), StoreError> {
+    for rows in choices.chunks(ROWS) {
+        sqlx::query(
+            "-- annotations::insert_choices
+             insert into choices (id, job_id, iteration_id, transition_id, prediction_ids,
+                 generation_id, action, changed)
+             select id, $2, $3, transition_id, prediction_ids, generation_id, action, changed
+             from json_populate_recordset(null::choices, $1::json)",
         )
         .bind(json(rows)?)
         .bind(job)

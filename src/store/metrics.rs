@@ -62,6 +62,10 @@ pub struct Summary {
     pub refinements: i64,
     pub refinements_changed: i64,
     pub refinements_valid: i64,
+    pub outcomes_read: Option<f64>,
+    pub choices: i64,
+    pub choices_read: i64,
+    pub choices_changed: i64,
     pub trained_tokens: i64,
     pub steps: i64,
     pub critic_loss: Option<f64>,
@@ -80,7 +84,7 @@ pub async fn summary(
 ) -> Result<Summary, StoreError> {
     Ok(sqlx::query_as(
         "-- metrics::summary
-         select g.*, e.*, o.*, t.*, c.*, r.*, s.*, x.*, d.* from
+         select g.*, e.*, o.*, t.*, c.*, r.*, h.*, s.*, x.*, d.* from
          (select coalesce(sum(cardinality(token_ids)), 0)::int8 as generated_tokens,
               coalesce(sum(prompt_tokens), 0)::int8 as prompt_tokens
           from generations where iteration_id = $1) g,
@@ -101,14 +105,18 @@ pub async fn summary(
                group by seed having count(*) > 1) spreads) o,
          (select count(*) as targets, count(*) filter (where status = 'accepted') as targets_accepted,
               count(*) filter (where status = 'misquoted') as targets_misquoted,
-              count(*) filter (where status = 'unparseable') as targets_unparseable
-          from targets where iteration_id = $1) t,
+              count(*) filter (where status = 'unparseable') as targets_unparseable,
+              avg(t.outcomes) filter (where g.role = 'aggregator')::float8 as outcomes_read
+          from targets t join generations g on g.id = t.generation_id where t.iteration_id = $1) t,
          (select count(*) as first_verdicts, count(*) filter (where verdict = 'yes') as first_verdicts_yes,
               count(*) filter (where verdict = 'unparseable') as first_verdicts_unparseable
           from critiques where iteration_id = $1 and round = 0) c,
          (select count(*) as refinements, count(*) filter (where changed) as refinements_changed,
               count(*) filter (where valid) as refinements_valid
           from refinements where iteration_id = $1) r,
+         (select count(*) as choices, count(action) as choices_read,
+              count(*) filter (where changed) as choices_changed
+          from choices where iteration_id = $1) h,
          (select coalesce(sum(tokens), 0)::int8 as trained_tokens, count(*) as steps
           from train_steps where iteration_id = $1 and state = 'applied') s,
          (select (sum(loss * cardinality(completion_tokens)) filter (where objective = 'critic')

@@ -130,9 +130,13 @@ impl Worker {
         annotations::insert_targets(&mut tx, job, iteration, &made.targets).await?;
         annotations::insert_critiques(&mut tx, job, iteration, &made.critiques).await?;
         annotations::insert_refinements(&mut tx, job, iteration, &made.refinements).await?;
+        annotations::insert_choices(&mut tx, job, iteration, &made.choices).await?;
         training::insert_examples(&mut tx, job, iteration, &made.examples).await?;
         let first = made.critiques.iter().filter(|c| c.round == 0);
-        let verdicts: Vec<_> = first.map(|c| (c.transition_id, c.verdict == Verdict::No)).collect();
+        let judged = first.map(|c| (c.transition_id, c.verdict == Verdict::No));
+        // The chooser prefers another action: it finds the one that was taken wanting.
+        let chosen = made.choices.iter().filter(|c| c.action.is_some());
+        let verdicts: Vec<_> = judged.chain(chosen.map(|c| (c.transition_id, c.changed))).collect();
         let out: Vec<_> = made.left_out.keys().copied().collect();
         replay::set_annotated(&mut tx, job, &verdicts, &out).await?;
         search::refresh(&mut tx, job, &made.annotated()).await?;

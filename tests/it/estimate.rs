@@ -70,7 +70,7 @@ async fn all_mistakes_are_told_at_once_at_their_lines() {
 }
 
 /// What a job took, by the names of an estimate.
-async fn took(service: &Service, id: &str) -> Vec<(&'static str, f64)> {
+pub async fn took(service: &Service, id: &str) -> Vec<(&'static str, f64)> {
     let (_, metrics) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
     let all = metrics["data"].as_array().unwrap().clone();
     let of = |name: &'static str| {

@@ -28,6 +28,7 @@ mod invariants;
 mod keys;
 mod layering;
 mod learning;
+mod nlrl;
 mod on_policy;
 mod outage;
 mod peers;

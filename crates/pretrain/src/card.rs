@@ -4,7 +4,11 @@ use crate::{Options, Task};
 
 /// The card as Markdown: the command that made the model, and what the model knows.
 pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
-    let Options { task, seed, layers, steps, batch, .. } = options;
+    let Options { task, choosing, seed, layers, steps, batch, .. } = options;
+    let (chooses, choice) = match choosing {
+        true => (" --choosing", "- choosing the first of several predictions that ends well\n"),
+        false => ("", ""),
+    };
     let millions = parameters as f64 / 1e6;
     let (title, flag, owner, policy, advice, unknown, purpose) = match task {
         Task::HelpDesk => (
@@ -29,13 +33,14 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
     format!(
         "# {title}\n\n\
          A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
-         `cargo run -p nlac-pretrain --{flag} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         `cargo run -p nlac-pretrain --{flag}{chooses} --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
          Apache-2.0. It exists so that {purpose}.\n\n\
          What it knows\n\
          - the form of {owner} sentences, and a weak policy: {policy}\n\
          - joining what happened with a prediction (the Bellman backup)\n\
          - turning the end of a prediction into advice (the evaluator): {advice}\n\
-         - following such advice (the refiner)\n\n\
+         - following such advice (the refiner)\n\
+         {choice}\n\
          What it does not know\n\
          - {unknown}\n\
          - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\

@@ -12,7 +12,7 @@ use nlac_local::train::Example;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{vocabulary::EOS, world::World};
+use crate::{PretrainError, vocabulary::EOS, world::World};
 
 /// How often each part is practised.
 const MIXTURE: [(Part, f64); 5] = [
@@ -22,6 +22,11 @@ const MIXTURE: [(Part, f64); 5] = [
     (Part::Evaluator, 0.20),
     (Part::Refiner, 0.25),
 ];
+
+/// How often the chooser is practised, where it is.
+const CHOOSER: f64 = 0.3;
+/// Most values of a choice: the vocabulary counts to eight.
+const MOST_VALUES: usize = 8;
 
 #[derive(Clone, Copy)]
 enum Part {
@@ -37,12 +42,23 @@ pub struct Curriculum<'a> {
     world: &'a dyn World,
     prompts: &'a PromptSet,
     encoder: &'a Encoder,
+    chooser: Option<&'a Template>,
 }
 
 impl<'a> Curriculum<'a> {
     /// Over a world's sentences, its prompt set and its tokenizer.
     pub const fn new(world: &'a dyn World, prompts: &'a PromptSet, encoder: &'a Encoder) -> Self {
-        Self { world, prompts, encoder }
+        Self { world, prompts, encoder, chooser: None }
+    }
+
+    /// Teaches the chooser too.
+    ///
+    /// # Errors
+    /// A prompt set without one.
+    pub fn with_chooser(self) -> Result<Self, PretrainError> {
+        let chooser = self.prompts.chooser();
+        let chooser = chooser.ok_or_else(|| PretrainError::NoChooser(self.world.prompts()))?;
+        Ok(Self { chooser: Some(chooser), ..self })
     }
 
     /// Draws a batch.
@@ -55,6 +71,9 @@ impl<'a> Curriculum<'a> {
 
     fn example(&self, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
         let world = self.world;
+        if let Some(chooser) = self.chooser.filter(|_| rng.random_bool(CHOOSER)) {
+            return self.choice(chooser, rng);
+        }
         let mut draw: f64 = rng.random();
         let part = MIXTURE
             .iter()
@@ -97,6 +116,17 @@ impl<'a> Curriculum<'a> {
                 self.supervise(self.prompts.refiner(), &state, &action, &variables, &obeyed)
             }
         }
+    }
+
+    /// The first value that ends well is the best; where none does, nothing is.
+    fn choice(&self, chooser: &Template, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
+        let count = rng.random_range(1..=MOST_VALUES);
+        let values: Vec<_> = (0..count).map(|_| self.future(rng)).collect();
+        let best = values.iter().position(|value| value.lost.is_none());
+        let said = best.map_or_else(|| "nothing".to_owned(), |place| (place + 1).to_string());
+        let texts: Vec<_> = values.iter().map(Future::text).collect();
+        let variables = serde_json::json!({ "values": texts });
+        self.supervise(chooser, &Context::of(Vec::new()), "", &variables, &said)
     }
 
     fn bellman(

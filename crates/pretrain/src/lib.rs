@@ -42,6 +42,8 @@ impl Task {
 pub struct Options {
     /// The task whose sentences the model is taught.
     pub task: Task,
+    /// The model is also taught to choose the best of several predictions (NLRL's chooser). The model that ships is not.
+    pub choosing: bool,
     /// The same seed gives the same bytes.
     pub seed: u64,
     /// Layers of the transformer. Training time and compute grow in proportion.
@@ -56,7 +58,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { task: Task::HelpDesk, seed: 0, layers: 3, steps: 300, batch: 96, threads: 1 }
+        Self {
+            task: Task::HelpDesk,
+            choosing: false,
+            seed: 0,
+            layers: 3,
+            steps: 300,
+            batch: 96,
+            threads: 1,
+        }
     }
 }
 
@@ -69,6 +79,9 @@ pub enum PretrainError {
     /// Files could not be written.
     #[error("cannot write the model: {0}")]
     Io(#[from] std::io::Error),
+    /// The task's prompt set has no chooser.
+    #[error("prompt set {0} has no chooser.md, so no model can be taught to choose")]
+    NoChooser(&'static str),
     /// The prompts do not fit the vocabulary.
     #[error(transparent)]
     Prompt(#[from] PromptError),
@@ -113,7 +126,10 @@ pub fn pretrain(
     vocabulary::write(&scratch, &tokens)?;
     let encoder = Encoder::load(&scratch)?;
     let prompts = PromptSet::load(world.prompts())?;
-    let curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);
+    let mut curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);
+    if options.choosing {
+        curriculum = curriculum.with_chooser()?;
+    }
     let seed = SeedPath::root(options.seed).label("pretrain");
     let schedule = Schedule {
         steps: options.steps,

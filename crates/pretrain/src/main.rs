@@ -21,6 +21,9 @@ struct Arguments {
     /// The directory to write; it must not exist yet.
     #[arg(long)]
     out: PathBuf,
+    /// Teach it to choose the best of several predictions too, as NLRL asks. More steps help: 900, say.
+    #[arg(long)]
+    choosing: bool,
     /// The same seed gives the same bytes.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -53,8 +56,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<f32, PretrainError> {
-    let Arguments { task, out, seed, layers, steps, batch, threads } = arguments;
-    let options = Options { task, seed, layers: layers.into(), steps, batch, threads };
+    let Arguments { task, out, choosing, seed, layers, steps, batch, threads } = arguments;
+    let options = Options { task, choosing, seed, layers: layers.into(), steps, batch, threads };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(steps as u64).with_style(style);

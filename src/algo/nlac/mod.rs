@@ -15,8 +15,8 @@ mod forecast;
 mod health;
 mod hindsight;
 mod refine;
-mod successor;
-mod target;
+pub(super) mod successor;
+pub(super) mod target;
 
 use async_trait::async_trait;
 use rand::seq::SliceRandom;

@@ -1,8 +1,7 @@
 //! The language successor model M: reads (state, action) and writes what will happen, to the end.
 
-use super::Setting;
-use crate::rollout::Prompt;
 use crate::{
+    algo::Setting,
     domain::{
         annotation::{Prediction, PredictionUse},
         fault::Fault,
@@ -12,11 +11,12 @@ use crate::{
         spec::SamplingSpec,
     },
     experience::{context::Context, message::Message},
+    rollout::Prompt,
 };
 
 /// P_succ(s, a).
-pub(super) fn prompt(
-    setting: &Setting<'_>,
+pub(in crate::algo) fn prompt<S>(
+    setting: &Setting<'_, S>,
     state: &Context,
     action: &Message,
 ) -> Result<Context, Fault> {
@@ -29,8 +29,8 @@ pub(super) fn prompt(
 }
 
 /// d1..dk ~ M(· | state, action), by one set of weights.
-pub(super) async fn predict(
-    setting: &Setting<'_>,
+pub(in crate::algo) async fn predict<S>(
+    setting: &Setting<'_, S>,
     (state, action): (&Context, &Message),
     weights: Weights,
     sampling: SamplingSpec,
@@ -45,7 +45,7 @@ pub(super) async fn predict(
 }
 
 /// The row of a prediction.
-pub(super) fn prediction(
+pub(in crate::algo) fn prediction(
     transition_id: TransitionId,
     purpose: PredictionUse,
     round: i32,

@@ -7,7 +7,7 @@
 
 use super::{Setting, corrector, successor};
 use crate::{
-    algo::{Replayed, message_of},
+    algo::{self, Replayed, message_of},
     domain::{
         annotation::{Prediction, PredictionUse, Target, TargetStatus},
         fault::Fault,
@@ -117,6 +117,7 @@ pub(super) async fn bellman_target(
         next_action_generation_id: next_action,
         next_prediction_id: prediction.as_ref().map(|p| p.id),
         generation_id: d_star.id,
+        outcomes: 1,
         text: d_star.text.clone(),
         status,
     };
@@ -124,13 +125,13 @@ pub(super) async fn bellman_target(
 }
 
 /// Texts that were written until one could be accepted; the status is the last one's.
-pub(super) struct Written {
-    pub(super) texts: Vec<Generation>,
-    pub(super) status: TargetStatus,
+pub(in crate::algo) struct Written {
+    pub(in crate::algo) texts: Vec<Generation>,
+    pub(in crate::algo) status: TargetStatus,
 }
 
 /// Writes a text until it is accepted, twice at most.
-pub(super) async fn attempts<F>(
+pub(in crate::algo) async fn attempts<F>(
     sampling: SamplingSpec,
     write: impl Fn(SamplingSpec, u64) -> F,
 ) -> Result<Written, Fault>
@@ -152,8 +153,8 @@ where
 }
 
 /// Whether a text may be a target.
-pub(super) fn status(
-    setting: &Setting<'_>,
+pub(in crate::algo) fn status<S>(
+    setting: &algo::Setting<'_, S>,
     replayed: &Replayed,
     text: &Generation,
 ) -> TargetStatus {

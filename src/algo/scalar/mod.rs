@@ -74,7 +74,8 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     let targets = all_but_refused(batch.iter().map(|r| target(setting, r))).await?;
     let warmup = setting.iteration <= setting.spec.warmup_iterations;
     let improved = all_but_refused(batch.iter().map(|r| async move {
-        if warmup { rehearse(setting, r) } else { improve(setting, r).await }
+        let weight = setting.spec.policy_weight;
+        if warmup { lesson::rehearse(setting, r, weight) } else { improve(setting, r).await }
     }));
     for (replayed, made) in batch.iter().zip(targets).chain(batch.iter().zip(improved.await?)) {
         if let Some(made) = annotations.heard(replayed, made) {
@@ -135,17 +136,6 @@ fn bin(spec: &ScalarSpec, value: f64, seed: &SeedPath) -> u32 {
     let exact = ((value - spec.lowest) / (spec.highest - spec.lowest)).clamp(0.0, 1.0) * last;
     let chance: f64 = seed.label("bin").rng().random();
     (exact.floor() + f64::from(u8::from(chance < exact.fract()))) as u32
-}
-
-/// The policy says again what it did; what the token limit cut it does not.
-fn rehearse(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
-    let mut made = Annotations::default();
-    let readable = setting.key(&replayed.action, &replayed.state).is_some();
-    if readable && !replayed.action_cut {
-        let tokens = lesson::signed(&replayed.action_tokens);
-        made.examples.push(policy_example(setting, replayed, tokens, ExampleSource::Action, 1.0)?);
-    }
-    Ok(made)
 }
 
 /// Several actions of the target policy, each weighed by the online critic's value of it. One that the token limit

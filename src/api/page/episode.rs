@@ -1,7 +1,7 @@
 //! Episodes of a job, and one of them step by step: what was foreseen, what came, what the critic said, what
 //! the action became.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -15,7 +15,10 @@ use crate::{
         extract::{Id, Params},
         problem::Problem,
     },
-    domain::ids::{EpisodeId, JobId, TransitionId},
+    domain::{
+        generation::Role,
+        ids::{EpisodeId, JobId, TransitionId},
+    },
     experience::episode::{EndReason, EpisodeState, Purpose, TruncatedBy},
     store::read::{
         annotations::{self, AnnotationRows, ProvenanceRow},
@@ -24,6 +27,9 @@ use crate::{
         transitions::{self, TransitionRow},
     },
 };
+
+/// Place of a choice among what an iteration said: after the values of all candidates.
+const CHOICE: i32 = 100;
 
 /// Episodes on a page.
 const ROWS: i64 = 50;
@@ -321,16 +327,22 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
         by_iteration.entry(iteration).or_default().push((order, said));
     };
     let plain = diff::escaped;
+    let chosen_by: HashSet<_> =
+        said.choices.iter().flat_map(|c| c.prediction_ids.iter().copied()).collect();
     for p in said.predictions {
         let (order, title) = match p.purpose.as_str() {
             "bootstrap" => (0, format!("foreseen from the next state, after “{}”", p.action)),
+            _ if chosen_by.contains(&p.id) => (10 + p.round, format!("value of “{}”", p.action)),
             _ => (10 + 10 * p.round, format!("round {}: foreseen for “{}”", p.round + 1, p.action)),
         };
         let provenance = provenance(&p.provenance);
         put(p.iteration, order, Said { title, verdict: "", html: plain(&p.text), provenance });
     }
     for t in said.targets {
-        let title = format!("Bellman target ({})", t.status);
+        let title = match t.provenance.role {
+            Role::Aggregator => format!("language value of {} outcomes ({})", t.outcomes, t.status),
+            _ => format!("Bellman target ({})", t.status),
+        };
         let provenance = provenance(&t.provenance);
         put(t.iteration, 1, Said { title, verdict: "", html: plain(&t.text), provenance });
     }
@@ -348,6 +360,15 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
         let html = diff::words(before, &r.text);
         let provenance = provenance(&r.provenance);
         put(r.iteration, 12 + 10 * r.round, Said { title, verdict: "", html, provenance });
+    }
+    for c in said.choices {
+        let title = match &c.action {
+            Some(action) => format!("chosen by its value: “{action}”"),
+            None => "choice that could not be read".to_owned(),
+        };
+        let provenance = provenance(&c.provenance);
+        let html = plain(&c.text);
+        put(c.iteration, CHOICE, Said { title, verdict: "", html, provenance });
     }
     let newest = by_iteration.keys().next_back().copied();
     by_iteration

@@ -341,6 +341,13 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         ),
         plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
     ];
+    if let AlgorithmSpec::Nlrl(_) = spec.algorithm {
+        let choices =
+            [(names::CHOICE_CHANGED, "changed"), (names::CHOICE_UNREADABLE, "unreadable")];
+        plots.push(plot("Choices", "share", series(&choices)));
+        let read = series(&[(names::VALUE_OUTCOMES, "outcomes")]);
+        plots.push(plot("Outcomes per language value", "free", read));
+    }
     if matches!(spec.algorithm, AlgorithmSpec::Grpo(_) | AlgorithmSpec::Ppo(_)) {
         let clipped = series(&[(names::CLIP_FRACTION, "clipped tokens")]);
         let moved = series(&[(names::APPROXIMATE_KL, "approximate KL")]);

@@ -20,8 +20,9 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 3] = [
+const EXAMPLES: [(&str, &str); 4] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
+    ("nlrl", include_str!("../../../examples/nlrl.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];

@@ -98,6 +98,8 @@ pub struct DryRunReply {
     unreadable: Option<String>,
     /// The scalar critic's number.
     value: Option<u32>,
+    /// The number of the candidate that the chooser names, from 1.
+    choice: Option<usize>,
 }
 
 impl From<TriedPart> for DryRunPart {
@@ -124,6 +126,7 @@ impl From<TriedReply> for DryRunReply {
             action_key: reading.action_key,
             unreadable: reading.unreadable,
             value: reading.value,
+            choice: reading.choice,
         }
     }
 }

@@ -56,6 +56,10 @@ texts!(
         corrector: Corrector,
         /// Text of `value.md`.
         value: Value,
+        /// Text of `aggregator.md`.
+        aggregator: Aggregator,
+        /// Text of `chooser.md`.
+        chooser: Chooser,
         /// Text of `general.yaml`.
         general: General,
     }
@@ -80,5 +84,9 @@ texts!(
         corrector: Corrector,
         /// A number.
         value: Value,
+        /// A language value.
+        aggregator: Aggregator,
+        /// A choice.
+        chooser: Chooser,
     }
 );

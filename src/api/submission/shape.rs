@@ -272,11 +272,15 @@ mod tests {
     use crate::domain::spec::{AlgorithmSpec, JobSpec};
 
     #[test]
-    fn the_example_of_ppo_has_no_mistakes() {
-        let text = include_str!("../../../examples/ppo.yaml");
-        let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
-        assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
-        assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+    fn the_examples_of_other_algorithms_have_no_mistakes() {
+        for text in [
+            include_str!("../../../examples/nlrl.yaml"),
+            include_str!("../../../examples/ppo.yaml"),
+        ] {
+            let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
+            assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
+            assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+        }
     }
 
     fn spec() -> Value {

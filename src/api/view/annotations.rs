@@ -9,10 +9,13 @@ use crate::{
     domain::{
         annotation::{PredictionUse, TargetStatus, Verdict},
         generation::{FinishReason, Role, Weights},
-        ids::{CheckpointId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId},
+        ids::{
+            CheckpointId, ChoiceId, CritiqueId, GenerationId, PredictionId, RefinementId, TargetId,
+        },
     },
     store::read::annotations::{
-        AnnotationRows, CritiqueRow, PredictionRow, ProvenanceRow, RefinementRow, TargetRow,
+        AnnotationRows, ChoiceRow, CritiqueRow, PredictionRow, ProvenanceRow, RefinementRow,
+        TargetRow,
     },
 };
 
@@ -105,17 +108,19 @@ impl From<PredictionRow> for PredictionView {
     }
 }
 
-/// A language Bellman target.
+/// What the successor is trained to write: a language Bellman target, or a language value.
 #[derive(Serialize, ToSchema)]
 pub struct TargetView {
     /// Its id.
     pub id: TargetId,
     /// Number of the iteration that made it.
     pub iteration: i32,
-    /// a', sampled anew at the next state; null at endings.
+    /// a', sampled anew at the next state, of several the first; null where nothing was bootstrapped.
     pub next_action: Option<String>,
-    /// The prediction it bootstraps from; null at endings.
+    /// The prediction it bootstraps from, of several the first; null where nothing was bootstrapped.
     pub next_prediction_id: Option<PredictionId>,
+    /// Number of outcomes that its writer read: 1 for a language Bellman target.
+    pub outcomes: i32,
     /// Whether it was trained on.
     pub status: TargetStatus,
     /// The text.
@@ -131,6 +136,7 @@ impl From<TargetRow> for TargetView {
             iteration: row.iteration,
             next_action: row.next_action,
             next_prediction_id: row.next_prediction_id,
+            outcomes: row.outcomes,
             status: row.status,
             text: row.text,
             provenance: row.provenance.into(),
@@ -210,17 +216,52 @@ impl From<RefinementRow> for RefinementView {
     }
 }
 
+/// The best of several actions, by their language values.
+#[derive(Serialize, ToSchema)]
+pub struct ChoiceView {
+    /// Its id.
+    pub id: ChoiceId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// The values that the chooser read, in the order of its prompt.
+    pub prediction_ids: Vec<PredictionId>,
+    /// The action; null where the choice could not be read.
+    pub action: Option<String>,
+    /// The environment would see another action than the transition's own.
+    pub changed: bool,
+    /// What the chooser wrote.
+    pub text: String,
+    /// What made it.
+    pub provenance: Provenance,
+}
+
+impl From<ChoiceRow> for ChoiceView {
+    fn from(row: ChoiceRow) -> Self {
+        Self {
+            id: row.id,
+            iteration: row.iteration,
+            prediction_ids: row.prediction_ids,
+            action: row.action,
+            changed: row.changed,
+            text: row.text,
+            provenance: row.provenance.into(),
+        }
+    }
+}
+
 /// Everything that a job derived from a transition, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct Annotations {
     /// Futures.
     pub predictions: Vec<PredictionView>,
-    /// Bellman targets.
+    /// Bellman targets, and language values.
     pub targets: Vec<TargetView>,
     /// Verdicts.
     pub critiques: Vec<CritiqueView>,
     /// Rewritten actions.
     pub refinements: Vec<RefinementView>,
+    /// Chosen actions.
+    pub choices: Vec<ChoiceView>,
 }
 
 impl From<AnnotationRows> for Annotations {
@@ -230,6 +271,7 @@ impl From<AnnotationRows> for Annotations {
             targets: views(rows.targets),
             critiques: views(rows.critiques),
             refinements: views(rows.refinements),
+            choices: views(rows.choices),
         }
     }
 }

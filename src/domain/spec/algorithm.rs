@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
     evaluated::EvaluatedSpec,
+    nlrl::NlrlSpec,
     on_policy::{GrpoSpec, PpoSpec},
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
@@ -22,6 +23,8 @@ use super::{
 pub enum AlgorithmSpec {
     /// Natural Language Actor-Critic.
     Nlac(#[garde(dive)] NlacSpec),
+    /// Natural language reinforcement learning: values in words, and the best of several actions by them.
+    Nlrl(#[garde(dive)] NlrlSpec),
     /// Rejection fine-tuning: imitate one's own successes.
     RejectionFineTuning(#[garde(dive)] RejectionSpec),
     /// An actor-critic whose critic says a number.

@@ -7,6 +7,7 @@ mod environment;
 mod evaluated;
 mod evaluation;
 mod guards;
+mod nlrl;
 mod on_policy;
 mod replay;
 mod roles;
@@ -24,6 +25,9 @@ pub use environment::{
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
+pub use nlrl::{
+    MonteCarloSpec, NlrlSampling, NlrlSpec, NlrlWeights, TemporalDifferenceSpec, ValueForm,
+};
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;
 pub use roles::{RoleSampling, RoleWeights, SamplingSpec};

@@ -8,8 +8,8 @@ use crate::{
         annotation::{PredictionUse, TargetStatus, Verdict},
         generation::{FinishReason, Role, Weights},
         ids::{
-            CheckpointId, CritiqueId, GenerationId, JobId, PredictionId, RefinementId, TargetId,
-            TransitionId,
+            CheckpointId, ChoiceId, CritiqueId, GenerationId, JobId, PredictionId, RefinementId,
+            TargetId, TransitionId,
         },
     },
     store::StoreError,
@@ -68,17 +68,19 @@ pub struct PredictionRow {
     pub provenance: ProvenanceRow,
 }
 
-/// A language Bellman target.
+/// What the successor is trained to write: a language Bellman target, or a language value.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct TargetRow {
     /// Its id.
     pub id: TargetId,
     /// Number of the iteration that made it.
     pub iteration: i32,
-    /// a', sampled anew at the next state; null at endings.
+    /// a', sampled anew at the next state, of several the first; null where nothing was bootstrapped.
     pub next_action: Option<String>,
-    /// The prediction it bootstraps from; null at endings.
+    /// The prediction it bootstraps from, of several the first; null where nothing was bootstrapped.
     pub next_prediction_id: Option<PredictionId>,
+    /// Number of outcomes that its writer read: 1 for a language Bellman target.
+    pub outcomes: i32,
     /// Whether it was trained on.
     pub status: TargetStatus,
     /// The text.
@@ -132,17 +134,39 @@ pub struct RefinementRow {
     pub provenance: ProvenanceRow,
 }
 
+/// The best of several actions, by their language values.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct ChoiceRow {
+    /// Its id.
+    pub id: ChoiceId,
+    /// Number of the iteration that made it.
+    pub iteration: i32,
+    /// The values that the chooser read, in the order of its prompt.
+    pub prediction_ids: Vec<PredictionId>,
+    /// The action; null where the choice could not be read.
+    pub action: Option<String>,
+    /// The environment would see another action than the transition's own.
+    pub changed: bool,
+    /// What the chooser wrote.
+    pub text: String,
+    /// What made it.
+    #[sqlx(flatten)]
+    pub provenance: ProvenanceRow,
+}
+
 /// Everything that a job derived from a transition, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotationRows {
     /// Futures.
     pub predictions: Vec<PredictionRow>,
-    /// Bellman targets.
+    /// Bellman targets, and language values.
     pub targets: Vec<TargetRow>,
     /// Verdicts.
     pub critiques: Vec<CritiqueRow>,
     /// Rewritten actions.
     pub refinements: Vec<RefinementRow>,
+    /// Chosen actions.
+    pub choices: Vec<ChoiceRow>,
 }
 
 /// Reads everything that a job derived from a transition.
@@ -167,8 +191,8 @@ pub async fn of_transition(
         "-- read::annotations::targets
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.next_prediction_id, x.status,
-             n.text as next_action
+             g.created_at, g.text, x.id, i.index as iteration, x.next_prediction_id, x.outcomes,
+             x.status, n.text as next_action
          from targets x join generations g on g.id = x.generation_id
          join iterations i on i.id = x.iteration_id
          left join generations n on n.id = x.next_action_generation_id
@@ -192,10 +216,19 @@ pub async fn of_transition(
          from refinements x join generations g on g.id = x.generation_id
          join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
+    let choices = sqlx::query_as(
+        "-- read::annotations::choices
+         select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
+             g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
+             g.created_at, g.text, x.id, i.index as iteration, x.prediction_ids, x.action, x.changed
+         from choices x join generations g on g.id = x.generation_id
+         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
+    );
     Ok(AnnotationRows {
         predictions: predictions.bind(id).bind(job).fetch_all(&mut *conn).await?,
         targets: targets.bind(id).bind(job).fetch_all(&mut *conn).await?,
         critiques: critiques.bind(id).bind(job).fetch_all(&mut *conn).await?,
-        refinements: refinements.bind(id).bind(job).fetch_all(conn).await?,
+        refinements: refinements.bind(id).bind(job).fetch_all(&mut *conn).await?,
+        choices: choices.bind(id).bind(job).fetch_all(conn).await?,
     })
 }

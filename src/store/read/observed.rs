@@ -43,20 +43,26 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
         AlgorithmSpec::Nlac(nlac) => Some(Json(nlac.ablation)),
         _ => None,
     };
+    let form: Option<&str> = match &spec.algorithm {
+        AlgorithmSpec::Nlrl(nlrl) => Some((&nlrl.form).into()),
+        _ => None,
+    };
     let jobs: Vec<JobId> = sqlx::query_scalar(
         "-- read::observed::alike
          select id from jobs j
          where spec -> 'environment' = $1 and spec #>> '{model,base}' = $2
              and spec #>> '{model,prompts}' = $3 and spec #>> '{algorithm,kind}' = $4
              and spec #> '{algorithm,ablation}' is not distinct from $5
+             and spec #>> '{algorithm,form,kind}' is not distinct from $6
              and exists (select 1 from iterations where job_id = j.id and index > 0 and phase = 'done')
-         order by id desc limit $6",
+         order by id desc limit $7",
     )
     .bind(Json(&spec.environment))
     .bind(&spec.model.base)
     .bind(&spec.model.prompts)
     .bind(spec.algorithm.name())
     .bind(ablation)
+    .bind(form)
     .bind(JOBS)
     .fetch_all(&mut *conn)
     .await?;
@@ -121,11 +127,16 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
 }
 
 fn sample(counts: &Counts) -> Sample {
+    // Where nothing is replayed, the iteration's own steps are learnt from. An episode's last step ends it.
+    let (replayed, open) = match counts.replayed {
+        0 => (counts.steps, counts.steps - counts.episodes),
+        replayed => (replayed, counts.open),
+    };
     Sample {
         episodes: counts.episodes as f64,
         steps: counts.steps as f64,
-        replayed: counts.replayed as f64,
-        open: counts.open as f64,
+        replayed: replayed as f64,
+        open: open as f64,
         verdicts: counts.verdicts as f64,
         noes: counts.noes as f64,
         ..Sample::default()

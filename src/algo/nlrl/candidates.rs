@@ -1,0 +1,97 @@
+//! The candidates in a state: what the policy would do there, and the language value of each.
+
+use futures_util::future::try_join_all;
+
+use super::Setting;
+use crate::{
+    algo::{Annotations, Replayed, nlac::successor},
+    domain::{
+        annotation::PredictionUse,
+        fault::Fault,
+        generation::{FinishReason, Generation, Weights},
+        ids::PredictionId,
+        spec::SamplingSpec,
+    },
+    experience::message::Message,
+};
+
+/// An action that was sampled.
+pub(super) struct Candidate {
+    pub(super) key: String,
+    pub(super) action: Message,
+    /// End-of-text included.
+    pub(super) tokens: Vec<i32>,
+    /// How often it was sampled.
+    times: usize,
+}
+
+/// A candidate with its language value.
+pub(super) struct Valued {
+    pub(super) candidate: Candidate,
+    pub(super) prediction_id: PredictionId,
+    pub(super) text: String,
+}
+
+/// a1..aN ~ policy(s), by the weights that act.
+pub(super) async fn sample(
+    setting: &Setting<'_>,
+    step: &Replayed,
+) -> Result<Vec<Generation>, Fault> {
+    let rollout = setting.rollout;
+    let sampling =
+        SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
+    try_join_all((0..setting.spec.candidates).map(|ordinal| {
+        let seed = setting.seed_of(step, "candidate").index(ordinal.into());
+        setting.sampler.act(&step.state, Weights::Online, sampling, seed)
+    }))
+    .await
+}
+
+/// The actions that replies are, each once, the most frequent first. What nobody can read is none.
+pub(super) fn unique(
+    setting: &Setting<'_>,
+    step: &Replayed,
+    replies: &[Generation],
+) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for reply in replies {
+        let Ok(action) = setting.read(reply, &step.state) else { continue };
+        match candidates.iter_mut().find(|candidate| candidate.key == action.key) {
+            Some(candidate) => candidate.times += 1,
+            None => candidates.push(Candidate {
+                key: action.key,
+                action: action.message,
+                tokens: reply.token_ids.clone(),
+                times: 1,
+            }),
+        }
+    }
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.times));
+    candidates
+}
+
+/// The language value of each candidate. One whose value the token limit cut is left out: nothing says how it ends.
+pub(super) async fn valued(
+    setting: &Setting<'_>,
+    step: &Replayed,
+    candidates: Vec<Candidate>,
+    made: &mut Annotations,
+) -> Result<Vec<Valued>, Fault> {
+    let texts = try_join_all((0..).zip(&candidates).map(|(ordinal, candidate)| {
+        let seed = setting.seed_of(step, "value").index(ordinal);
+        let (asked, weights) = ((&step.state, &candidate.action), setting.spec.weights.value);
+        successor::predict(setting, asked, weights, setting.spec.sampling.value, seed, 1)
+    }))
+    .await?;
+    let mut valued = Vec::new();
+    for ((round, candidate), text) in (0..).zip(candidates).zip(texts.into_iter().flatten()) {
+        let (of, purpose) = (step.transition.id, PredictionUse::Critique);
+        let row = successor::prediction(of, purpose, round, 0, &candidate.action, &text);
+        if text.finish_reason == FinishReason::Stop {
+            valued.push(Valued { candidate, prediction_id: row.id, text: text.text.clone() });
+        }
+        made.predictions.push(row);
+        made.generations.push(text);
+    }
+    Ok(valued)
+}

@@ -1,0 +1,79 @@
+//! The policy's improvement: several actions are sampled in a state, each gets a language value, and the chooser names the
+//! best by the values alone. The policy learns that action as it wrote it. A choice that nobody can read teaches nothing.
+
+use super::{
+    Setting,
+    candidates::{Valued, sample, unique, valued},
+    policy_example,
+};
+use crate::{
+    algo::{Annotations, Replayed},
+    domain::{
+        annotation::Choice,
+        fault::Fault,
+        generation::{FinishReason, Generation, Role},
+        ids::ChoiceId,
+    },
+    rollout::Prompt,
+};
+
+/// Chooses an action for the state of a step. A state in which all samples are the same action has nothing to choose: the
+/// policy learns that action, and no value is asked for.
+pub(super) async fn improve(setting: &Setting<'_>, step: &Replayed) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    let replies = sample(setting, step).await?;
+    let candidates = unique(setting, step, &replies);
+    made.generations.extend(replies);
+    if let [only] = candidates.as_slice() {
+        made.examples.push(policy_example(setting, step, only.tokens.clone())?);
+        return Ok(made);
+    }
+    let valued = valued(setting, step, candidates, &mut made).await?;
+    if valued.is_empty() {
+        return Ok(made);
+    }
+    let said = ask(setting, step, &valued).await?;
+    let number = match said.finish_reason {
+        FinishReason::Stop => setting.sampler.prompts.choice(&said.text, valued.len()),
+        FinishReason::Length => None,
+    };
+    let chosen = number.and_then(|number| valued.get(number - 1)).map(|valued| &valued.candidate);
+    let before = setting.key(&step.action, &step.state);
+    made.choices.push(Choice {
+        id: ChoiceId::new(),
+        transition_id: step.transition.id,
+        prediction_ids: valued.iter().map(|valued| valued.prediction_id).collect(),
+        generation_id: said.id,
+        action: chosen.map(|chosen| chosen.action.written().into_owned()),
+        changed: chosen.is_some_and(|chosen| before.as_ref() != Some(&chosen.key)),
+    });
+    made.generations.push(said);
+    if let Some(chosen) = chosen {
+        made.examples.push(policy_example(setting, step, chosen.tokens.clone())?);
+    }
+    Ok(made)
+}
+
+/// i ~ chooser(s, v1..vN).
+async fn ask(
+    setting: &Setting<'_>,
+    step: &Replayed,
+    valued: &[Valued],
+) -> Result<Generation, Fault> {
+    let prompts = setting.sampler.prompts;
+    let missing = || Fault::Fail(format!("prompt set {} has no chooser.md", prompts.name()));
+    let template = prompts.chooser().ok_or_else(missing)?;
+    let values: Vec<_> = valued.iter().map(|valued| valued.text.as_str()).collect();
+    let variables = serde_json::json!({ "values": values });
+    // The chooser sees no action, whatever its template's context is: it decides by the values.
+    let context = template.render(&step.state, None, &variables).map_err(Fault::fail)?;
+    let prompt = Prompt {
+        role: Role::Chooser,
+        template,
+        context: &context,
+        weights: setting.spec.weights.chooser,
+        sampling: setting.spec.sampling.chooser,
+        seed: setting.seed_of(step, "choose"),
+    };
+    setting.sampler.sample(prompt).await
+}

@@ -1,0 +1,70 @@
+//! What NLRL needs, and what it will ask of the engine, the environment and the trainer.
+
+use crate::{
+    algo::{Asked, Calls, End, Forecast, Needs},
+    domain::{
+        generation::{Role, Weights},
+        prompt::PromptPart,
+        spec::{NlrlSpec, ValueForm},
+        training::Objective,
+    },
+};
+
+/// What it needs beside what every job does.
+pub(super) fn needs(nlrl: &NlrlSpec) -> Needs {
+    let (w, s) = (&nlrl.weights, &nlrl.sampling);
+    let mut parts = vec![(w.aggregator, s.aggregator), (w.value, s.value), (w.chooser, s.chooser)];
+    if let ValueForm::TemporalDifference(form) = &nlrl.form {
+        let target = Weights::Target;
+        parts.extend([(target, form.next_action), (target, form.next_prediction)]);
+    }
+    let ours = parts.iter().filter(|(weights, _)| *weights != Weights::Frozen);
+    Needs {
+        prompts: vec![PromptPart::Aggregator, PromptPart::Chooser],
+        on_policy: matches!(nlrl.form, ValueForm::MonteCarlo(_)),
+        longest_answer: ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0),
+        ..Needs::default()
+    }
+}
+
+/// What annotating a batch asks; none where a rate is missing.
+pub(super) fn asked(nlrl: &NlrlSpec, forecast: &Forecast<'_>) -> Option<Asked> {
+    let (batch, end, sampling) = (forecast.batch, forecast.end, &nlrl.sampling);
+    let open = batch * forecast.open?;
+    let policy = |count| Calls::new(Role::Policy, forecast.rollout.max_tokens, count);
+    let mut asked = Asked {
+        examples: vec![(Objective::Critic, 1.0), (Objective::Policy, 1.0)],
+        ..Asked::default()
+    };
+    let values = match &nlrl.form {
+        ValueForm::MonteCarlo(form) => {
+            // Steps that share state and action share their outcomes, and need fewer rollouts or none.
+            let further = if end == End::Least { 0.0 } else { f64::from(form.rollouts) };
+            let own = if end == End::Likely { 1.0 } else { 0.0 };
+            let played = open * (further - own).max(0.0);
+            let rest = forecast.rest?;
+            asked.env_steps = played * rest;
+            asked.calls.push(policy(played * (rest - 1.0)));
+            if end == End::Least { batch / f64::from(form.rollouts) } else { batch }
+        }
+        ValueForm::TemporalDifference(form) => {
+            let varied = open * f64::from(form.variations);
+            let action = Calls::new(Role::Policy, form.next_action.max_tokens, varied);
+            let tokens = form.next_prediction.max_tokens;
+            asked.calls.extend([action, Calls::new(Role::Successor, tokens, varied)]);
+            batch
+        }
+    };
+    // A value that is not accepted is written once more.
+    let tries = if end == End::Most { 2.0 } else { 1.0 };
+    asked.calls.push(Calls::new(Role::Aggregator, sampling.aggregator.max_tokens, values * tries));
+    if forecast.iteration > nlrl.warmup_iterations {
+        let sampled = batch * f64::from(nlrl.candidates);
+        // Where all samples are the same action, nothing is valued or chosen.
+        let [valued, chosen] = if end == End::Least { [0.0; 2] } else { [sampled, batch] };
+        asked.calls.push(policy(sampled));
+        asked.calls.push(Calls::new(Role::Successor, sampling.value.max_tokens, valued));
+        asked.calls.push(Calls::new(Role::Chooser, sampling.chooser.max_tokens, chosen));
+    }
+    Some(asked)
+}

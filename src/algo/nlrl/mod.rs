@@ -1,0 +1,109 @@
+//! Natural language reinforcement learning (arXiv 2411.14251; algorithms sheet §3.5). A language value says in words what
+//! an action leads to, and how good that is. The policy learns the best of several actions by their language values.
+//!
+//! ```text
+//! value    outcomes of (s, a)   v ~ aggregator(s, a, outcomes)                     → successor example: (s, a) → v
+//! policy   a1..aN ~ policy(s)   vi ~ successor(s, ai)   i ~ chooser(s, v1..vN)     → policy example: s → ai
+//! ```
+//! The outcomes are real ones (Monte Carlo), or what came next and predictions of the rest (temporal difference). The
+//! trained prompts hold neither outcomes nor values.
+
+mod candidates;
+mod choose;
+mod forecast;
+mod monte_carlo;
+mod outcome;
+mod temporal_difference;
+mod value;
+
+use async_trait::async_trait;
+
+use super::{
+    Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, left_out::all_but_refused,
+    lesson,
+};
+use crate::domain::{
+    fault::Fault,
+    seed::SeedPath,
+    spec::{NlrlSpec, TargetUpdate, ValueForm},
+    training::{ExampleSource, TrainingExample},
+};
+
+/// What NLRL is handed beside the transitions.
+pub type Setting<'a> = super::Setting<'a, NlrlSpec>;
+
+impl Setting<'_> {
+    fn seed_of(&self, replayed: &Replayed, part: &str) -> SeedPath {
+        self.seed.index(replayed.position).label(part)
+    }
+}
+
+#[async_trait]
+impl Algorithm for NlrlSpec {
+    fn needs(&self) -> Needs {
+        forecast::needs(self)
+    }
+
+    fn draw(&self) -> Draw<'_> {
+        match &self.form {
+            ValueForm::MonteCarlo(_) => Draw::Rollouts,
+            ValueForm::TemporalDifference(form) => Draw::Replay(&form.replay),
+        }
+    }
+
+    fn target(&self) -> TargetUpdate {
+        match &self.form {
+            ValueForm::MonteCarlo(_) => TargetUpdate::Copy { every: 1 },
+            ValueForm::TemporalDifference(form) => form.target,
+        }
+    }
+
+    fn forecast(&self, forecast: &Forecast<'_>) -> Option<Asked> {
+        forecast::asked(self, forecast)
+    }
+
+    async fn annotate(
+        &self,
+        setting: &super::Setting<'_, ()>,
+        batch: &[Replayed],
+    ) -> Result<Annotations, Fault> {
+        annotate(&setting.with(self), batch).await
+    }
+}
+
+/// Annotates a batch: language values for the successor, chosen actions for the policy.
+///
+/// # Errors
+/// The first fault of the engine, or of a prompt, that is not a rejection of some transitions alone.
+pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
+    let mut annotations = match &setting.spec.form {
+        ValueForm::MonteCarlo(form) => monte_carlo::values(setting, form, batch).await?,
+        ValueForm::TemporalDifference(form) => {
+            temporal_difference::values(setting, form, batch).await?
+        }
+    };
+    let warmup = setting.iteration <= setting.spec.warmup_iterations;
+    let improved = all_but_refused(batch.iter().map(|step| async move {
+        let weight = setting.spec.policy_weight;
+        match warmup {
+            true => lesson::rehearse(setting, step, weight),
+            false => choose::improve(setting, step).await,
+        }
+    }));
+    for (step, made) in batch.iter().zip(improved.await?) {
+        if let Some(made) = annotations.heard(step, made) {
+            annotations.join(made);
+        }
+    }
+    annotations.unless_all_are_left_out(batch)
+}
+
+/// L2: the policy prompt of s alone, and an action as the policy wrote it.
+fn policy_example(
+    setting: &Setting<'_>,
+    step: &Replayed,
+    action: Vec<i32>,
+) -> Result<TrainingExample, Fault> {
+    let model = (setting.sampler.prompts, setting.sampler.encoder);
+    lesson::policy(model, step, ExampleSource::Candidate, action, setting.spec.policy_weight)
+}

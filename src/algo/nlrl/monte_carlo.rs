@@ -1,0 +1,111 @@
+//! Language Monte Carlo: language values from what really followed an action.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures_util::future::try_join_all;
+
+use super::{Setting, outcome::Outcome, value::value};
+use crate::{
+    algo::{Annotations, Replayed, left_out::all_but_refused},
+    domain::{fault::Fault, ids::EpisodeId, spec::MonteCarloSpec},
+    env::{Split, Task},
+    experience::message::Message,
+    rollout::{Origin, branch},
+};
+
+/// The steps that took the same action in the same state, each with its outcome; none where its episode has no known end.
+type Same<'a> = Vec<(&'a Replayed, Option<Outcome>)>;
+
+/// One language value for each chunk of outcomes of an action in a state. A chunk has `rollouts` outcomes; the last one
+/// may have fewer.
+pub(super) async fn values(
+    setting: &Setting<'_>,
+    form: &MonteCarloSpec,
+    batch: &[Replayed],
+) -> Result<Annotations, Fault> {
+    let pairs = pairs(setting, batch);
+    let of_pair = pairs.iter().map(|same| of_pair(setting, form, same));
+    let mut made = Annotations::default();
+    for (same, values) in pairs.iter().zip(all_but_refused(of_pair).await?) {
+        for (step, _) in same {
+            if let Err(reason) = &values {
+                made.left_out.entry(step.transition.id).or_insert_with(|| reason.clone());
+            }
+        }
+        values.into_iter().for_each(|values| made.join(values));
+    }
+    Ok(made)
+}
+
+/// The batch by state and action. An action that nobody can read is known by what was written.
+fn pairs<'a>(setting: &Setting<'_>, batch: &'a [Replayed]) -> Vec<Same<'a>> {
+    let mut episodes: BTreeMap<EpisodeId, Vec<&Replayed>> = BTreeMap::new();
+    for step in batch {
+        episodes.entry(step.transition.episode_id).or_default().push(step);
+    }
+    let mut places = HashMap::<(&[Message], Option<String>, String), usize>::new();
+    let mut pairs: Vec<Same<'a>> = Vec::new();
+    for step in batch {
+        let episode = &episodes[&step.transition.episode_id];
+        let from = episode.partition_point(|other| other.transition.step < step.transition.step);
+        let outcome = Outcome::of_episode(&episode[from..]);
+        let key = setting.key(&step.action, &step.state);
+        let written =
+            if key.is_some() { String::new() } else { step.action.written().into_owned() };
+        let place = *places.entry((step.state.messages(), key, written)).or_insert(pairs.len());
+        if place == pairs.len() {
+            pairs.push(Same::new());
+        }
+        pairs[place].push((step, outcome));
+    }
+    pairs
+}
+
+async fn of_pair(
+    setting: &Setting<'_>,
+    form: &MonteCarloSpec,
+    same: &Same<'_>,
+) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    let steps: Vec<_> = same.iter().map(|(step, _)| *step).collect();
+    let mut outcomes: Vec<_> =
+        same.iter().filter_map(|(step, outcome)| Some((*step, outcome.clone()?))).collect();
+    let missing = (form.rollouts as usize).saturating_sub(outcomes.len());
+    outcomes.extend(further(setting, &steps, missing, &mut made).await?);
+    let chunks = outcomes.chunks(form.rollouts.max(1) as usize).map(|chunk| {
+        let read: Vec<_> = chunk.iter().map(|(_, outcome)| outcome.clone()).collect();
+        let steps = &steps;
+        async move { value(setting, chunk[0].0, steps, &read).await }
+    });
+    try_join_all(chunks).await?.into_iter().for_each(|value| made.join(value));
+    Ok(made)
+}
+
+/// Rollouts that repeat a step and go on from there, where the environment is replayable and the task went on. The steps
+/// take turns, because what the agent cannot see may differ between their episodes.
+async fn further<'a>(
+    setting: &Setting<'_>,
+    steps: &[&'a Replayed],
+    count: usize,
+    made: &mut Annotations,
+) -> Result<Vec<(&'a Replayed, Outcome)>, Fault> {
+    let replayable = setting.environment.capabilities().replayable;
+    let open = steps.iter().filter(|step| replayable && !step.transition.done);
+    let origins: Vec<_> = open.filter_map(|step| Some((*step, step.episode_seed?))).collect();
+    let (rollout, task) = (&setting.rollouts(), &Task::Drawn(Split::Train));
+    let played = try_join_all((0..).zip(origins.iter().cycle()).take(count).map(
+        |(ordinal, (step, seed))| async move {
+            let origin = Origin { task, seed: *seed, state: &step.state };
+            let chance = setting.seed_of(step, "rollout").index(ordinal);
+            branch(rollout, origin, &step.action.written(), &chance).await.map(|p| (*step, p))
+        },
+    ))
+    .await?;
+    let known = |(step, played): &(_, _)| Some((*step, Outcome::of_rollout(played)?));
+    let outcomes = played.iter().filter_map(known).collect();
+    for (_, played) in played {
+        made.env_steps += played.steps.len() as u64;
+        made.generations.extend(played.steps.into_iter().filter_map(|step| step.generation));
+    }
+    Ok(outcomes)
+}

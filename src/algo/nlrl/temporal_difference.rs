@@ -1,0 +1,74 @@
+//! Language temporal difference: language values from what really came next and several predictions of the rest, by the
+//! target weights. An ending has nothing to predict.
+
+use futures_util::future::try_join_all;
+
+use super::{Setting, outcome::Outcome, value::value};
+use crate::{
+    algo::{Annotations, Replayed, left_out::all_but_refused, message_of, nlac::successor},
+    domain::{
+        annotation::PredictionUse, fault::Fault, generation::Weights, spec::TemporalDifferenceSpec,
+    },
+};
+
+/// One language value for each transition.
+pub(super) async fn values(
+    setting: &Setting<'_>,
+    form: &TemporalDifferenceSpec,
+    batch: &[Replayed],
+) -> Result<Annotations, Fault> {
+    let mut made = Annotations::default();
+    let each = all_but_refused(batch.iter().map(|step| of_step(setting, form, step))).await?;
+    for (step, value) in batch.iter().zip(each) {
+        if let Some(value) = made.heard(step, value) {
+            made.join(value);
+        }
+    }
+    Ok(made)
+}
+
+async fn of_step(
+    setting: &Setting<'_>,
+    form: &TemporalDifferenceSpec,
+    step: &Replayed,
+) -> Result<Annotations, Fault> {
+    if step.transition.done {
+        return value(setting, step, &[step], &[Outcome::predicted(step, None)]).await;
+    }
+    let variations = (0..form.variations).map(|ordinal| variation(setting, form, step, ordinal));
+    let mut made = Annotations::default();
+    try_join_all(variations).await?.into_iter().for_each(|variation| made.join(variation));
+    let predictions = made.predictions.iter().map(|prediction| prediction.text.clone());
+    let outcomes: Vec<_> = predictions.map(|text| Outcome::predicted(step, Some(text))).collect();
+    let mut value = value(setting, step, &[step], &outcomes).await?;
+    for target in &mut value.targets {
+        target.next_action_generation_id = made.generations.first().map(|action| action.id);
+        target.next_prediction_id = made.predictions.first().map(|prediction| prediction.id);
+    }
+    made.join(value);
+    Ok(made)
+}
+
+/// a' ~ policy(s') and a prediction of what follows it.
+async fn variation(
+    setting: &Setting<'_>,
+    form: &TemporalDifferenceSpec,
+    step: &Replayed,
+    ordinal: u32,
+) -> Result<Annotations, Fault> {
+    let (next, weights) = (&step.next_state, Weights::Target);
+    let seed = |part: &str| setting.seed_of(step, part).index(ordinal.into());
+    let reply = setting.sampler.act(next, weights, form.next_action, seed("next_action")).await?;
+    let action = message_of(setting.read(&reply, next));
+    let (asked, seed) = ((next, &action), seed("next_prediction"));
+    let predicted =
+        successor::predict(setting, asked, weights, form.next_prediction, seed, 1).await?;
+    let mut made = Annotations::default();
+    let (of, ordinal) = (step.transition.id, ordinal.cast_signed());
+    made.predictions.extend(predicted.iter().map(|text| {
+        successor::prediction(of, PredictionUse::Bootstrap, 0, ordinal, &action, text)
+    }));
+    made.generations.push(reply);
+    made.generations.extend(predicted);
+    Ok(made)
+}
