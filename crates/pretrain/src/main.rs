@@ -21,7 +21,7 @@ struct Arguments {
     /// The directory to write; it must not exist yet.
     #[arg(long)]
     out: PathBuf,
-    /// Teach it to choose the best of several predictions too, as NLRL asks. More steps help: 900, say.
+    /// Teach it to choose the best of several predictions too, as NLRL asks.
     #[arg(long)]
     choosing: bool,
     /// The same seed gives the same bytes.
