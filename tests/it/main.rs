@@ -42,6 +42,7 @@ mod retention;
 mod score;
 mod search;
 mod security;
+mod service_desk;
 mod sglang;
 mod sign_in;
 mod streams;

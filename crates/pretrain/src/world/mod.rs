@@ -8,9 +8,7 @@ mod twenty_questions;
 use nlac::experience::message::Message;
 use rand_chacha::ChaCha8Rng;
 
-pub use self::{
-    help_desk::HelpDesk, service_desk::ServiceDesk, twenty_questions::TwentyQuestions,
-};
+pub use self::{help_desk::HelpDesk, service_desk::ServiceDesk, twenty_questions::TwentyQuestions};
 
 /// An environment's sentences. Reasons are numbered: why an episode may be lost.
 pub trait World: Send + Sync {
