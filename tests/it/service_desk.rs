@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use garde::Validate;
 use nlac::{
-    domain::spec::{EnvironmentSpec, ToolFormat},
+    domain::spec::{EnvironmentSpec, JobSpec, ToolFormat},
     env::{End, Environment, Materials, Reward, Split, Task, build},
     experience::{action::Reply, context::Context},
 };
@@ -85,6 +86,14 @@ fn counts(tasks: &[String]) -> (BTreeMap<&str, usize>, BTreeMap<(&str, &str), us
         }
     }
     (values, pairs)
+}
+
+#[test]
+fn the_example_is_a_job() {
+    let text = include_str!("../../examples/service-desk.yaml");
+    let spec: JobSpec = serde_yaml_ng::from_str(text).unwrap();
+    spec.validate().unwrap();
+    assert!(matches!(spec.environment, EnvironmentSpec::ServiceDesk(_)));
 }
 
 #[tokio::test]
