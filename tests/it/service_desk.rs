@@ -111,15 +111,17 @@ async fn sixteen_balanced_combinations_are_held_out() {
         let (in_held_out, _) = counts(&held_out);
         assert_eq!((in_train.len(), in_held_out.len()), (12, 12), "every value is in both");
         assert_eq!(pairs.len(), 4 * 5 + 4 * 3 + 5 * 3, "every pair of values is trained on");
+        // Of the 36 combinations that are in neither part, some values have one more or one fewer than the rest.
+        let uneven = if trained == 44 { 1 } else { 2 };
         for values in [
             &["refund", "exchange", "upgrade", "cancel"][..],
             &["phone", "laptop", "camera", "watch", "tablet"],
             &["guest", "member", "gold"],
         ] {
-            for counted in [&in_train, &in_held_out] {
+            for (counted, uneven) in [(&in_train, uneven), (&in_held_out, 1)] {
                 let of = values.iter().map(|value| counted[value]);
                 let (least, most) = (of.clone().min().unwrap(), of.max().unwrap());
-                assert!(most - least <= 1, "{values:?}: {counted:?}");
+                assert!(most - least <= uneven, "{values:?}: {counted:?}");
             }
         }
     }

@@ -76,12 +76,14 @@ pub enum EnvironmentSpec {
 
 /// The service desk: what it says, and what it is measured with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct ServiceDeskSpec {
     /// Which of the missing fields a refusal names.
+    #[serde(default)]
     #[schema(inline)]
     pub refusal: NamedField,
     /// The combinations to measure with. They are not trained on.
+    #[serde(default)]
     #[schema(inline)]
     pub held_out: ServiceTasks,
 }
