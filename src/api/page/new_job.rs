@@ -24,6 +24,7 @@ const EXAMPLES: [(&str, &str); 4] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("nlrl", include_str!("../../../examples/nlrl.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
+    ("service-desk", include_str!("../../../examples/service-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];
 /// Earlier jobs that can be started from.
