@@ -59,6 +59,24 @@ pub trait Codec: Send + Sync {
     fn reread(&self, message: &Message, context: &Context) -> Read {
         self.read(Reply::whole(&message.written()), context)
     }
+
+    /// An action as a model writes it: its text, then its calls. Read again, it is the same action.
+    fn write(&self, action: &Message) -> String {
+        action.written().into_owned()
+    }
+
+    /// An action as prompts about it show it: its calls are text. Strict chat templates and APIs demand that a tool
+    /// answers a call before anybody else speaks, and no tool has answered this one.
+    fn quoted(&self, action: &Message) -> Message {
+        if action.tool_calls().next().is_none() {
+            return action.clone();
+        }
+        let is_reasoning = |block: &Block| matches!(block, Block::Reasoning(_));
+        let (mut blocks, said): (Vec<_>, Vec<_>) =
+            action.blocks.iter().cloned().partition(is_reasoning);
+        blocks.push(Block::Text(self.write(&Message { role: action.role, blocks: said })));
+        Message { role: action.role, blocks }
+    }
 }
 
 /// The action of a reply that was not cut, by what `key` reads in its text.

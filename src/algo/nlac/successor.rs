@@ -24,7 +24,7 @@ pub(super) fn prompt(
         .sampler
         .prompts
         .successor()
-        .render(state, Some(action), &serde_json::json!({}))
+        .render(state, Some(&setting.quoted(action)), &serde_json::json!({}))
         .map_err(Fault::fail)
 }
 
