@@ -79,7 +79,7 @@ pub trait Codec: Send + Sync {
     }
 }
 
-/// The action of a reply that was not cut, by what `key` reads in its text.
+/// The action of a reply that was not cut, by what `key` reads in its text after a leading `<think>…</think>`.
 ///
 /// # Errors
 /// A reply that was cut, or in which there is nothing to read.
@@ -88,9 +88,23 @@ pub fn plain(reply: Reply<'_>, key: impl Fn(&str) -> Option<String>, form: &str)
     if reply.cut {
         return Err(cut(message));
     }
-    match key(reply.text) {
+    let (_, said) = reasoning(reply.text);
+    match key(said) {
         Some(key) => Ok(Action { message, key }),
         None => Err(Unreadable { message, why: format!("it is not {form}") }),
+    }
+}
+
+/// What stands in a leading `<think>…</think>`, and the rest. Some chat templates open the tag themselves.
+#[must_use]
+pub fn reasoning(text: &str) -> (Option<&str>, &str) {
+    let trimmed = text.trim_start();
+    let opened = trimmed.strip_prefix("<think>").unwrap_or(trimmed);
+    match opened.split_once("</think>") {
+        Some((reasoning, rest)) => {
+            (Some(reasoning.trim()).filter(|r| !r.is_empty()), rest.trim_start())
+        }
+        None => (None, text),
     }
 }
 

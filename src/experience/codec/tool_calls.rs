@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     domain::spec::ToolFormat,
     experience::{
-        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of},
+        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of, reasoning},
         context::Context,
         message::{Block, Message, ToolCall},
     },
@@ -92,18 +92,6 @@ fn object(call: &ToolCall, field: &str) -> String {
 /// demand.
 fn identified(call: ToolCall, number: usize, context: &Context) -> ToolCall {
     ToolCall { id: format!("call{:05}", 100 * context.messages().len() + number), ..call }
-}
-
-/// What stands in a leading `<think>…</think>`, and the rest.
-fn reasoning(text: &str) -> (Option<&str>, &str) {
-    let trimmed = text.trim_start();
-    let opened = trimmed.strip_prefix("<think>").unwrap_or(trimmed);
-    match opened.split_once("</think>") {
-        Some((reasoning, rest)) => {
-            (Some(reasoning.trim()).filter(|r| !r.is_empty()), rest.trim_start())
-        }
-        None => (None, text),
-    }
 }
 
 fn with_reasoning(reasoning: Option<&str>, mut message: Message) -> Message {
@@ -234,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_quoted_action_is_text_that_reads_as_the_same_action() {
-        let text = "<think>\nhm\n</think>\nLet me look.\n<tool_call>\n{\"name\": \"find\", \"arguments\": {\"id\": 7}}\n\
+        let text = "<think>\nhm\n</think>\nLet me look.\n<tool_call>\n{\"name\": \"find\", \"arguments\": {\"id\":7}}\n\
             </tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
         let action = read(ToolFormat::Hermes, text).unwrap_or_else(|e| panic!("{e}"));
         let quoted = ToolCalls(ToolFormat::Hermes).quoted(&action.message);
