@@ -9,8 +9,14 @@ use crate::{
         generation::{FinishReason, Sampling},
     },
     engine::Frozen,
-    experience::{context::Context, message::Message},
+    experience::{action::reasoning, context::Context, message::Message},
 };
+
+/// The first word of a text, in lower case.
+pub(super) fn first_word(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    words.next().map(str::to_lowercase)
+}
 
 /// A chat model in the role of a user or an oracle.
 #[derive(Clone)]
@@ -32,6 +38,20 @@ impl Partner {
     /// # Errors
     /// An engine that cannot be asked, or that gives no whole answer.
     pub async fn answer(&self, said: Vec<Message>, seed: i64) -> Result<String, EnvError> {
+        self.answer_or_word(said, seed, &[]).await
+    }
+
+    /// What it says next. An answer that was cut is taken if it begins with one of these words, in lower case: they say
+    /// all that is asked for.
+    ///
+    /// # Errors
+    /// See [`Partner::answer`].
+    pub async fn answer_or_word(
+        &self,
+        said: Vec<Message>,
+        seed: i64,
+        words: &[&str],
+    ) -> Result<String, EnvError> {
         let sampling = Sampling {
             temperature: 0.0,
             max_tokens: self.max_tokens,
@@ -39,8 +59,10 @@ impl Partner {
         };
         let answer = self.engine.answer(&Context::of(said), sampling).await;
         let completion = answer.map_err(|error| self.failed(error.fault()))?;
-        let text = completion.text.trim();
-        if completion.finish_reason == FinishReason::Length || text.is_empty() {
+        let (_, text) = reasoning(completion.text.trim());
+        let is_cut = completion.finish_reason == FinishReason::Length;
+        let says_all = first_word(text).is_some_and(|word| words.contains(&&*word));
+        if text.is_empty() || (is_cut && !says_all) {
             let most = self.max_tokens;
             return Err(self.failed(Fault::Fail(format!(
                 "the chat engine gave no whole answer within {most} tokens"
