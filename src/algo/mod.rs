@@ -128,6 +128,11 @@ impl<S> Setting<'_, S> {
         self.codec.reread(action, state).ok().map(|action| action.key)
     }
 
+    /// An action as the prompts of all parts but the policy show it.
+    fn quoted(&self, action: &Message) -> Message {
+        self.codec.quoted(action)
+    }
+
     /// What a generated reply to a state is.
     fn read(&self, reply: &Generation, state: &Context) -> Read {
         let cut = reply.finish_reason == FinishReason::Length;

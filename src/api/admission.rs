@@ -49,9 +49,10 @@ impl Admission {
 /// to do.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
     let mut out = Admission::default();
-    if let Some(remote) = spec.environment.remote() {
-        hold_against_environment(state, spec, remote, &mut out).await?;
-    }
+    let mut offers_tools = match spec.environment.remote() {
+        Some(remote) => hold_against_environment(state, spec, remote, &mut out).await?,
+        None => false,
+    };
     out.hold(admission::experience_unfit(spec));
     let mut conn = state.store.acquire().await?;
     find_prompts(&mut conn, spec, &mut out).await?;
@@ -72,9 +73,21 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     }
     if spec.environment.remote().is_none() && has_partner(spec, &engines, &mut out) {
         match state.environments.capabilities(&spec.environment).await {
-            Ok(capabilities) => out.hold(admission::environment_unable(spec, capabilities)),
+            Ok(capabilities) => {
+                offers_tools = capabilities.tools;
+                out.hold(admission::environment_unable(spec, capabilities));
+            }
             Err(why) => out.mistakes.push(Mistake::at("/environment", why)),
         }
+    }
+    let engine = engines.iter().find(|engine| engine.record.name == spec.model.engine);
+    let shows_tools = engine.and_then(|engine| state.discover.shows_tools(&engine.record));
+    if offers_tools && shows_tools == Some(false) {
+        out.warnings.push(format!(
+            "the chat template of engine {} leaves tools out, so the policy never learns of the environment's tools: choose \
+             a model whose template shows them, or an environment that describes them as text (tau_bench: form: react)",
+            spec.model.engine
+        ));
     }
     let frozen = spec.model.frozen.as_deref();
     let known = frozen.and_then(|name| engine_named(&engines, "/model/frozen", name, &mut out));
@@ -117,28 +130,32 @@ fn has_partner(spec: &JobSpec, engines: &[EngineRow], out: &mut Admission) -> bo
     fits
 }
 
-/// A registered environment must be there, and able.
+/// A registered environment must be there, and able. Tells whether it offers tools.
 async fn hold_against_environment(
     state: &AppState,
     spec: &JobSpec,
     remote: &RemoteSpec,
     out: &mut Admission,
-) -> Result<(), Problem> {
+) -> Result<bool, Problem> {
     let mut conn = state.store.acquire().await?;
     let Some(row) = environments::get(&mut conn, &remote.name).await? else {
         let all = environments::list(&mut conn).await?;
         unregistered("/environment/name", &remote.name, all.iter().map(|e| &e.record.name), out);
-        return Ok(());
+        return Ok(false);
     };
     drop(conn);
     match capabilities::environment(state, &row).await? {
         Ok(found) => {
-            out.hold(admission::environment_unable(spec, row.record.capabilities(&found)));
+            let capabilities = row.record.capabilities(&found);
+            out.hold(admission::environment_unable(spec, capabilities));
             out.hold(admission::splits_unlisted(remote, &found));
+            Ok(capabilities.tools)
         }
-        Err(reason) => out.warnings.push(unknown("environment", &remote.name, &reason)),
+        Err(reason) => {
+            out.warnings.push(unknown("environment", &remote.name, &reason));
+            Ok(false)
+        }
     }
-    Ok(())
 }
 
 fn unknown(what: &str, name: &str, reason: &str) -> String {

@@ -190,6 +190,9 @@ pub trait Discover: Send + Sync {
     /// What an environment is, or why that is not known.
     async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String>;
 
+    /// Whether the chat template of an engine's model tells the model of tools; none where that is not known.
+    fn shows_tools(&self, record: &EngineRecord) -> Option<bool>;
+
     /// Whether the service has this API key and may send it to these URLs.
     ///
     /// # Errors

@@ -9,8 +9,21 @@ use crate::{
         generation::{FinishReason, Sampling},
     },
     engine::Frozen,
-    experience::{context::Context, message::Message},
+    experience::{action::reasoning, context::Context, message::Message},
 };
+
+/// The first word of a text, in lower case.
+pub(super) fn first_word(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    words.next().map(str::to_lowercase)
+}
+
+/// What a reply says after its reasoning. Of one that was cut nothing is known unless it begins with one of `words`.
+fn said_of<'a>(reply: &'a str, is_cut: bool, words: &[&str]) -> Option<&'a str> {
+    let (_, said) = reasoning(reply.trim());
+    let says_all = first_word(said).is_some_and(|word| words.contains(&&*word));
+    Some(said).filter(|said| !said.is_empty() && (!is_cut || says_all))
+}
 
 /// A chat model in the role of a user or an oracle.
 #[derive(Clone)]
@@ -32,6 +45,20 @@ impl Partner {
     /// # Errors
     /// An engine that cannot be asked, or that gives no whole answer.
     pub async fn answer(&self, said: Vec<Message>, seed: i64) -> Result<String, EnvError> {
+        self.answer_or_word(said, seed, &[]).await
+    }
+
+    /// What it says next. An answer that was cut is taken if it begins with one of these words, in lower case: they say
+    /// all that is asked for.
+    ///
+    /// # Errors
+    /// See [`Partner::answer`].
+    pub async fn answer_or_word(
+        &self,
+        said: Vec<Message>,
+        seed: i64,
+        words: &[&str],
+    ) -> Result<String, EnvError> {
         let sampling = Sampling {
             temperature: 0.0,
             max_tokens: self.max_tokens,
@@ -39,14 +66,13 @@ impl Partner {
         };
         let answer = self.engine.answer(&Context::of(said), sampling).await;
         let completion = answer.map_err(|error| self.failed(error.fault()))?;
-        let text = completion.text.trim();
-        if completion.finish_reason == FinishReason::Length || text.is_empty() {
+        let is_cut = completion.finish_reason == FinishReason::Length;
+        let said = said_of(&completion.text, is_cut, words);
+        said.map(str::to_owned).ok_or_else(|| {
             let most = self.max_tokens;
-            return Err(self.failed(Fault::Fail(format!(
-                "the chat engine gave no whole answer within {most} tokens"
-            ))));
-        }
-        Ok(text.to_owned())
+            let reason = format!("the chat engine gave no whole answer within {most} tokens");
+            self.failed(Fault::Fail(reason))
+        })
     }
 
     fn failed(&self, fault: Fault) -> EnvError {
@@ -58,5 +84,22 @@ impl Partner {
             Fault::Retry(reason) => EnvError::Transient { environment, reason },
             other => EnvError::Permanent { environment, reason: other.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said_of;
+
+    #[test]
+    fn a_cut_answer_says_only_what_its_first_word_settles() {
+        let words = ["yes", "no"];
+        let wordy = "Yes, it is alive, because";
+        assert_eq!(said_of(wordy, true, &words), Some(wordy));
+        assert_eq!(said_of(wordy, true, &[]), None);
+        assert_eq!(said_of("It is an animal, so", true, &words), None);
+        assert_eq!(said_of("<think>No or", true, &words), None);
+        assert_eq!(said_of("<think>A dog barks.</think>\n\nNo.", false, &[]), Some("No."));
+        assert_eq!(said_of("<think>A dog barks.</think>", false, &words), None);
     }
 }

@@ -112,7 +112,7 @@ impl Session for Play {
 
     fn opening(&self) -> Context {
         let text = format!(
-            "Goal: {}\n{}\nAnswer with one of the possible actions.",
+            "Goal: {}\n{}\nAnswer with one of the possible actions, as it is written there, and nothing else.",
             self.goal,
             self.view()
         );

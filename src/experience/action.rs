@@ -59,9 +59,27 @@ pub trait Codec: Send + Sync {
     fn reread(&self, message: &Message, context: &Context) -> Read {
         self.read(Reply::whole(&message.written()), context)
     }
+
+    /// An action as a model writes it: its text, then its calls. Read again, it is the same action.
+    fn write(&self, action: &Message) -> String {
+        action.written().into_owned()
+    }
+
+    /// An action as prompts about it show it: its calls are text. Strict chat templates and APIs demand that a tool
+    /// answers a call before anybody else speaks, and no tool has answered this one.
+    fn quoted(&self, action: &Message) -> Message {
+        if action.tool_calls().next().is_none() {
+            return action.clone();
+        }
+        let is_reasoning = |block: &Block| matches!(block, Block::Reasoning(_));
+        let (mut blocks, said): (Vec<_>, Vec<_>) =
+            action.blocks.iter().cloned().partition(is_reasoning);
+        blocks.push(Block::Text(self.write(&Message { role: action.role, blocks: said })));
+        Message { role: action.role, blocks }
+    }
 }
 
-/// The action of a reply that was not cut, by what `key` reads in its text.
+/// The action of a reply that was not cut, by what `key` reads in its text after a leading `<think>…</think>`.
 ///
 /// # Errors
 /// A reply that was cut, or in which there is nothing to read.
@@ -70,9 +88,23 @@ pub fn plain(reply: Reply<'_>, key: impl Fn(&str) -> Option<String>, form: &str)
     if reply.cut {
         return Err(cut(message));
     }
-    match key(reply.text) {
+    let (_, said) = reasoning(reply.text);
+    match key(said) {
         Some(key) => Ok(Action { message, key }),
         None => Err(Unreadable { message, why: format!("it is not {form}") }),
+    }
+}
+
+/// What stands in a leading `<think>…</think>`, and the rest. Some chat templates open the tag themselves.
+#[must_use]
+pub fn reasoning(text: &str) -> (Option<&str>, &str) {
+    let trimmed = text.trim_start();
+    let opened = trimmed.strip_prefix("<think>").unwrap_or(trimmed);
+    match opened.split_once("</think>") {
+        Some((reasoning, rest)) => {
+            (Some(reasoning.trim()).filter(|r| !r.is_empty()), rest.trim_start())
+        }
+        None => (None, text),
     }
 }
 

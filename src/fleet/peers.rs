@@ -62,10 +62,14 @@ impl Peers {
             Fault::Fail(format!("engine {} is registered without a model_dir", record.name))
         })?;
         let engine = self.pool(record)?;
-        let encoder = kept(&self.encoders, directory, |directory| {
+        Ok((engine, self.encoder(directory)?))
+    }
+
+    /// The tokenizer and chat template of a model directory.
+    fn encoder(&self, directory: String) -> Result<Encoder, Fault> {
+        kept(&self.encoders, directory, |directory| {
             Encoder::load(Path::new(directory)).map_err(Fault::fail)
-        })?;
-        Ok((engine, encoder))
+        })
     }
 
     /// The model that plays a job's frozen parts, where it has any.
@@ -242,6 +246,11 @@ impl Discover for Peers {
 
     async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String> {
         self.ask_environment(record).await.map_err(|fault| fault.to_string())
+    }
+
+    fn shows_tools(&self, record: &EngineRecord) -> Option<bool> {
+        let encoder = self.encoder(record.model_dir.clone()?).ok()?;
+        encoder.shows_tools().ok()
     }
 
     fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {

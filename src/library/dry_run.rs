@@ -97,7 +97,8 @@ impl Trial<'_> {
 
     fn part(&self, part: PromptPart) -> Result<TriedPart, PromptError> {
         let (values, variables) = self.variables(part);
-        let action = (part != PromptPart::Policy).then_some(&self.step.action);
+        let action = self.codec.quoted(&self.step.action);
+        let action = (part != PromptPart::Policy).then_some(&action);
         let template = self.set.template(part).ok_or_else(|| PromptError::Render {
             file: part.file().into(),
             reason: "the set does not have it".into(),

@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use nlac_chat::ChatTokenizer;
+use serde_json::json;
 
 use super::PromptError;
 use crate::experience::{
@@ -46,6 +47,22 @@ impl Encoder {
         let end =
             rest.iter().rposition(|t| self.0.eos_ids().contains(t)).map_or(rest.len(), |i| i + 1);
         Ok(rest[..end].to_vec())
+    }
+
+    /// Whether the chat template tells the model of tools. Many leave them out without an error.
+    ///
+    /// # Errors
+    /// What the chat template refuses.
+    pub fn shows_tools(&self) -> Result<bool, PromptError> {
+        const NAME: &str = "look_for_this_name";
+        let parameters = json!({ "type": "object", "properties": {} });
+        let function = json!({ "name": NAME, "description": "Looks.", "parameters": parameters });
+        let conversation = nlac_chat::Conversation {
+            messages: vec![nlac_chat::Message::new(nlac_chat::Role::User, "hello")],
+            tools: vec![json!({ "type": "function", "function": function })],
+            ..nlac_chat::Conversation::default()
+        };
+        Ok(self.0.render_chat(&conversation, true)?.contains(NAME))
     }
 
     /// The tokens of a text that stands in no conversation.
@@ -99,4 +116,31 @@ fn chat_message(message: &Message) -> nlac_chat::Message {
         }
     }
     chat
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::Encoder;
+
+    #[test]
+    fn a_template_that_leaves_tools_out_is_known() {
+        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/help-desk-base");
+        let directory = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        for file in ["tokenizer.json", "tokenizer_config.json"] {
+            fs::copy(base.join(file), directory.path().join(file))
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+        let shows = |template: &str| {
+            let written = fs::write(directory.path().join("chat_template.jinja"), template);
+            written.unwrap_or_else(|e| panic!("{e}"));
+            Encoder::load(directory.path()).and_then(|encoder| encoder.shows_tools()).ok()
+        };
+        let said = "{% for m in messages %}{{ m.content }}{% endfor %}";
+        assert_eq!(shows(said), Some(false));
+        let tools = "{% if tools %}{{ tools | tojson }}{% endif %}";
+        assert_eq!(shows(&format!("{tools}{said}")), Some(true));
+        assert_eq!(shows("{{ raise_exception('no') }}"), None);
+    }
 }

@@ -242,3 +242,93 @@ fn missing(part: PromptPart) -> PromptMistake {
         remedy: "every set has it; begin with a copy of a set that ships".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PromptSet, TargetStatus, Verdict};
+
+    fn standard() -> PromptSet {
+        PromptSet::load("standard").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// As small and large instruct models wrote them.
+    #[test]
+    fn a_verdict_is_read_in_the_dress_that_models_give_it() {
+        for (verdict, replies) in [
+            (
+                Verdict::Yes,
+                &[
+                    "Optimal: Yes",
+                    "**Optimal: Yes**\n\nIt ends well.",
+                    "**Optimal:** Yes. No better question exists.",
+                    "## Optimal: **Yes**",
+                    "\"Optimal: Yes\"",
+                    "```\nOptimal: Yes\n```",
+                    "Yes.",
+                    "<think>\nOptimal: No? It wins.\n</think>\n\nOptimal: Yes",
+                    "It wins.\n</think>\n\nOptimal: Yes",
+                    "Optimal: Yes\n\nNo change is needed.",
+                ][..],
+            ),
+            (
+                Verdict::No,
+                &[
+                    "Optimal: No\nFuture 1 ends in failure. Yes, ask first.",
+                    "**Optimal: No** because of future 2",
+                    "- Optimal: No",
+                    "Optimal - no",
+                    "No, the order is unknown.",
+                    "<think>Yes?</think>Optimal: No",
+                ][..],
+            ),
+            (
+                Verdict::Unparseable,
+                &[
+                    "Optimal: Yes or Optimal: No",
+                    "\"Optimal: Yes\" or \"Optimal: No\"",
+                    "Optimal: Yes/No",
+                    "Optimal: Yes\nOptimal: No",
+                    "Optimal: perhaps",
+                    "The message is good. Optimal: Yes",
+                    "Nothing.",
+                    "",
+                ][..],
+            ),
+        ] {
+            for reply in replies {
+                assert_eq!(standard().verdict(reply), verdict, "{reply:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_conclusion_is_read_in_the_dress_that_models_give_it() {
+        let status = |text: &str| standard().target_status(text, "Yes.", Some(1.0));
+        for conclusion in [
+            "Outcome: success; reward: 1",
+            "**Outcome: success; reward: 1.0**",
+            "**Outcome:** success; **reward:** 1",
+            "Final outcome: success, reward: 1.",
+            "Outcome: success\nReward: 1",
+            "```\nOutcome: success; reward: +1\n```",
+            "{\"outcome\": \"success\", \"reward\": 1}",
+        ] {
+            let text = format!("They say yes.\n\n{conclusion}");
+            assert_eq!(status(&text), TargetStatus::Accepted, "{conclusion}");
+            assert_eq!(standard().outcome(&text), Some(true), "{conclusion}");
+        }
+        let both = "Outcome: success; reward: 1\nOutcome: failure; reward: 0";
+        assert_eq!((status(both), standard().outcome(both)), (TargetStatus::Misquoted, None));
+        assert_eq!(status("Outcome: success; reward: 1\nWell done!"), TargetStatus::Unparseable);
+        assert_eq!(status("Outcome: success; reward: yes"), TargetStatus::Unparseable);
+    }
+
+    /// Some chat templates open the reasoning themselves.
+    #[test]
+    fn reasoning_needs_no_opening_tag() {
+        let told = "The user answered no.\n</think>\nOutcome: failure; reward: 0";
+        assert!(standard().leak(told, "Is it alive?", "No.").is_some());
+        let told = "The user answered no.\nOutcome: failure; reward: 0";
+        assert!(standard().leak(told, "Is it alive?", "No.").is_none());
+    }
+}

@@ -23,7 +23,7 @@ pub(super) async fn correct(
         .ok_or_else(|| Fault::Fail(format!("prompt set {} has no corrector", prompts.name())))?;
     let variables = serde_json::json!({ "target": draft });
     let context = template
-        .render(&replayed.state, Some(&replayed.action), &variables)
+        .render(&replayed.state, Some(&setting.quoted(&replayed.action)), &variables)
         .map_err(Fault::fail)?;
     let context = &context;
     target::attempts(setting.spec.sampling.corrector, |sampling, attempt| async move {

@@ -76,8 +76,9 @@ pub(super) async fn judge(
     let template = setting.sampler.prompts.evaluator();
     let futures: Vec<_> = predictions.iter().map(|p| p.text.as_str()).collect();
     let variables = serde_json::json!({ "futures": futures });
+    let quoted = setting.quoted(action);
     let context =
-        template.render(&replayed.state, Some(action), &variables).map_err(Fault::fail)?;
+        template.render(&replayed.state, Some(&quoted), &variables).map_err(Fault::fail)?;
     let weights = setting.spec.weights.evaluator;
     let sampling = setting.spec.sampling.evaluator;
     let prompt = Prompt {

@@ -42,8 +42,8 @@ pub(super) async fn rollouts(
     };
     let origin =
         Origin { task, seed: replayed.episode_seed.ok_or_else(unknown)?, state: &replayed.state };
-    let text = action.written();
-    let text = text.as_ref();
+    let text = setting.codec.write(action);
+    let text = text.as_str();
     let told = try_join_all((0..setting.spec.futures).map(|ordinal| {
         let seed = seed.label("rollout").index(u64::from(ordinal));
         async move {

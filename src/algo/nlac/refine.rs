@@ -32,8 +32,9 @@ pub(super) async fn rewrite(
 ) -> Result<Refined, Fault> {
     let template = setting.sampler.prompts.refiner();
     let variables = serde_json::json!({ "critique": critique.text });
+    let quoted = setting.quoted(action);
     let context =
-        template.render(&replayed.state, Some(action), &variables).map_err(Fault::fail)?;
+        template.render(&replayed.state, Some(&quoted), &variables).map_err(Fault::fail)?;
     let prompt = Prompt {
         role: Role::Refiner,
         template,

@@ -24,7 +24,7 @@ pub(in crate::algo) fn prompt<S>(
         .sampler
         .prompts
         .successor()
-        .render(state, Some(action), &serde_json::json!({}))
+        .render(state, Some(&setting.quoted(action)), &serde_json::json!({}))
         .map_err(Fault::fail)
 }
 

@@ -203,8 +203,9 @@ pub(super) async fn join(
         }
         None => setting.sampler.prompts.bellman_terminal(),
     };
+    let action = setting.quoted(happened.action);
     let context =
-        template.render(happened.state, Some(happened.action), &variables).map_err(Fault::fail)?;
+        template.render(happened.state, Some(&action), &variables).map_err(Fault::fail)?;
     setting
         .sampler
         .sample(Prompt {

@@ -112,7 +112,7 @@ async fn target(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotation
     let bin = bin(setting.spec, value, &seed);
     let template = template(setting)?;
     let prompt = template
-        .render(&replayed.state, Some(&replayed.action), &serde_json::json!({}))
+        .render(&replayed.state, Some(&setting.quoted(&replayed.action)), &serde_json::json!({}))
         .map_err(Fault::fail)?;
     let encoder = setting.sampler.encoder;
     let said =
@@ -196,8 +196,9 @@ async fn judge(
     seed: SeedPath,
 ) -> Result<Judged, Fault> {
     let template = template(setting)?;
+    let action = setting.quoted(action);
     let context =
-        template.render(state, Some(action), &serde_json::json!({})).map_err(Fault::fail)?;
+        template.render(state, Some(&action), &serde_json::json!({})).map_err(Fault::fail)?;
     let sampling = SamplingSpec { temperature: 1.0, max_tokens: VALUE_TOKENS };
     let said = try_join_all((0..setting.spec.values).map(|i| {
         setting.sampler.sample(Prompt {

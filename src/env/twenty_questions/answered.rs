@@ -10,7 +10,8 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use crate::{
     domain::{environment::Capabilities, spec::ToolFormat},
     env::{
-        End, EnvError, Environment, NotBuilt, Session, Split, Step, Task, partner::Partner,
+        End, EnvError, Environment, NotBuilt, Session, Split, Step, Task,
+        partner::{Partner, first_word},
         split_seed, unknown_task,
     },
     experience::{
@@ -122,9 +123,9 @@ impl Game {
         );
         let said = vec![Message::system(system), Message::user(question)];
         let number = i64::from(self.asked - self.left);
-        let answer = self.oracle.answer(said, self.seed.wrapping_add(number)).await?;
-        let word = answer.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty());
-        Ok(match word.map(str::to_lowercase).as_deref() {
+        let seed = self.seed.wrapping_add(number);
+        let answer = self.oracle.answer_or_word(said, seed, &["yes", "no"]).await?;
+        Ok(match first_word(&answer).as_deref() {
             Some("yes") => "Yes.",
             Some("no") => "No.",
             _ => "That cannot be answered with yes or no.",

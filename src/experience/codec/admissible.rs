@@ -5,18 +5,28 @@ use crate::experience::{
     context::Context,
 };
 
-/// An admissible action of the context, in any case and with any space around it.
+/// An admissible action of the context on a line of its own, in any case and with any marks around it. A reply whose lines
+/// name several is none.
 #[derive(Debug, Clone, Copy)]
 pub struct Admissible;
 
 impl Codec for Admissible {
     fn read(&self, reply: Reply<'_>, context: &Context) -> Read {
         let key = |text: &str| {
-            let same = |action: &&String| action.trim().eq_ignore_ascii_case(text.trim());
-            context.admissible().iter().find(same).cloned()
+            let all = context.admissible();
+            let whole = |action: &&String| action.trim().eq_ignore_ascii_case(text.trim());
+            all.iter().find(whole).or_else(|| named(text, all)).cloned()
         };
         plain(reply, key, "one of the admissible actions")
     }
+}
+
+/// The only action that lines of the text consist of.
+fn named<'a>(text: &str, all: &'a [String]) -> Option<&'a String> {
+    let bare = |line: &str| line.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let lines: Vec<_> = text.lines().map(bare).collect();
+    let mut found = all.iter().filter(|action| lines.contains(&bare(action)));
+    found.next().filter(|_| found.next().is_none())
 }
 
 #[cfg(test)]
@@ -35,5 +45,12 @@ mod tests {
         let key = |text| Admissible.read(Reply::whole(text), &state).ok().map(|action| action.key);
         assert_eq!(key(" open door\n").as_deref(), Some("Open door"));
         assert_eq!(key("open"), None);
+        let dressed =
+            ["**Open door**", "Open door.", "- \"open door\"", "Open door\nIt may be locked."];
+        for text in dressed {
+            assert_eq!(key(text).as_deref(), Some("Open door"), "{text}");
+        }
+        assert_eq!(key("I open door and go north"), None);
+        assert_eq!(key("Go north\nOpen door"), None, "nobody knows which");
     }
 }

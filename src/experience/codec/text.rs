@@ -15,3 +15,27 @@ impl Codec for PlainText {
         plain(reply, key, "a text: it is empty")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PlainText;
+    use crate::experience::{
+        action::{Codec, Reply},
+        context::Context,
+    };
+
+    #[test]
+    fn what_a_model_thinks_is_no_part_of_what_it_says() {
+        let context = Context::of(Vec::new());
+        let key =
+            |text: &str| PlainText.read(Reply::whole(text), &context).ok().map(|action| action.key);
+        assert_eq!(key(" Is it a dog? ").as_deref(), Some("Is it a dog?"));
+        for thought in
+            ["<think>\nPets first.\n</think>\n\n", "Pets first.\n</think>\n", "<think></think>"]
+        {
+            let text = format!("{thought}Is it a dog?");
+            assert_eq!(key(&text).as_deref(), Some("Is it a dog?"), "{text}");
+            assert_eq!(key(thought), None);
+        }
+    }
+}

@@ -1,12 +1,12 @@
 //! Tool calls, in the formats that the model families were trained to write. A reply without a call is what the agent
 //! says. Grammars: vLLM's tool parsers of the same names.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     domain::spec::ToolFormat,
     experience::{
-        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of},
+        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of, reasoning},
         context::Context,
         message::{Block, Message, ToolCall},
     },
@@ -54,24 +54,44 @@ impl Codec for ToolCalls {
         }
         Ok(Action { message, key })
     }
+
+    fn write(&self, action: &Message) -> String {
+        let is_call = |block: &&Block| matches!(block, Block::ToolCall(_));
+        let said = action.blocks.iter().filter(|block| !is_call(block)).cloned().collect();
+        let said = Message { role: action.role, blocks: said }.written().into_owned();
+        let calls = |field: &str| action.tool_calls().map(|call| object(call, field)).collect();
+        let calls: Vec<String> = match self.0 {
+            ToolFormat::Llama3 => calls("parameters"),
+            ToolFormat::Hermes | ToolFormat::Mistral => calls("arguments"),
+        };
+        match self.0 {
+            _ if calls.is_empty() => said,
+            ToolFormat::Hermes => {
+                let calls = calls.iter().map(|call| format!("<tool_call>\n{call}\n</tool_call>"));
+                let said = Some(said).filter(|said| !said.is_empty());
+                said.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
+            }
+            // Only a reply that begins with a call is one, so nothing is said beside it.
+            ToolFormat::Llama3 => calls.join("; "),
+            ToolFormat::Mistral => format!("{said}[TOOL_CALLS][{}]", calls.join(", ")),
+        }
+    }
+}
+
+/// A call as the families' templates write it.
+fn object(call: &ToolCall, field: &str) -> String {
+    let is_json = serde_json::from_str::<Value>(&call.arguments).is_ok();
+    let arguments = match is_json {
+        true => call.arguments.trim().to_owned(),
+        false => json!(call.arguments).to_string(),
+    };
+    format!("{{\"name\": {}, \"{field}\": {arguments}}}", json!(call.name))
 }
 
 /// A call with an id that no other call of its conversation has: nine letters and digits, as Mistral's templates
 /// demand.
 fn identified(call: ToolCall, number: usize, context: &Context) -> ToolCall {
     ToolCall { id: format!("call{:05}", 100 * context.messages().len() + number), ..call }
-}
-
-/// What stands in a leading `<think>…</think>`, and the rest.
-fn reasoning(text: &str) -> (Option<&str>, &str) {
-    let trimmed = text.trim_start();
-    let opened = trimmed.strip_prefix("<think>").unwrap_or(trimmed);
-    match opened.split_once("</think>") {
-        Some((reasoning, rest)) => {
-            (Some(reasoning.trim()).filter(|r| !r.is_empty()), rest.trim_start())
-        }
-        None => (None, text),
-    }
 }
 
 fn with_reasoning(reasoning: Option<&str>, mut message: Message) -> Message {
@@ -97,7 +117,7 @@ fn call(json: &Value) -> Result<ToolCall, String> {
     Ok(ToolCall { id: String::new(), name: name.to_owned(), arguments })
 }
 
-fn json(text: &str) -> Result<Value, String> {
+fn parsed(text: &str) -> Result<Value, String> {
     serde_json::from_str(text.trim()).map_err(|e| format!("is not JSON: {e}"))
 }
 
@@ -107,7 +127,7 @@ fn hermes(text: &str) -> Parsed<'_> {
     let said = parts.next().unwrap_or_default();
     let calls = parts.map(|part| {
         let inner = part.split_once("</tool_call>").map_or(part, |(inner, _)| inner);
-        call(&json(inner)?)
+        call(&parsed(inner)?)
     });
     Ok((said, calls.collect::<Result<_, _>>()?))
 }
@@ -198,6 +218,27 @@ mod tests {
                 action.message.tool_calls().map(|call| call.id.clone()).collect();
             assert!(ids.len() == 2 && ids.iter().all(|id| id.len() == 9), "{ids:?}");
         }
+    }
+
+    #[test]
+    fn a_quoted_action_is_text_that_reads_as_the_same_action() {
+        let text = "<think>\nhm\n</think>\nLet me look.\n<tool_call>\n{\"name\": \"find\", \"arguments\": {\"id\":7}}\n\
+            </tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+        let action = read(ToolFormat::Hermes, text).unwrap_or_else(|e| panic!("{e}"));
+        let quoted = ToolCalls(ToolFormat::Hermes).quoted(&action.message);
+        let (_, said) = text.split_once("</think>\n").unwrap_or_default();
+        assert_eq!(
+            quoted.blocks,
+            [Block::Reasoning("hm".into()), Block::Text(said.into())],
+            "no chat template meets a call that nothing answered"
+        );
+        for format in [ToolFormat::Hermes, ToolFormat::Llama3, ToolFormat::Mistral] {
+            let written = ToolCalls(format).write(&action.message);
+            let again = read(format, &written).unwrap_or_else(|e| panic!("{written}: {e}"));
+            assert_eq!(again.key, action.key, "{written}");
+        }
+        let said = Message::assistant("It was shipped.");
+        assert_eq!(ToolCalls(ToolFormat::Mistral).quoted(&said), said);
     }
 
     #[test]
