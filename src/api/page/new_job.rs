@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("nlrl", include_str!("../../../examples/nlrl.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
