@@ -21,6 +21,7 @@ from .chat_tool_call import ChatToolCall
 from .checkpoint_list import CheckpointList
 from .checkpoint_role import CheckpointRole
 from .checkpoint_view import CheckpointView
+from .choice_view import ChoiceView
 from .context_view import ContextView
 from .context_view_switches import ContextViewSwitches
 from .critique_answer import CritiqueAnswer
@@ -160,6 +161,7 @@ __all__ = (
     "CheckpointList",
     "CheckpointRole",
     "CheckpointView",
+    "ChoiceView",
     "ContextView",
     "ContextViewSwitches",
     "CritiqueAnswer",

@@ -7,6 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
+    from ..models.choice_view import ChoiceView
     from ..models.critique_view import CritiqueView
     from ..models.prediction_view import PredictionView
     from ..models.refinement_view import RefinementView
@@ -20,6 +21,8 @@ T = TypeVar("T", bound="Annotations")
 class Annotations:
     """Everything that a job derived from a transition, oldest first."""
 
+    choices: list[ChoiceView]
+    """ Chosen actions. """
     critiques: list[CritiqueView]
     """ Verdicts. """
     predictions: list[PredictionView]
@@ -27,10 +30,15 @@ class Annotations:
     refinements: list[RefinementView]
     """ Rewritten actions. """
     targets: list[TargetView]
-    """ Bellman targets. """
+    """ Bellman targets, and language values. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        choices = []
+        for choices_item_data in self.choices:
+            choices_item = choices_item_data.to_dict()
+            choices.append(choices_item)
+
         critiques = []
         for critiques_item_data in self.critiques:
             critiques_item = critiques_item_data.to_dict()
@@ -55,6 +63,7 @@ class Annotations:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "choices": choices,
                 "critiques": critiques,
                 "predictions": predictions,
                 "refinements": refinements,
@@ -66,12 +75,20 @@ class Annotations:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.choice_view import ChoiceView
         from ..models.critique_view import CritiqueView
         from ..models.prediction_view import PredictionView
         from ..models.refinement_view import RefinementView
         from ..models.target_view import TargetView
 
         d = dict(src_dict)
+        choices = []
+        _choices = d.pop("choices")
+        for choices_item_data in _choices:
+            choices_item = ChoiceView.from_dict(choices_item_data)
+
+            choices.append(choices_item)
+
         critiques = []
         _critiques = d.pop("critiques")
         for critiques_item_data in _critiques:
@@ -101,6 +118,7 @@ class Annotations:
             targets.append(targets_item)
 
         annotations = cls(
+            choices=choices,
             critiques=critiques,
             predictions=predictions,
             refinements=refinements,

@@ -20,6 +20,8 @@ class DryRunReply:
 
     action_key: None | str
     """ The action that the policy or the refiner wrote, as the environment tells actions apart. """
+    choice: int | None
+    """ The number of the candidate that the chooser names, from 1. """
     outcome: None | PredictedEnd
     source: TextSource
     """ Where a text of a dry run comes from. """
@@ -38,6 +40,9 @@ class DryRunReply:
     def to_dict(self) -> dict[str, Any]:
         action_key: None | str
         action_key = self.action_key
+
+        choice: int | None
+        choice = self.choice
 
         outcome: None | str
         if isinstance(self.outcome, str):
@@ -75,6 +80,7 @@ class DryRunReply:
         field_dict.update(
             {
                 "action_key": action_key,
+                "choice": choice,
                 "outcome": outcome,
                 "source": source,
                 "target_form": target_form,
@@ -98,6 +104,13 @@ class DryRunReply:
             return cast(None | str, data)
 
         action_key = _parse_action_key(d.pop("action_key", None))
+
+        def _parse_choice(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        choice = _parse_choice(d.pop("choice", None))
 
         def _parse_outcome(data: object) -> None | PredictedEnd:
             if data is None:
@@ -171,6 +184,7 @@ class DryRunReply:
 
         dry_run_reply = cls(
             action_key=action_key,
+            choice=choice,
             outcome=outcome,
             source=source,
             target_form=target_form,

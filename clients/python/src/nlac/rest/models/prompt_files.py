@@ -17,10 +17,14 @@ class PromptFiles:
 
     """
 
+    aggregator: None | str | Unset = UNSET
+    """ Text of `aggregator.md`. """
     bellman: None | str | Unset = UNSET
     """ Text of `bellman.md`. """
     bellman_terminal: None | str | Unset = UNSET
     """ Text of `bellman_terminal.md`. """
+    chooser: None | str | Unset = UNSET
+    """ Text of `chooser.md`. """
     corrector: None | str | Unset = UNSET
     """ Text of `corrector.md`. """
     evaluator: None | str | Unset = UNSET
@@ -37,6 +41,12 @@ class PromptFiles:
     """ Text of `value.md`. """
 
     def to_dict(self) -> dict[str, Any]:
+        aggregator: None | str | Unset
+        if isinstance(self.aggregator, Unset):
+            aggregator = UNSET
+        else:
+            aggregator = self.aggregator
+
         bellman: None | str | Unset
         if isinstance(self.bellman, Unset):
             bellman = UNSET
@@ -48,6 +58,12 @@ class PromptFiles:
             bellman_terminal = UNSET
         else:
             bellman_terminal = self.bellman_terminal
+
+        chooser: None | str | Unset
+        if isinstance(self.chooser, Unset):
+            chooser = UNSET
+        else:
+            chooser = self.chooser
 
         corrector: None | str | Unset
         if isinstance(self.corrector, Unset):
@@ -94,10 +110,14 @@ class PromptFiles:
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
+        if aggregator is not UNSET:
+            field_dict["aggregator"] = aggregator
         if bellman is not UNSET:
             field_dict["bellman"] = bellman
         if bellman_terminal is not UNSET:
             field_dict["bellman_terminal"] = bellman_terminal
+        if chooser is not UNSET:
+            field_dict["chooser"] = chooser
         if corrector is not UNSET:
             field_dict["corrector"] = corrector
         if evaluator is not UNSET:
@@ -119,6 +139,15 @@ class PromptFiles:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
 
+        def _parse_aggregator(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        aggregator = _parse_aggregator(d.pop("aggregator", UNSET))
+
         def _parse_bellman(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -136,6 +165,15 @@ class PromptFiles:
             return cast(None | str | Unset, data)
 
         bellman_terminal = _parse_bellman_terminal(d.pop("bellman_terminal", UNSET))
+
+        def _parse_chooser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        chooser = _parse_chooser(d.pop("chooser", UNSET))
 
         def _parse_corrector(data: object) -> None | str | Unset:
             if data is None:
@@ -201,8 +239,10 @@ class PromptFiles:
         value = _parse_value(d.pop("value", UNSET))
 
         prompt_files = cls(
+            aggregator=aggregator,
             bellman=bellman,
             bellman_terminal=bellman_terminal,
+            chooser=chooser,
             corrector=corrector,
             evaluator=evaluator,
             general=general,

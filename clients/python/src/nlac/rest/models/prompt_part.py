@@ -1,8 +1,10 @@
 from typing import Literal, cast
 
 PromptPart = Literal[
+    "aggregator",
     "bellman",
     "bellman_terminal",
+    "chooser",
     "corrector",
     "evaluator",
     "general",

@@ -1,6 +1,16 @@
 from typing import Literal, cast
 
-Role = Literal["bellman", "corrector", "evaluator", "policy", "refiner", "successor", "value"]
+Role = Literal[
+    "aggregator",
+    "bellman",
+    "chooser",
+    "corrector",
+    "evaluator",
+    "policy",
+    "refiner",
+    "successor",
+    "value",
+]
 
 
 def check_role(value: str) -> Role:

@@ -14,10 +14,14 @@ T = TypeVar("T", bound="SampleReplies")
 class SampleReplies:
     """What parts are supposed to reply. Without one, the newest stored reply for the transition is read."""
 
+    aggregator: None | str | Unset = UNSET
+    """ A language value. """
     bellman: None | str | Unset = UNSET
     """ A Bellman target. """
     bellman_terminal: None | str | Unset = UNSET
     """ A Bellman target of an ending. """
+    chooser: None | str | Unset = UNSET
+    """ A choice. """
     corrector: None | str | Unset = UNSET
     """ A corrected target. """
     evaluator: None | str | Unset = UNSET
@@ -32,6 +36,12 @@ class SampleReplies:
     """ A number. """
 
     def to_dict(self) -> dict[str, Any]:
+        aggregator: None | str | Unset
+        if isinstance(self.aggregator, Unset):
+            aggregator = UNSET
+        else:
+            aggregator = self.aggregator
+
         bellman: None | str | Unset
         if isinstance(self.bellman, Unset):
             bellman = UNSET
@@ -43,6 +53,12 @@ class SampleReplies:
             bellman_terminal = UNSET
         else:
             bellman_terminal = self.bellman_terminal
+
+        chooser: None | str | Unset
+        if isinstance(self.chooser, Unset):
+            chooser = UNSET
+        else:
+            chooser = self.chooser
 
         corrector: None | str | Unset
         if isinstance(self.corrector, Unset):
@@ -83,10 +99,14 @@ class SampleReplies:
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
+        if aggregator is not UNSET:
+            field_dict["aggregator"] = aggregator
         if bellman is not UNSET:
             field_dict["bellman"] = bellman
         if bellman_terminal is not UNSET:
             field_dict["bellman_terminal"] = bellman_terminal
+        if chooser is not UNSET:
+            field_dict["chooser"] = chooser
         if corrector is not UNSET:
             field_dict["corrector"] = corrector
         if evaluator is not UNSET:
@@ -106,6 +126,15 @@ class SampleReplies:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
 
+        def _parse_aggregator(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        aggregator = _parse_aggregator(d.pop("aggregator", UNSET))
+
         def _parse_bellman(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -123,6 +152,15 @@ class SampleReplies:
             return cast(None | str | Unset, data)
 
         bellman_terminal = _parse_bellman_terminal(d.pop("bellman_terminal", UNSET))
+
+        def _parse_chooser(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        chooser = _parse_chooser(d.pop("chooser", UNSET))
 
         def _parse_corrector(data: object) -> None | str | Unset:
             if data is None:
@@ -179,8 +217,10 @@ class SampleReplies:
         value = _parse_value(d.pop("value", UNSET))
 
         sample_replies = cls(
+            aggregator=aggregator,
             bellman=bellman,
             bellman_terminal=bellman_terminal,
+            chooser=chooser,
             corrector=corrector,
             evaluator=evaluator,
             policy=policy,

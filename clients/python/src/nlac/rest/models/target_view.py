@@ -18,15 +18,17 @@ T = TypeVar("T", bound="TargetView")
 
 @_attrs_define
 class TargetView:
-    """A language Bellman target."""
+    """What the successor is trained to write: a language Bellman target, or a language value."""
 
     id: UUID
     """ A language Bellman target. """
     iteration: int
     """ Number of the iteration that made it. """
     next_action: None | str
-    """ a', sampled anew at the next state; null at endings. """
+    """ a', sampled anew at the next state, of several the first; null where nothing was bootstrapped. """
     next_prediction_id: None | UUID
+    outcomes: int
+    """ Number of outcomes that its writer read: 1 for a language Bellman target. """
     provenance: Provenance
     """ What made a text. """
     status: TargetStatus
@@ -49,6 +51,8 @@ class TargetView:
         else:
             next_prediction_id = self.next_prediction_id
 
+        outcomes = self.outcomes
+
         provenance = self.provenance.to_dict()
 
         status: str = self.status
@@ -63,6 +67,7 @@ class TargetView:
                 "iteration": iteration,
                 "next_action": next_action,
                 "next_prediction_id": next_prediction_id,
+                "outcomes": outcomes,
                 "provenance": provenance,
                 "status": status,
                 "text": text,
@@ -102,6 +107,8 @@ class TargetView:
 
         next_prediction_id = _parse_next_prediction_id(d.pop("next_prediction_id", None))
 
+        outcomes = d.pop("outcomes")
+
         provenance = Provenance.from_dict(d.pop("provenance"))
 
         status = check_target_status(d.pop("status"))
@@ -113,6 +120,7 @@ class TargetView:
             iteration=iteration,
             next_action=next_action,
             next_prediction_id=next_prediction_id,
+            outcomes=outcomes,
             provenance=provenance,
             status=status,
             text=text,

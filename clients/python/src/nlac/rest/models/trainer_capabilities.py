@@ -17,6 +17,10 @@ class TrainerCapabilities:
     """ Losses that it has, by their names in the Tinker API; null where it does not tell. """
     models: list[str]
     """ Base models that it trains. """
+    polyak: bool
+    """ It moves a model's weights towards those of another (Polyak averaging). """
+    value_head: bool
+    """ It trains critics whose value head is a multi-layer perceptron. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,12 +33,18 @@ class TrainerCapabilities:
 
         models = self.models
 
+        polyak = self.polyak
+
+        value_head = self.value_head
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "losses": losses,
                 "models": models,
+                "polyak": polyak,
+                "value_head": value_head,
             }
         )
 
@@ -61,9 +71,15 @@ class TrainerCapabilities:
 
         models = cast(list[str], d.pop("models"))
 
+        polyak = d.pop("polyak")
+
+        value_head = d.pop("value_head")
+
         trainer_capabilities = cls(
             losses=losses,
             models=models,
+            polyak=polyak,
+            value_head=value_head,
         )
 
         trainer_capabilities.additional_properties = d
