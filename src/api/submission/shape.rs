@@ -339,7 +339,7 @@ mod tests {
             of("/algorithm/replay/batch").starts_with("the text \"many\" is not a whole number")
         );
         assert_eq!(of("/algorithm/futures"), "99 is out of bounds; give 1 to 16");
-        assert!(of("/environment/kind").contains("known here: help_desk, twenty_questions"));
+        assert!(of("/environment/kind").contains("known here: help_desk, "));
         assert!(of("/algorithm/ablation").contains("did you mean `shuffled_critiques`?"));
         assert!(of("/rollout/temperature").contains("without quotes"));
         assert!(of("/algorithm/target").contains("missing field `rate`"));
