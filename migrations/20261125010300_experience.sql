@@ -187,6 +187,7 @@ create table replay (
     episode       integer not null,
     step          integer not null,
     done          boolean not null,
+    solved        boolean not null,         -- it ends an episode that is solved
     pending       boolean not null,         -- its reward is awaited: it is not drawn
     refused       boolean not null default false,   -- the last verdict was No
     left_out      boolean not null default false,   -- an engine rejected something about it

@@ -88,6 +88,7 @@ impl Work for Collect {
                     transition_id: transition.id,
                     place: (context.iteration.index, ordinal.cast_signed(), number),
                     done: step.done,
+                    solved: step.done && played.success == Some(true),
                     pending: transition.reward_status == RewardStatus::Pending,
                 });
                 steps.push((transition, standing));

@@ -43,6 +43,7 @@ mod score;
 mod scored;
 mod search;
 mod security;
+mod service_desk;
 mod sglang;
 mod sign_in;
 mod streams;
