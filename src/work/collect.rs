@@ -133,6 +133,10 @@ fn transition(
         done: step.done,
         truncated: step.truncated,
         generation_id: step.generation.as_ref().map(|g| g.id),
+        choice_logprob: step.generation.as_ref().and_then(|g| g.choice_logprob),
+        admissible: step.state.admissible().to_vec(),
+        next_admissible: step.next_admissible.clone(),
+        achieved_goals: step.achieved_goals.clone(),
     };
     // Whoever plays in an environment has one context.
     let state = Place { context: 0, length: step.state.messages().len() };
