@@ -23,7 +23,7 @@ pub mod scalar;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use algorithm::{Algorithm, Checkup, Draw, of};
+pub use algorithm::{Acting, Algorithm, Checkup, Draw, of};
 pub use forecast::{Asked, Calls, End, Forecast};
 pub use needs::Needs;
 

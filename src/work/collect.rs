@@ -21,7 +21,7 @@ use crate::{
         history::Place,
         message,
     },
-    rollout::PlayedStep,
+    rollout::{Chooser, PlayedStep},
     store::{
         episodes, generations, leases, replay,
         rollouts::{self, Series},
@@ -57,9 +57,10 @@ impl Work for Collect {
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let context = worker.context(lease, |_| self.version).await?;
         let sampler = context.sampler()?;
+        let chooser = Chooser { sampler: &sampler };
         let spec = &context.job.spec.rollout;
         let playing = Playing {
-            rollout: context.rollout(&sampler, spec.temperature),
+            rollout: context.rollout(&chooser, spec.temperature),
             series: Series {
                 job_id: context.job.id,
                 iteration_id: context.iteration.id,
