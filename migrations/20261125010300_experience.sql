@@ -138,6 +138,12 @@ create table transitions (
     done          boolean not null,
     truncated     boolean not null,
     generation_id uuid references generations,  -- null: no engine that we asked wrote the action
+    -- Log-probability of the action among the admissible ones, natural log, at temperature 1; null where the policy
+    -- wrote freely.
+    choice_logprob  double precision,
+    admissible      text[] not null default '{}',   -- actions that were possible; none: the environment did not say
+    next_admissible text[] not null default '{}',   -- actions that were possible after the step
+    achieved_goals  text[] not null default '{}',   -- goals that the step achieved, where the environment says so
     created_at    timestamptz not null default now(),
     unique (episode_id, step),
     check ((reward_status = 'observed') = (reward is not null)),

@@ -13,6 +13,15 @@ use crate::domain::{
 const TRAINING: [Phase; 6] =
     [Phase::Collect, Phase::Annotate, Phase::Learn, Phase::Publish, Phase::Evaluate, Phase::Assess];
 
+/// How a policy acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acting {
+    /// It writes its reply freely.
+    Writing,
+    /// It chooses one of the actions that the environment says are possible, by their probabilities.
+    Choosing,
+}
+
 /// Which experience an iteration learns from.
 #[derive(Debug, Clone, Copy)]
 pub enum Draw<'a> {
@@ -60,6 +69,11 @@ pub trait Algorithm: Send + Sync {
     /// What it needs beside what every job does.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// How its policy acts.
+    fn acts(&self) -> Acting {
+        Acting::Writing
     }
 
     /// Which experience an iteration learns from.

@@ -24,7 +24,7 @@ pub mod scalar;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use algorithm::{Algorithm, Checkup, Draw, of};
+pub use algorithm::{Acting, Algorithm, Checkup, Draw, of};
 pub use forecast::{Asked, Calls, End, Forecast};
 pub use needs::Needs;
 
@@ -199,6 +199,10 @@ impl Replayed {
             done: false,
             truncated: false,
             generation_id: None,
+            choice_logprob: None,
+            admissible: Vec::new(),
+            next_admissible: Vec::new(),
+            achieved_goals: Vec::new(),
         };
         let next_state = state.with([action.clone()]);
         Self {
