@@ -170,6 +170,12 @@ pub struct TrainerCapabilities {
     /// Losses that it has, by their names in the Tinker API; null where it does not tell.
     #[serde(default)]
     pub losses: Option<Vec<String>>,
+    /// It trains critics whose value head is a multi-layer perceptron.
+    #[serde(default)]
+    pub value_head: bool,
+    /// It moves a model's weights towards those of another (Polyak averaging).
+    #[serde(default)]
+    pub polyak: bool,
 }
 
 /// Finds out what peers can do.

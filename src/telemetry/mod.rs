@@ -9,13 +9,14 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, prelude::*};
 
 /// What a trainer is asked, in the order of a run.
-pub const TRAINER_OPERATIONS: [&str; 9] = [
+pub const TRAINER_OPERATIONS: [&str; 10] = [
     "create_session",
     "create_model",
     "load_weights",
     "forward",
     "forward_backward",
     "optim_step",
+    "polyak",
     "save_weights",
     "save_weights_for_sampler",
     "unload_model",

@@ -6,12 +6,16 @@
 
 pub mod adapter;
 mod operation;
+mod run;
+mod scored;
+mod session;
 mod tinker;
 mod wire;
 
 use std::{borrow::Cow, path::Path};
 
 use async_trait::async_trait;
+use serde::Serialize;
 
 use crate::{
     domain::{
@@ -22,6 +26,7 @@ use crate::{
     net::NetError,
 };
 
+pub use scored::{ScoredDatum, ScoredLoss, log_softmax};
 pub use tinker::Tinker;
 
 /// A prompt and what should follow it.
@@ -78,8 +83,31 @@ pub struct ValueTarget {
 pub enum ModelRole {
     /// Text.
     Policy,
-    /// A value before each token, by a head of its own.
-    Critic,
+    /// Values of positions, by a head of its own.
+    Critic {
+        /// The head; none is a linear map.
+        head: Option<HeadSpec>,
+    },
+}
+
+/// A value head that is a multi-layer perceptron (ReLU). Its last map starts at zero, so that every value does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HeadSpec {
+    /// Width of each hidden layer, at least 1.
+    pub hidden: u32,
+    /// Hidden layers, at least 1.
+    pub layers: u32,
+}
+
+/// The name of a model under training.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAddress {
+    /// Base URL of its trainer.
+    pub trainer: String,
+    /// Its session there.
+    pub session: String,
+    /// Its name there.
+    pub model: String,
 }
 
 /// How a trainer makes one loss of its tokens' losses.
@@ -126,10 +154,20 @@ pub struct AskedStep {
     /// The gradients of each loss, with the places of its data.
     gradients: Vec<(Vec<usize>, Asked)>,
     update: Asked,
-    /// Tokens of each datum, and how many of them are its completion's.
-    lengths: Vec<(usize, usize)>,
-    /// The returns of each datum that a critic learns from.
-    returns: Vec<Option<Vec<f32>>>,
+    data: AskedData,
+}
+
+/// What is needed of a step's data to read its report.
+#[derive(Debug)]
+enum AskedData {
+    Sequences {
+        /// Tokens of each datum, and how many of them are its completion's.
+        lengths: Vec<(usize, usize)>,
+        /// The returns of each datum that a critic learns from.
+        returns: Vec<Option<Vec<f32>>>,
+    },
+    /// How many candidates each datum has, and what is learnt of them.
+    Scored(Vec<(usize, ScoredLoss)>),
 }
 
 /// An operation that a trainer was asked for.
@@ -143,9 +181,10 @@ struct Asked {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepReport {
     /// Mean loss per completion token of each datum before the step: cross entropy, nats; of a critic, half the squared
-    /// error of its values.
+    /// error of its values. Of scored data, the datum's loss without its weight.
     pub losses: Vec<f32>,
     /// What was said of each completion token before the step: log-probabilities, natural log; of a critic, values.
+    /// Of scored data, the score of each candidate: a policy's, not normalised; a critic's Q.
     pub predicted: Vec<Vec<f32>>,
     /// Gradient norm before clipping, when the trainer tells.
     pub grad_norm: Option<f32>,
@@ -277,6 +316,29 @@ pub trait Run: Send + Sync {
 
     /// The values that a critic says before each completion token.
     async fn values(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError>;
+
+    /// Score of each candidate after each prompt. A policy's is the sum of the tokens' log-probabilities, natural log,
+    /// not normalised over the candidates; a critic's is Q, read at the candidate's last token.
+    async fn scores(
+        &mut self,
+        prompts: &[(Vec<u32>, Vec<Vec<u32>>)],
+    ) -> Result<Vec<Vec<f32>>, TrainerError>;
+
+    /// Asks for the gradients of scored data's summed loss, then one step. All data have the same kind of loss and the
+    /// same settings, else the step is rejected.
+    async fn ask_scored(
+        &mut self,
+        data: &[ScoredDatum],
+        adam: &Adam,
+    ) -> Result<AskedStep, TrainerError>;
+
+    /// Moves this model's weights towards those of another run of the same trainer's session: every trained tensor
+    /// becomes (1 − rate) times itself plus rate times the other's. The two factors of an adapter move each by itself,
+    /// which is not the average of their products. Rate 1 copies. Moments of the optimizer stay as they are.
+    async fn follow(&mut self, source: &dyn Run, rate: f32) -> Result<(), TrainerError>;
+
+    /// Where its model is.
+    fn address(&self) -> ModelAddress;
 
     /// Saves everything needed to go on; returns where.
     async fn save_state(&mut self, name: &str) -> Result<String, TrainerError>;

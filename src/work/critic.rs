@@ -48,7 +48,8 @@ impl Critic {
         if before.is_some() && state.is_none() {
             return Err(Fault::Fail("the last checkpoint has no state of the critic".into()));
         }
-        let opening = trainer.open(ModelRole::Critic, spec.lora.rank, spec.seed, state);
+        let opening =
+            trainer.open(ModelRole::Critic { head: None }, spec.lora.rank, spec.seed, state);
         let run = opening.await.map_err(|e| e.fault())?;
         let learning_rate = ppo.critic.learning_rate;
         let optimizer = OptimizerSpec { learning_rate, ..spec.optimizer.clone() };

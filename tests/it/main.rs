@@ -40,6 +40,7 @@ mod queue;
 mod replicas;
 mod retention;
 mod score;
+mod scored;
 mod search;
 mod security;
 mod sglang;

@@ -105,7 +105,16 @@ async fn what_is_trained_is_what_is_served() {
     assert_eq!(found.models, [name]);
     assert_eq!(
         found.losses.unwrap(),
-        ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"]
+        [
+            "cross_entropy",
+            "importance_sampling",
+            "ppo",
+            "ppo_dual_clip",
+            "ppo_critic",
+            "scored_policy",
+            "scored_ppo",
+            "scored_critic"
+        ]
     );
 
     let prompt = vec![1, 4, 15, 16, 17];

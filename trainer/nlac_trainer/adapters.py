@@ -15,6 +15,7 @@ from torch import nn
 
 from . import wire
 from .base import Base
+from .heads import described, value_head
 
 ALPHA = 32
 """Fixed, as in the Tinker API: the scale is alpha / rank."""
@@ -27,10 +28,18 @@ class Refused(Exception):
 class Adapter:
     """One adapter under training."""
 
-    def __init__(self, name: str, asked: wire.LoraConfig, role: str, parameters: dict[str, nn.Parameter]) -> None:
+    def __init__(
+        self,
+        name: str,
+        asked: wire.LoraConfig,
+        role: str,
+        head: wire.ValueHead | None,
+        parameters: dict[str, nn.Parameter],
+    ) -> None:
         self.name = name
         self.rank = asked.rank
         self.role = role
+        self.head = head
         self.parameters = parameters
         self.optimizer = torch.optim.AdamW(parameters.values(), lr=0.0)
         self.steps = 0
@@ -60,6 +69,10 @@ class Adapter:
         self.steps += 1
         return float(norm)
 
+    @property
+    def shape(self) -> str:
+        return described(self.rank, self.role, self.head)
+
     def drop_gradients(self) -> None:
         """Forgets what was accumulated since the last step."""
         self.optimizer.zero_grad(set_to_none=True)
@@ -72,7 +85,7 @@ class Adapters:
         self.base = base
         self.base_model_name = base_model_name
         self.peft: PeftModel | None = None
-        self.heads: dict[str, nn.Linear] = {}
+        self.heads: dict[str, nn.Sequential] = {}
         self.all: dict[str, Adapter] = {}
 
     def get(self, name: str) -> Adapter:
@@ -81,8 +94,10 @@ class Adapters:
         except KeyError:
             raise Refused(f"Model {name} not loaded (likely stale request from previous server)") from None
 
-    def create(self, name: str, asked: wire.LoraConfig, role: str, seed: int) -> Adapter:
-        """A fresh adapter: A random by the seed, B zero; a critic's value head is zero."""
+    def create(
+        self, name: str, asked: wire.LoraConfig, role: str, seed: int, head: wire.ValueHead | None = None
+    ) -> Adapter:
+        """A fresh adapter: A random by the seed, B zero; a critic's values are zero."""
         config = LoraConfig(
             r=asked.rank,
             lora_alpha=ALPHA,
@@ -102,13 +117,21 @@ class Adapters:
             if f".{name}." in path
         }
         if role == "critic":
-            head = nn.Linear(self.base.hidden_size, 1, device=self.base.device)
-            nn.init.zeros_(head.weight)
-            nn.init.zeros_(head.bias)
-            self.heads[name] = head
-            parameters |= {"value_head.weight": head.weight, "value_head.bias": head.bias}
-        self.all[name] = Adapter(name, asked, role, parameters)
+            made = value_head(self.base.hidden_size, head, self.base.device)
+            self.heads[name] = made
+            parameters |= {f"value_head.{path}": parameter for path, parameter in made.named_parameters()}
+        self.all[name] = Adapter(name, asked, role, head, parameters)
         return self.all[name]
+
+    @torch.no_grad()
+    def follow(self, name: str, source: str, rate: float) -> None:
+        """Moves every trained tensor (A, B and the head's, each by itself) to (1 - rate) times itself plus rate times the
+        source's. The mean of A and of B is not that of BA. Moments and gradients stay as they are."""
+        ours, theirs = self.get(name), self.get(source)
+        if ours.shape != theirs.shape or ours.parameters.keys() != theirs.parameters.keys():
+            raise Refused(f"a {ours.shape} cannot follow a {theirs.shape} of other maps")
+        for path, parameter in ours.parameters.items():
+            parameter.mul_(1.0 - rate).add_(theirs.parameters[path], alpha=rate)
 
     def use(self, name: str) -> Adapter:
         """Makes an adapter the active one."""
@@ -139,7 +162,7 @@ class Adapters:
             tensors[f"{path}.value"] = parameter.detach()
             for key, value in adapter.optimizer.state.get(parameter, {}).items():
                 tensors[f"{path}.{key}"] = value
-        about = {"rank": adapter.rank, "role": adapter.role, "alpha": ALPHA, "steps": adapter.steps}
+        about = {"rank": adapter.rank, "shape": adapter.shape, "alpha": ALPHA, "steps": adapter.steps}
 
         def write(folder: Path) -> None:
             (folder / "state.json").write_text(json.dumps(about) + "\n")
@@ -154,11 +177,8 @@ class Adapters:
         if (source / "adapter_config.json").exists():
             return load_peft(adapter, source, optimizer)
         about = json.loads((source / "state.json").read_text())
-        if (about["rank"], about["role"]) != (adapter.rank, adapter.role):
-            raise Refused(
-                f"the saved state is a {about['role']} of rank {about['rank']}, "
-                f"the model a {adapter.role} of rank {adapter.rank}"
-            )
+        if about["shape"] != adapter.shape:
+            raise Refused(f"the saved state is a {about['shape']}, the model a {adapter.shape}")
         tensors = load_file(source / "state.safetensors")
         wanted = {f"{path}.value" for path in adapter.parameters}
         if not wanted <= tensors.keys():

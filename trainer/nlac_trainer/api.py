@@ -15,7 +15,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
 from . import wire
 from .checkpoints import NAME, STATE, Checkpoints
 from .losses import LOSSES, check
-from .operations import Create, LoadState, Operation, Pass, SaveAdapter, SaveState, Step, Unload
+from .operations import Create, Follow, LoadState, Operation, Pass, SaveAdapter, SaveState, Step, Unload
 from .registry import Conflict, Model, Registry
 from .worker import Job, Worker
 
@@ -123,6 +123,7 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         model = {"model_name": service.base_model}
         return {
             "supported_models": [model], "supported_loss_fns": list(LOSSES), "loss_reduction": "sum",
+            "value_head": True, "polyak": True,
             "ranks": service.worker.executor.ranks.count,
         }  # fmt: skip
 
@@ -153,8 +154,8 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         asked = body.lora_config
         seed = asked.seed if asked.seed is not None else secrets.randbits(32)
         model_id = Registry.fresh("model")
-        service.registry.models[model_id] = Model(body.session_id, asked.rank, body.model_role, seed)
-        future = service.submit(model_id, Create(asked, body.model_role, seed))
+        service.registry.models[model_id] = Model(body.session_id, asked.rank, body.model_role, seed, body.head)
+        future = service.submit(model_id, Create(asked, body.model_role, seed, body.head))
         lora_config = {"rank": asked.rank, "seed": seed}
         return {
             "model_id": model_id, "base_model": body.base_model, "lora_config": lora_config,
@@ -196,6 +197,18 @@ def build(service: Service, key: str | None = None) -> FastAPI:
     @api.post("/optim_step")
     async def optim_step(body: wire.OptimStep) -> dict[str, Any]:
         return service.numbered(body, Step(body.adam_params))
+
+    @api.post("/polyak")
+    async def polyak(body: wire.Polyak) -> dict[str, Any]:
+        service.known(body.source_model_id)
+        if body.model_id == body.source_model_id:
+            raise HTTPException(422, "a model cannot follow itself")
+        ours, theirs = (service.registry.models.get(name) for name in (body.model_id, body.source_model_id))
+        if ours and theirs and ours.session != theirs.session:
+            raise HTTPException(422, "a model follows only a model of its own session")
+        if ours and theirs and ours.shape != theirs.shape:
+            raise HTTPException(422, f"a {ours.shape} cannot follow a {theirs.shape}")
+        return service.numbered(body, Follow(body.source_model_id, body.rate))
 
     @api.post("/retrieve_future")
     async def retrieve_future(body: wire.Retrieve) -> Response:

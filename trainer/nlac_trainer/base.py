@@ -87,6 +87,32 @@ class Base:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             return self.backbone(input_ids=tokens, attention_mask=mask, use_cache=False).last_hidden_state
 
+    def packed_hidden(
+        self, tokens: torch.Tensor, visible: torch.Tensor, positions: torch.Tensor
+    ) -> torch.Tensor:
+        """Last hidden states where each token sees what it is told to, `[batch, length, hidden_size]`.
+
+        Raises:
+            Unsuitable: the attention takes no mask of this kind.
+        """
+        text = self.model.config.get_text_config()
+        attention = text._attn_implementation
+        kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+        if attention not in ("sdpa", "eager") or kinds != {"full_attention"}:
+            raise Unsuitable(
+                f"scored losses need attention sdpa or eager and full attention in every layer; this is {attention} "
+                f"with {', '.join(sorted(kinds))}"
+            )
+        mask = visible
+        if attention == "eager":
+            dtype = torch.bfloat16 if self.autocast else torch.float32
+            mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+            mask = mask.masked_fill(~visible, torch.finfo(dtype).min)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            return self.backbone(
+                input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False
+            ).last_hidden_state
+
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of hidden states, float32."""
         return self.model.get_output_embeddings()(hidden.to(self.model.dtype)).float()

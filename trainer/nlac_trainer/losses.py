@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 
@@ -18,6 +19,8 @@ class Loss:
     needs: tuple[str, ...]
     settings: Mapping[str, float | None]
     role: str = "policy"
+    scored: bool = False
+    """It is of candidates after a prompt."""
 
 
 LOSSES: dict[str, Loss] = {
@@ -33,6 +36,14 @@ LOSSES: dict[str, Loss] = {
         {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2, "clip_dual_threshold": 3.0},
     ),
     "ppo_critic": Loss(("returns",), {"value_clip": None}, role="critic"),
+    # Not of the Tinker API: see scored.py.
+    "scored_policy": Loss(("values",), {"temperature": None}, scored=True),
+    "scored_ppo": Loss(
+        ("chosen", "advantages", "logprobs"),
+        {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2, "clip_dual_threshold": None, "entropy": 0.0},
+        scored=True,
+    ),
+    "scored_critic": Loss(("chosen", "returns"), {}, role="critic", scored=True),
 }
 
 
@@ -51,6 +62,9 @@ def check(name: str, config: Mapping[str, float] | None, role: str) -> None:
     if unknown:
         known = sorted(loss.settings) or "none"
         raise ValueError(f"loss_fn {name!r} has no setting {', '.join(unknown)}; it has {known}")
+    for setting, value in (config or {}).items() if loss.scored else ():
+        if not (isfinite(value) and value >= 0):
+            raise ValueError(f"loss_fn_config {setting}: a number of at least 0 is needed")
 
 
 def token_losses(
@@ -73,9 +87,15 @@ def token_losses(
     advantages = arrays["advantages"]
     gain = ratio * advantages
     if name in ("ppo", "ppo_dual_clip"):
-        low, high = settings["clip_low_threshold"], settings["clip_high_threshold"]
-        gain = torch.minimum(gain, ratio.clamp(low, high) * advantages)
-    if name == "ppo_dual_clip":
-        bounded = torch.maximum(gain, settings["clip_dual_threshold"] * advantages)
-        gain = torch.where(advantages < 0, bounded, gain)
+        gain = surrogate(ratio, advantages, settings)
     return -gain
+
+
+def surrogate(ratio: torch.Tensor, advantages: torch.Tensor, settings: Mapping[str, float | None]) -> torch.Tensor:
+    """PPO's clipped gain; with the dual clip, of a negative advantage no less than that many times it."""
+    clipped = ratio.clamp(settings["clip_low_threshold"], settings["clip_high_threshold"])
+    gain = torch.minimum(ratio * advantages, clipped * advantages)
+    dual = settings.get("clip_dual_threshold")
+    if dual is None:
+        return gain
+    return torch.where(advantages < 0, torch.maximum(gain, dual * advantages), gain)

@@ -10,7 +10,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from . import passes, wire
+from . import passes, scored, wire
 from .adapters import ALPHA, Adapters, Refused
 from .batches import Example, plan
 from .losses import LOSSES
@@ -22,6 +22,7 @@ class Create:
     asked: wire.LoraConfig
     role: str
     seed: int
+    head: wire.ValueHead | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,14 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """Moves towards another model."""
+
+    source: str
+    rate: float
+
+
+@dataclass(frozen=True)
 class SaveState:
     path: Path
     uri: str
@@ -61,7 +70,7 @@ class LoadState:
     optimizer: bool
 
 
-Operation = Create | Unload | Pass | Step | SaveState | SaveAdapter | LoadState
+Operation = Create | Unload | Pass | Step | Follow | SaveState | SaveAdapter | LoadState
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,9 @@ class Executor:
                 return self._pass(model_id, operation)
             case Step():
                 return self._step(model_id, operation.adam)
+            case Follow(source, rate):
+                self.adapters.follow(model_id, source, rate)
+                return {"model_id": model_id, "type": "polyak"}
             case SaveState(path, uri):
                 self._on_first(lambda: self.adapters.save_state(model_id, path))
                 return {"path": uri, "type": "save_weights"}
@@ -113,7 +125,7 @@ class Executor:
             raise Refused(f"Maximum number of LoRA adapters ({self.limits.models}) reached; unload a model first")
         if rank > self.limits.rank:
             raise Refused(f"LoRA rank {rank} is not between 1 and {self.limits.rank}")
-        self.adapters.create(model_id, operation.asked, operation.role, operation.seed)
+        self.adapters.create(model_id, operation.asked, operation.role, operation.seed, operation.head)
         lora_config = {"rank": rank, "alpha": ALPHA, "seed": operation.seed}
         return {"model_id": model_id, "base_model": self.adapters.base_model_name, "lora_config": lora_config}
 
@@ -121,13 +133,22 @@ class Executor:
         adapter = self.adapters.use(model_id)
         given = operation.given
         base = self.adapters.base
-        examples = [
-            example(datum, i, given.loss_fn, base.vocab_size, base.longest) for i, datum in enumerate(given.data)
-        ]
-        lengths = [len(e.tokens) for e in examples]
+        is_scored = LOSSES[given.loss_fn].scored
+        if is_scored:
+            limits = (base.vocab_size, base.longest)
+            examples = [scored.example(d, i, given, limits, operation.learn) for i, d in enumerate(given.data)]
+            if len({tuple(e.numbers) for e in examples}) > 1:
+                raise Refused("data of one request need the same loss_fn_inputs")
+            lengths = [e.size for e in examples]
+        else:
+            examples = [
+                example(datum, i, given.loss_fn, base.vocab_size, base.longest) for i, datum in enumerate(given.data)
+            ]
+            lengths = [len(e.tokens) for e in examples]
         shares = plan(lengths, self.limits.tokens_per_batch, self.ranks.count)
         loss = (given.loss_fn, given.loss_fn_config)
-        mine = passes.run(self.adapters, adapter, examples, shares[self.ranks.rank], loss, operation.learn)
+        run = scored.run if is_scored else passes.run
+        mine = run(self.adapters, adapter, examples, shares[self.ranks.rank], loss, operation.learn)
         outputs = sorted((o for part in self.ranks.gather(mine) for o in part), key=lambda o: o.row)
         finite = all(isfinite(x) for o in outputs for x in (*o.predicted, *o.losses))
         if not self.ranks.share(finite):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from .adapters import Adapter, Adapters
+from .base import Base
 from .batches import Batch, Example, collate
 from .losses import token_losses
 
@@ -62,20 +63,25 @@ def _predict(adapters: Adapters, adapter: Adapter, batch: Batch) -> torch.Tensor
     # Positions without weight are told but not learnt from: they need no graph through the output layer.
     weighing = batch.mask & (batch.weights != 0)
     for positions, learnt in [(weighing, True), (batch.mask & ~weighing, False)]:
-        chosen, wanted = hidden[positions], targets[positions]
-        parts = []
-        for start in range(0, len(wanted), CHUNK):
-            states, tokens = chosen[start : start + CHUNK], wanted[start : start + CHUNK]
-            if learnt and torch.is_grad_enabled():
-                parts.append(checkpoint(_logprobs, base, states, tokens, use_reentrant=False))
-            else:
-                parts.append(_logprobs(base, states.detach(), tokens).detach())
-        if parts:
-            predicted = predicted.masked_scatter(positions, torch.cat(parts))
+        if positions.any():
+            told = logprobs(base, hidden[positions], targets[positions], learnt)
+            predicted = predicted.masked_scatter(positions, told)
     if torch.is_grad_enabled() and not weighing.any():
         predicted = predicted + 0.0 * hidden.float().sum()
     return predicted
 
 
-def _logprobs(base, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def logprobs(base: Base, states: torch.Tensor, targets: torch.Tensor, learnt: bool) -> torch.Tensor:
+    """Log-probability of the token after each state, natural log."""
+    parts = []
+    for start in range(0, len(targets), CHUNK):
+        some, tokens = states[start : start + CHUNK], targets[start : start + CHUNK]
+        if learnt and torch.is_grad_enabled():
+            parts.append(checkpoint(_logprobs, base, some, tokens, use_reentrant=False))
+        else:
+            parts.append(_logprobs(base, some.detach(), tokens).detach())
+    return torch.cat(parts)
+
+
+def _logprobs(base: Base, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return -F.cross_entropy(base.logits(hidden), targets, reduction="none")

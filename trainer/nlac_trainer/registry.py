@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
+from .heads import described
+from .wire import ValueHead
+
 
 class Conflict(Exception):
     """A request's number was used for something else."""
@@ -24,9 +27,14 @@ class Model:
     rank: int
     role: str
     seed: int
+    head: ValueHead | None = None
     touched: bool = False
     unloading: bool = False
     submitted: dict[int, tuple[bytes, str]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> str:
+        return described(self.rank, self.role, self.head)
 
 
 class Registry:

@@ -46,11 +46,36 @@ class LoraConfig(Strict):
         return self
 
 
+class ValueHead(Strict):
+    """Hidden layers of a critic's head; `hidden` 0 is a linear head, whatever `layers` is."""
+
+    hidden: int = Field(ge=0, le=4096)
+    layers: int = Field(ge=0, le=8)
+
+    @model_validator(mode="after")
+    def check(self) -> ValueHead:
+        if self.hidden and not self.layers:
+            raise ValueError("value_head needs layers between 1 and 8")
+        return self
+
+
 class CreateModel(Loose):
     session_id: str
     base_model: str
     lora_config: LoraConfig
     model_role: Role = "policy"
+    value_head: ValueHead | None = None
+
+    @model_validator(mode="after")
+    def check(self) -> CreateModel:
+        if self.value_head is not None and self.model_role != "critic":
+            raise ValueError('value_head needs model_role "critic"')
+        return self
+
+    @property
+    def head(self) -> ValueHead | None:
+        """The hidden layers, where there are any."""
+        return self.value_head if self.value_head and self.value_head.hidden else None
 
 
 class ModelOnly(Loose):
@@ -75,7 +100,8 @@ class ModelInput(Strict):
 
 
 class LossInputs(Strict):
-    """Arrays of the sequence's length: position i reads `model_input[..=i]` and is to say target i."""
+    """Arrays of the sequence's length: position i reads `model_input[..=i]` and is to say target i. Losses of candidates
+    read `candidates` (one after another) and `lengths`, and one number, or one for each candidate, of the others."""
 
     target_tokens: Tensor | None = None
     weights: Tensor | None = None
@@ -83,6 +109,9 @@ class LossInputs(Strict):
     advantages: Tensor | None = None
     returns: Tensor | None = None
     values: Tensor | None = None
+    candidates: Tensor | None = None
+    lengths: Tensor | None = None
+    chosen: Tensor | None = None
 
 
 class Datum(Strict):
@@ -124,6 +153,13 @@ class OptimStep(Loose):
     model_id: str
     seq_id: int | None = None
     adam_params: AdamParams
+
+
+class Polyak(Loose):
+    model_id: str
+    source_model_id: str
+    rate: float = Field(ge=0, le=1)
+    seq_id: int | None = None
 
 
 class Save(Loose):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .support import Files, datum, sequences, wait_until
+from .test_scored import ALPHA, soft
 
 DATA = [datum(s, [1.0] * (len(s) - 1)) for s in sequences(3, [20, 4, 11, 7, 30])]
 
@@ -85,6 +86,15 @@ class TwoRanks(unittest.TestCase):
             stepped = self.done("optim_step", {"model_id": model, "adam_params": adam})["metrics"]
             norm = one.step(one_model, 0.05)["grad_norm"]
             self.assertAlmostEqual(stepped["grad_norm"] / norm, 1.0, places=4)
+        # Candidates too, also where one rank has none.
+        given = {"loss_fn": "scored_policy"} | ALPHA
+        for data in (soft(), soft()[:1]):
+            one.backward(one_model, data, "scored_policy", **ALPHA)
+            body = {"model_id": model, "forward_backward_input": given | {"data": data}}
+            self.assertEqual(len(self.done("forward_backward", body)["loss_fn_outputs"]), len(data))
+        norm = one.step(one_model)["grad_norm"]
+        stepped = self.done("optim_step", {"model_id": model, "adam_params": adam})["metrics"]
+        self.assertAlmostEqual(stepped["grad_norm"] / norm, 1.0, places=4)
         saved = self.done("save_weights_for_sampler", {"model_id": model, "path": "a"})
         self.assertEqual(saved["path"], f"tinker://{model}/a")
         self.assertTrue((files.path / "ranks" / model / "sampler_weights/a/adapter_model.safetensors").is_file())
@@ -92,7 +102,7 @@ class TwoRanks(unittest.TestCase):
         bad = {"data": [datum([1, 2, 99])], "loss_fn": "cross_entropy"}
         answer = self.done("forward_backward", {"model_id": model, "forward_backward_input": bad})
         self.assertEqual(answer["status"], 400)
-        self.assertEqual(self.done("optim_step", {"model_id": model, "adam_params": {}})["metrics"]["steps"], 4)
+        self.assertEqual(self.done("optim_step", {"model_id": model, "adam_params": {}})["metrics"]["steps"], 5)
         # Only the first rank writes, and all learn that it could not.
         (files.path / "ranks" / model / "weights").mkdir(parents=True, exist_ok=True)
         (files.path / "ranks" / model / "weights" / ".full.partial").write_text("in the way")

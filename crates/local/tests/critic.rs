@@ -3,15 +3,13 @@
 
 mod support;
 
-use std::path::Path;
-
 use nlac_local::{
-    model::{LoraConfig, Weights},
-    train::{AdamParams, Example, LoraTrainer, Loss, ValueTargets},
+    model::LoraConfig,
+    train::{Example, HeadSpec, LoraTrainer, Loss, ValueTargets},
 };
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
-use support::{Model, Server, config, http::Reply, tokens, trainer};
+use support::{Model, Server, config, gradients, http::Reply, tokens, trainer};
 
 /// Sequences with masked prompts, and returns that values can learn.
 fn examples(clip: Option<f32>) -> Vec<Example> {
@@ -37,82 +35,28 @@ fn loss(critic: &LoraTrainer, examples: &[Example]) -> f64 {
 
 #[test]
 fn gradients_of_adapter_and_head_agree_with_finite_differences() {
-    let adam = |learning_rate, eps| AdamParams {
-        learning_rate,
-        beta1: 0.0,
-        beta2: 0.0,
-        eps,
-        weight_decay: 0.0,
-        grad_clip_norm: 0.0,
-    };
-    let fresh = || {
-        let shape = LoraConfig { rank: 4, alpha: 8.0 };
-        LoraTrainer::critic(config(), Weights::random(&config(), 3), shape, 5, 1)
-    };
-    let read = |directory: &Path| std::fs::read(directory.join("state.safetensors")).unwrap();
-    let loaded = |directory: &Path| {
-        let mut critic = fresh();
-        critic.load_state(directory, false).unwrap();
-        critic
-    };
+    let hidden = Some(HeadSpec { hidden: 12, layers: 2 });
     // Values within the clip and beyond it, on both sides of their returns.
-    for clip in [None, Some(0.3)] {
+    for (head, clip) in [(None, None), (None, Some(0.3)), (hidden, None)] {
+        let fresh = || {
+            let shape = LoraConfig { rank: 4, alpha: 8.0 };
+            LoraTrainer::critic(config(), gradients::base(), shape, head, 5, 1)
+        };
         let place = tempfile::tempdir().unwrap();
         // Two steps away from the start: the head is not zero, then B is not.
         let mut critic = fresh();
         for _ in 0..2 {
             critic.forward_backward(&examples(None));
-            critic.optim_step(&adam(0.05, 1e-8));
+            critic.optim_step(&gradients::adam(0.05, 1e-8));
         }
-        let (at, moved) = (place.path().join("at"), place.path().join("moved"));
-        critic.save_state(&at).unwrap();
+        let state = place.path().join("state");
+        critic.save_state(&state).unwrap();
+        let maps = 1 + head.map_or(0, |head| head.layers);
+        let tensors = 2 * 7 * config().num_hidden_layers + 2 * maps;
+        assert_eq!(gradients::saved(&state).len(), tensors);
         let examples = examples(clip);
-        let mut probe = loaded(&at);
-        probe.forward_backward(&examples);
-        // With a huge ε a weight moves by its gradient.
-        probe.optim_step(&adam(1e6, 1e6));
-        probe.save_state(&moved).unwrap();
-
-        let (before, after) = (read(&at), read(&moved));
-        let (before, after) =
-            (SafeTensors::deserialize(&before).unwrap(), SafeTensors::deserialize(&after).unwrap());
-        let floats = |file: &SafeTensors<'_>, name: &str| -> Vec<f32> {
-            let data = file.tensor(name).unwrap().data().chunks_exact(4);
-            data.map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
-        };
-        let names = before.names().into_iter().filter(|name| name.ends_with(".value"));
-        let mut names: Vec<_> = names.map(|name| name.to_owned()).collect();
-        names.sort();
-        assert_eq!(names.len(), 2 * 7 * config().num_hidden_layers + 2);
-        for name in names {
-            let here = floats(&before, &name);
-            let there = floats(&after, &name);
-            let gradient: Vec<f32> = here.iter().zip(&there).map(|(a, b)| a - b).collect();
-            let steepest = (0..gradient.len())
-                .max_by(|a, b| gradient[*a].abs().total_cmp(&gradient[*b].abs()))
-                .unwrap();
-            assert!(gradient[steepest].abs() > 1e-6, "{name} has no gradient");
-            let at_offset = |offset: f32| {
-                let copy = place.path().join(format!("{name}{offset}"));
-                std::fs::create_dir(&copy).unwrap();
-                let mut bytes = read(&at);
-                let start = {
-                    let file = SafeTensors::deserialize(&bytes).unwrap();
-                    file.tensor(&name).unwrap().data().as_ptr() as usize - bytes.as_ptr() as usize
-                } + 4 * steepest;
-                bytes[start..start + 4].copy_from_slice(&(here[steepest] + offset).to_le_bytes());
-                std::fs::write(copy.join("state.safetensors"), bytes).unwrap();
-                std::fs::copy(at.join("state.json"), copy.join("state.json")).unwrap();
-                loss(&loaded(&copy), &examples)
-            };
-            let step = 3e-3_f32;
-            let numeric = (at_offset(step) - at_offset(-step)) / f64::from(2.0 * step);
-            let analytic = f64::from(gradient[steepest]);
-            assert!(
-                (numeric - analytic).abs() < 2e-3 + 0.02 * analytic.abs(),
-                "{name}: analytic {analytic}, numeric {numeric}"
-            );
-        }
+        let backward = |critic: &mut LoraTrainer| drop(critic.forward_backward(&examples));
+        gradients::agree(&state, &fresh, backward, |critic| loss(critic, &examples));
     }
 }
 
@@ -223,7 +167,16 @@ fn what_is_for_the_other_kind_of_model_is_refused() {
     let files = Model::new();
     let server = trainer(files.trainer());
     let capable = server.get("/api/v1/get_server_capabilities").json();
-    let losses = ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"];
+    let losses = [
+        "cross_entropy",
+        "importance_sampling",
+        "ppo",
+        "ppo_dual_clip",
+        "ppo_critic",
+        "scored_policy",
+        "scored_ppo",
+        "scored_critic",
+    ];
     assert_eq!(capable["supported_loss_fns"], json!(losses));
     let (policy, critic) = (server.create("policy", 4, 1), server.create("critic", 4, 1));
     let refused = |model: &str, change: Value| {

@@ -37,6 +37,19 @@ impl LayerCache {
         }
     }
 
+    /// Takes over the first positions of another sequence.
+    pub fn take_first(&mut self, config: &Config, from: &Self, positions: usize) {
+        let (width, capacity) = (config.head_dim, self.capacity);
+        for i in 0..config.key_width() {
+            let keys = &from.keys[i * from.capacity..][..positions];
+            self.keys[i * capacity..][..positions].copy_from_slice(keys);
+        }
+        for head in 0..config.num_key_value_heads {
+            let values = &from.values[head * from.capacity * width..][..positions * width];
+            self.values[head * capacity * width..][..positions * width].copy_from_slice(values);
+        }
+    }
+
     /// Reads back what [`Self::put`] wrote: keys, then values.
     pub fn get(&self, config: &Config, position: usize, out: &mut Vec<f32>) {
         let (width, capacity) = (config.head_dim, self.capacity);
@@ -61,6 +74,9 @@ pub(crate) fn attend(
     let (width, capacity) = (config.head_dim, cache.capacity);
     let stride = config.query_width();
     let rows = queries.len() / stride;
+    if rows == 0 {
+        return Vec::new();
+    }
     let group = config.num_attention_heads / config.num_key_value_heads;
     let scale = 1.0 / (width as f32).sqrt();
     // Columns beyond the last visible position need not be computed, but whole tiles are cheaper.
@@ -106,7 +122,7 @@ pub(crate) fn attend(
 
 /// Gradients of [`attend`] over a whole sequence of n positions, from the queries at `start..n`: adds to
 /// `dq` (`[n - start, query_width]`), `dk` and `dv` (`[n, key_width]`). The probabilities are those of
-/// all n queries.
+/// the queries at `begin..n`.
 #[expect(
     clippy::too_many_arguments,
     reason = "inputs, saved values and three outputs of one formula"
@@ -115,6 +131,7 @@ pub(crate) fn attend_backward(
     config: &Config,
     queries: &[f32],
     start: usize,
+    begin: usize,
     cache: &LayerCache,
     probabilities: &[f32],
     dout: &[f32],
@@ -140,7 +157,7 @@ pub(crate) fn attend_backward(
     let mut transposed = vec![0.0; width * visible];
     for head in 0..config.num_attention_heads {
         let source = head / group;
-        let p = &probabilities[(head * n + start) * visible..][..rows * visible];
+        let p = &probabilities[(head * (n - begin) + start - begin) * visible..][..rows * visible];
         let values = &cache.values[source * width * capacity..][..width * capacity];
         let keys = &cache.keys[source * width * capacity..][..width * capacity];
 

@@ -158,6 +158,7 @@ fn extend_on_one(config: &Config, batch: &mut [Extend<'_>]) -> Vec<Vec<f32>> {
                 segments.push(Segment {
                     tokens: extend.tokens,
                     start: extend.cache.length,
+                    after: None,
                     wanted: if extend.all_logits { extend.tokens.len() } else { 1 },
                     layers: &mut extend.cache.layers,
                 });
@@ -182,6 +183,9 @@ pub(crate) struct Segment<'a> {
     pub tokens: &'a [u32],
     /// Position of the first token.
     pub start: usize,
+    /// An earlier segment of the pass, from position 0, whose first `start` positions come before this one's. Without it
+    /// they are in the cache.
+    pub after: Option<usize>,
     /// How many of the last positions go through the last layer.
     pub wanted: usize,
     pub layers: &'a mut [LayerCache],
@@ -277,6 +281,12 @@ fn run_layer(
             segment.layers[index].put(config, position, &k[at.clone()], &v[at]);
         }
         row += segment.tokens.len();
+    }
+    for number in 0..segments.len() {
+        let Some(before) = segments[number].after else { continue };
+        let (earlier, later) = segments.split_at_mut(number);
+        let positions = later[0].start;
+        later[0].layers[index].take_first(config, &earlier[before].layers[index], positions);
     }
 
     // Rows that nobody asks for leave here: their keys and values are all that is needed of them.

@@ -176,8 +176,9 @@ pub fn log_softmax_at(logits: &[f32], index: usize) -> f32 {
     logits[index] - log_sum_exp(logits)
 }
 
+/// What log-softmax subtracts from every logit.
 #[multiversion(targets("x86_64+avx512f+avx512vl+fma", "x86_64+avx2+fma", "aarch64+neon"))]
-fn log_sum_exp(logits: &[f32]) -> f32 {
+pub fn log_sum_exp(logits: &[f32]) -> f32 {
     let highest = max(logits);
     let total = sum(logits.iter().map(|l| exp(l - highest)));
     highest + libm::logf(total)

@@ -13,8 +13,8 @@ pub use forward::{Extend, KvBlock, KvCache, extend};
 pub(crate) use forward::{LayerTape, Segment, Tape, apply, forward};
 pub(crate) use kernel::{Strided, matmul};
 pub use lora::{AdapterError, LINEARS, Lora, LoraConfig};
-pub(crate) use math::log_softmax_at;
 pub use math::{argmax, log_softmax};
+pub(crate) use math::{log_softmax_at, log_sum_exp};
 pub(crate) use weights::{Layer, bytes_of, floats, write_safetensors};
 pub use weights::{Linear, Weights};
 pub(crate) use {

@@ -6,12 +6,11 @@ use std::sync::Mutex;
 
 use super::{
     Loss,
-    layers::{LayerPass, LiveRows},
+    layers::{Descent, LiveRows, Place},
     value::ValueHead,
 };
 use crate::model::{
     Config, KvCache, Segment, Strided, Tape, Weights, apply, forward, log_softmax_at, matmul,
-    rms_norm_backward,
 };
 
 /// One sequence to learn: `targets[i]` is to follow `input[..=i]`, with `weights[i]` in the loss. The
@@ -93,13 +92,13 @@ impl Gradients {
 
     /// Zeros for the linear maps and the head of a critic.
     #[must_use]
-    pub fn of_critic(config: &Config) -> Self {
-        Self { value: Some(ValueHead::zeros(config)), ..Self::zeros(config, false) }
+    pub(super) fn of_critic(config: &Config, head: &ValueHead) -> Self {
+        Self { value: Some(head.emptied()), ..Self::zeros(config, false) }
     }
 
     /// Zeros of the same shapes.
     fn emptied(&self, config: &Config) -> Self {
-        let value = self.value.as_ref().map(|_| ValueHead::zeros(config));
+        let value = self.value.as_ref().map(ValueHead::emptied);
         Self { value, ..Self::zeros(config, self.rest.is_some()) }
     }
 
@@ -149,7 +148,7 @@ pub(super) fn predictions(
         let hidden = forward(config, weights, &mut segments, None);
         match reading {
             Reading::Text => split_logprobs(config, shard, &apply(&weights.head, &hidden, rows)),
-            Reading::Values(head) => head.values(shard, &hidden),
+            Reading::Values(head) => split(shard, head.values(&hidden)),
         }
     })
     .into_iter()
@@ -177,11 +176,24 @@ pub(super) fn backward(
     gradients: &mut Gradients,
     threads: usize,
 ) -> Vec<Vec<f32>> {
+    accumulate(config, examples, gradients, threads, |shard, gradients| {
+        shard_backward(config, weights, reading, shard, gradients)
+    })
+}
+
+/// Adds the gradients that a pass over each shard gives, in order; returns what the passes do.
+pub(super) fn accumulate<E: Sync>(
+    config: &Config,
+    examples: &[E],
+    gradients: &mut Gradients,
+    threads: usize,
+    pass: impl Fn(&[E], &mut Gradients) -> Vec<Vec<f32>> + Sync,
+) -> Vec<Vec<f32>> {
     let empty = gradients.emptied(config);
     let mut all = Vec::with_capacity(examples.len());
     let results = over_shards(examples, threads, |shard| {
         let mut gradients = empty.clone();
-        let predicted = shard_backward(config, weights, reading, shard, &mut gradients);
+        let predicted = pass(shard, &mut gradients);
         (predicted, gradients)
     });
     for (predicted, mut shard) in results {
@@ -192,10 +204,10 @@ pub(super) fn backward(
 }
 
 /// Runs a function over the shards, on up to `threads` threads; results in shard order.
-fn over_shards<T: Send>(
-    examples: &[Example],
+pub(super) fn over_shards<E: Sync, T: Send>(
+    examples: &[E],
     threads: usize,
-    run: impl Fn(&[Example]) -> T + Sync,
+    run: impl Fn(&[E]) -> T + Sync,
 ) -> Vec<T> {
     let shards: Vec<_> = examples.chunks(SHARD).collect();
     if threads <= 1 || shards.len() <= 1 {
@@ -238,10 +250,17 @@ fn segments<'a>(shard: &'a [Example], caches: &'a mut [KvCache]) -> Vec<Segment<
         .map(|(example, cache)| Segment {
             tokens: &example.input,
             start: 0,
+            after: None,
             wanted: example.input.len(),
             layers: cache.layers_mut(),
         })
         .collect()
+}
+
+/// Values of rows, by sequence.
+fn split(shard: &[Example], values: Vec<f32>) -> Vec<Vec<f32>> {
+    let mut values = values.into_iter();
+    shard.iter().map(|example| values.by_ref().take(example.input.len()).collect()).collect()
 }
 
 fn split_logprobs(config: &Config, shard: &[Example], logits: &[f32]) -> Vec<Vec<f32>> {
@@ -311,37 +330,29 @@ fn shard_backward(
     let mut tape = Tape::default();
     let mut segments = segments(shard, &mut caches);
     let hidden = forward(config, weights, &mut segments, Some(&mut tape));
-    let (predicted, mut dhidden) = match reading {
+    let (predicted, dhidden) = match reading {
         Reading::Text => text_backward(config, weights, shard, &hidden, gradients),
         Reading::Values(head) => {
-            let values = head.values(shard, &hidden);
-            let dhidden = head.backward(shard, &hidden, &values, gradients.value.as_mut());
+            let values = split(shard, head.values(&hidden));
+            let pulls = shard.iter().zip(&values).flat_map(|(example, values)| {
+                values.iter().enumerate().map(|(i, value)| example.pull_at(i, *value))
+            });
+            let pulls = pulls.enumerate().filter(|(_, pull)| *pull != 0.0).collect::<Vec<_>>();
+            let dhidden = head.backward(&hidden, &pulls, gradients.value.as_mut());
             (values, dhidden)
         }
     };
 
-    // Through the top layer, only from where the loss is.
-    let live = LiveRows::of_loss(shard);
-    for (values, width) in [(&mut dhidden, d), (&mut tape.x_final, d), (&mut tape.inverse_final, 1)]
-    {
-        live.keep(values, width);
-    }
-    let mut dx = vec![0.0; dhidden.len()];
-    rms_norm_backward(
-        &tape.x_final,
-        &weights.final_norm,
-        &tape.inverse_final,
-        &dhidden,
-        &mut dx,
-        gradients.rest.as_mut().map(|rest| rest.final_norm.as_mut_slice()),
-    );
-    let all = LiveRows::all(shard);
-    for index in (0..weights.layers.len()).rev() {
-        let Some(tape) = tape.layers.pop() else { break };
-        let live = if index + 1 == weights.layers.len() { &live } else { &all };
-        dx = LayerPass { config, weights, index, tape, live, caches: &caches }
-            .backward(dx, gradients);
-    }
+    let descent = Descent {
+        config,
+        weights,
+        caches: &caches,
+        places: &vec![Place::default(); shard.len()],
+        // Through the top layer, only from where the loss is.
+        top: LiveRows::of_loss(shard),
+        below: LiveRows::all(shard),
+    };
+    let dx = descent.run(tape, dhidden, gradients);
     if let Some(rest) = &mut gradients.rest {
         for (token, dx) in shard.iter().flat_map(|e| &e.input).zip(dx.chunks_exact(d)) {
             let row = *token as usize * d;

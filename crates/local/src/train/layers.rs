@@ -2,9 +2,18 @@
 
 use super::backward::{Example, Gradients};
 use crate::model::{
-    Config, KvCache, Layer, LayerTape, Linear, Strided, Weights, attend_backward, matmul,
+    Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward, matmul,
     rms_norm_backward, rope_backward, silu_backward,
 };
+
+/// Where a sequence of a shard stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    /// Position of its first row.
+    pub(super) start: usize,
+    /// The sequence whose positions come before, where it is not the first.
+    pub(super) after: Option<usize>,
+}
 
 /// The rows of a shard whose output carries gradient: of each sequence, all from a position on. The
 /// rest would only add zeros.
@@ -14,6 +23,11 @@ pub(super) struct LiveRows {
 }
 
 impl LiveRows {
+    /// Of each sequence the first live row and the length.
+    pub(super) const fn new(spans: Vec<(usize, usize)>) -> Self {
+        Self { spans }
+    }
+
     pub(super) fn all(shard: &[Example]) -> Self {
         Self { spans: shard.iter().map(|e| (0, e.input.len())).collect() }
     }
@@ -33,6 +47,15 @@ impl LiveRows {
             let start = *row;
             *row += length;
             Some((start + first, start + length))
+        })
+    }
+
+    /// Of each sequence its place among the live rows, and among all rows.
+    fn starts(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.spans.iter().scan((0, 0), |next, (first, length)| {
+            let (live_row, row) = *next;
+            *next = (live_row + length - first, row + length);
+            Some((live_row, row))
         })
     }
 
@@ -62,21 +85,74 @@ impl LiveRows {
     }
 }
 
-/// One layer's backward pass over a shard.
-pub(super) struct LayerPass<'a> {
+/// What the layers' backward passes read.
+pub(super) struct Descent<'a> {
     pub(super) config: &'a Config,
     pub(super) weights: &'a Weights,
-    pub(super) index: usize,
-    pub(super) tape: LayerTape,
-    pub(super) live: &'a LiveRows,
     pub(super) caches: &'a [KvCache],
+    pub(super) places: &'a [Place],
+    /// Rows that carry gradient into the top layer's output.
+    pub(super) top: LiveRows,
+    /// Rows that carry gradient below it.
+    pub(super) below: LiveRows,
+}
+
+impl Descent<'_> {
+    /// From the gradient of the normalised final states of all rows to that of the embedded tokens, which is whole only
+    /// where it is wanted.
+    pub(super) fn run(
+        self,
+        mut tape: Tape,
+        mut dhidden: Vec<f32>,
+        gradients: &mut Gradients,
+    ) -> Vec<f32> {
+        let Self { config, weights, caches, places, top, below } = self;
+        let d = config.hidden_size;
+        for (values, width) in
+            [(&mut dhidden, d), (&mut tape.x_final, d), (&mut tape.inverse_final, 1)]
+        {
+            top.keep(values, width);
+        }
+        let mut dx = vec![0.0; dhidden.len()];
+        rms_norm_backward(
+            &tape.x_final,
+            &weights.final_norm,
+            &tape.inverse_final,
+            &dhidden,
+            &mut dx,
+            gradients.rest.as_mut().map(|rest| rest.final_norm.as_mut_slice()),
+        );
+        for index in (0..weights.layers.len()).rev() {
+            let Some(tape) = tape.layers.pop() else { break };
+            let live = if index + 1 == weights.layers.len() {
+                &top
+            } else {
+                below.keep(&mut dx, d);
+                &below
+            };
+            dx = LayerPass { config, weights, index, tape, live, caches, places }
+                .backward(dx, gradients);
+        }
+        dx
+    }
+}
+
+/// One layer's backward pass over a shard.
+struct LayerPass<'a> {
+    config: &'a Config,
+    weights: &'a Weights,
+    index: usize,
+    tape: LayerTape,
+    live: &'a LiveRows,
+    caches: &'a [KvCache],
+    places: &'a [Place],
 }
 
 impl LayerPass<'_> {
     /// From the gradient of the live rows' output to that of all rows' input. In the lowest layer the
     /// input's gradient is wanted for the embedding only.
-    pub(super) fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
-        let Self { config, weights, index, mut tape, live, caches } = self;
+    fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
+        let Self { config, weights, index, mut tape, live, caches, places } = self;
         let layer: &Layer = &weights.layers[index];
         let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
         let rows = dout.len() / d;
@@ -128,22 +204,41 @@ impl LayerPass<'_> {
         let mut dq = vec![0.0; rows * qw];
         let mut dk = vec![0.0; all_rows * kw];
         let mut dv = vec![0.0; all_rows * kw];
-        let (mut live_row, mut row) = (0, 0);
+        let starts: Vec<_> = live.starts().collect();
         for (number, &(first, length)) in live.spans.iter().enumerate() {
+            let Place { start, after } = places[number];
+            let (live_row, row) = starts[number];
             let queries = live_row * qw..(live_row + length - first) * qw;
-            let keys = row * kw..(row + length) * kw;
+            let mut dkeys = vec![0.0; (start + length) * kw];
+            let mut dvalues = dkeys.clone();
             attend_backward(
                 config,
                 &tape.q[queries.clone()],
-                first,
+                start + first,
+                start,
                 caches[number].layer(index),
                 &tape.probabilities[number],
                 &dmixed[queries.clone()],
-                &mut dq[queries.clone()],
-                &mut dk[keys.clone()],
-                &mut dv[keys.clone()],
+                &mut dq[queries],
+                &mut dkeys,
+                &mut dvalues,
             );
-            for (heads, width, start) in [(&mut dq[queries], qw, first), (&mut dk[keys], kw, 0)] {
+            for (all, here) in [(&mut dk, dkeys), (&mut dv, dvalues)] {
+                let (before, own) = here.split_at(start * kw);
+                add(&mut all[row * kw..], own);
+                if let Some(before_it) = after {
+                    add(&mut all[starts[before_it].1 * kw..], before);
+                }
+            }
+        }
+        for (number, &(first, length)) in live.spans.iter().enumerate() {
+            let start = places[number].start;
+            let (live_row, row) = starts[number];
+            let queries = live_row * qw..(live_row + length - first) * qw;
+            let keys = row * kw..(row + length) * kw;
+            for (heads, width, start) in
+                [(&mut dq[queries], qw, start + first), (&mut dk[keys], kw, start)]
+            {
                 for (offset, heads) in heads.chunks_exact_mut(width).enumerate() {
                     let (cosines, sines) = weights.angles(config, start + offset);
                     for head in heads.chunks_exact_mut(config.head_dim) {
@@ -151,8 +246,6 @@ impl LayerPass<'_> {
                     }
                 }
             }
-            live_row += length - first;
-            row += length;
         }
         if config.qk_norm {
             let [_, _, nq, nk] = match norms.as_mut() {
@@ -183,6 +276,12 @@ impl LayerPass<'_> {
             norms.as_mut().map(|n| n[0].as_mut_slice()),
         );
         dx
+    }
+}
+
+fn add(to: &mut [f32], other: &[f32]) {
+    for (to, other) in to.iter_mut().zip(other) {
+        *to += other;
     }
 }
 

@@ -1,18 +1,16 @@
-//! An adapter under training: accumulate gradients, step, save, resume.
+//! An adapter under training: accumulate gradients, step, follow another.
 
-use std::{collections::BTreeMap, path::Path};
+use std::fmt;
 
-use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use super::{
     adam::{Adam, AdamParams},
     backward::{Example, Gradients, Reading, backward, predictions},
-    value::ValueHead,
-    write_directory,
+    scored::{self, ScoredExample},
+    value::{HeadSpec, ValueHead},
 };
 use crate::model::{AdapterError, Config, Lora, LoraConfig, Strided, Weights, matmul};
-use crate::model::{bytes_of, floats, write_safetensors};
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,22 +45,35 @@ impl Role {
 
 /// An adapter under training, with a value head where it is a critic.
 pub struct LoraTrainer {
-    config: Config,
-    base: Weights,
-    lora: Lora,
-    head: Option<ValueHead>,
-    merged: Weights,
+    pub(super) config: Config,
+    pub(super) base: Weights,
+    pub(super) lora: Lora,
+    pub(super) head: Option<ValueHead>,
+    pub(super) merged: Weights,
     gradients: Gradients,
-    adam: Adam,
+    pub(super) adam: Adam,
     threads: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-struct StateFile {
-    rank: usize,
-    role: Role,
-    alpha: f32,
-    steps: u64,
+/// What two models on one base have in common when every tensor of one has its like in the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Rank of the adapter.
+    pub rank: usize,
+    /// What it is trained to be.
+    pub role: Role,
+    /// A critic's hidden layers; none is a linear head.
+    pub head: Option<HeadSpec>,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of rank {}", self.role.name(), self.rank)?;
+        match self.head {
+            Some(HeadSpec { hidden, layers }) => write!(f, " with a head of {layers} × {hidden}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl LoraTrainer {
@@ -73,18 +84,20 @@ impl LoraTrainer {
         Self::continued(config, base, lora, threads)
     }
 
-    /// A fresh adapter with a value head, which begins at 0.
+    /// A fresh adapter with a value head, whose values begin at 0.
     #[must_use]
     pub fn critic(
         config: Config,
         base: Weights,
         lora: LoraConfig,
+        head: Option<HeadSpec>,
         seed: u64,
         threads: usize,
     ) -> Self {
-        let gradients = Gradients::of_critic(&config);
-        let head = Some(ValueHead::zeros(&config));
-        let mut critic = Self { head, gradients, ..Self::new(config, base, lora, seed, threads) };
+        let head = ValueHead::init(&config, head, seed);
+        let gradients = Gradients::of_critic(&config, &head);
+        let fresh = Self::new(config, base, lora, seed, threads);
+        let mut critic = Self { head: Some(head), gradients, ..fresh };
         critic.adam = Adam::new(critic.tensors().map(Vec::len));
         critic
     }
@@ -105,8 +118,15 @@ impl LoraTrainer {
         if self.head.is_some() { Role::Critic } else { Role::Policy }
     }
 
+    /// Its rank, role and head.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let head = self.head.as_ref().and_then(ValueHead::spec);
+        Shape { rank: self.lora.rank(), role: self.role(), head }
+    }
+
     /// Everything that is trained, in the order of states and moments.
-    fn tensors(&self) -> impl Iterator<Item = &Vec<f32>> {
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &Vec<f32>> {
         let pairs = self.lora.layers.iter().flatten().flat_map(|p| [&p.a, &p.b]);
         pairs.chain(self.head.iter().flat_map(ValueHead::tensors))
     }
@@ -125,11 +145,46 @@ impl LoraTrainer {
         backward(config, merged, reading, examples, &mut self.gradients, threads)
     }
 
+    /// Score of each candidate: the sum of its tokens' log-probabilities, natural log; of a critic, its value.
+    #[must_use]
+    pub fn scores(&self, examples: &[ScoredExample]) -> Vec<Vec<f32>> {
+        let reading = reading(self.head.as_ref());
+        scored::scores(&self.config, &self.merged, reading, examples, self.threads)
+    }
+
+    /// Adds the gradients of the examples' summed loss; returns what [`Self::scores`] does.
+    pub fn scores_backward(&mut self, examples: &[ScoredExample]) -> Vec<Vec<f32>> {
+        let (config, merged, threads) = (&self.config, &self.merged, self.threads);
+        let reading = reading(self.head.as_ref());
+        scored::backward(config, merged, reading, examples, &mut self.gradients, threads)
+    }
+
+    /// Moves every trained tensor (A, B and the head's, each by itself) to (1 − rate) times itself plus rate times the
+    /// other's. The mean of A and of B is not that of BA. Moments and accumulated gradients stay as they are.
+    ///
+    /// # Errors
+    /// A model of another shape; then nothing has changed.
+    pub fn follow(&mut self, source: &Self, rate: f32) -> Result<(), AdapterError> {
+        let (ours, theirs) = (self.shape(), source.shape());
+        if ours != theirs {
+            return Err(AdapterError::Unsupported(format!("a {ours} cannot follow a {theirs}")));
+        }
+        for (to, from) in
+            tensors_mut(&mut self.lora, &mut self.head).into_iter().zip(source.tensors())
+        {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = (1.0 - rate) * *to + rate * from;
+            }
+        }
+        self.merged = self.lora.merge(&self.base);
+        Ok(())
+    }
+
     /// Steps by the accumulated gradients and clears them.
     pub fn optim_step(&mut self, params: &AdamParams) -> StepStats {
         let mut projected = self.lora_gradients();
         if let Some(head) = &self.gradients.value {
-            projected.extend(head.tensors().map(Clone::clone));
+            projected.extend(head.tensors().cloned());
         }
         self.clear_gradients();
         let mut gradients: Vec<_> = projected.iter_mut().collect();
@@ -186,109 +241,13 @@ impl LoraTrainer {
     pub const fn steps(&self) -> u64 {
         self.adam.steps
     }
-
-    /// Writes everything needed to go on: adapter, value head, moments, step count.
-    ///
-    /// # Errors
-    /// What writing runs into; the directory must not exist yet.
-    pub fn save_state(&self, directory: &Path) -> std::io::Result<()> {
-        let mut tensors = BTreeMap::new();
-        let moments = self.adam.first.iter().zip(&self.adam.second);
-        for (index, (value, (first, second))) in self.tensors().zip(moments).enumerate() {
-            for (part, values) in [("value", value), ("first", first), ("second", second)] {
-                let entry = (vec![values.len()], bytes_of(values));
-                tensors.insert(format!("{index:04}.{part}"), entry);
-            }
-        }
-        let state = StateFile {
-            rank: self.lora.rank(),
-            role: self.role(),
-            alpha: self.lora.config.alpha,
-            steps: self.adam.steps,
-        };
-        write_directory(directory, |partial| {
-            let text = serde_json::to_string_pretty(&state).map_err(std::io::Error::other)?;
-            std::fs::write(partial.join("state.json"), text)?;
-            write_safetensors(&tensors, &partial.join("state.safetensors"))
-        })
-    }
-
-    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments, or PEFT files,
-    /// which have none. Gradients that were accumulated before are dropped.
-    ///
-    /// # Errors
-    /// Missing files, or a state of another shape; then nothing has changed.
-    pub fn load_state(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
-        if directory.join("adapter_config.json").exists() {
-            return self.load_peft(directory, optimizer);
-        }
-        let missing = |_| AdapterError::Missing(directory.display().to_string());
-        let text = std::fs::read(directory.join("state.json")).map_err(missing)?;
-        let bytes = std::fs::read(directory.join("state.safetensors")).map_err(missing)?;
-        let invalid =
-            |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
-        let state: StateFile = serde_json::from_slice(&text).map_err(|e| invalid(&e))?;
-        let file = SafeTensors::deserialize(&bytes).map_err(|e| invalid(&e))?;
-        let (rank, role) = (self.lora.rank(), self.role().name());
-        if (state.rank, state.role) != (rank, self.role()) {
-            return Err(AdapterError::Unsupported(format!(
-                "the saved state is a {} of rank {}, the model a {role} of rank {rank}",
-                state.role.name(),
-                state.rank
-            )));
-        }
-        let (mut lora, mut head, mut adam) =
-            (self.lora.clone(), self.head.clone(), self.adam.clone());
-        let values = tensors_mut(&mut lora, &mut head);
-        let moments = adam.first.iter_mut().zip(&mut adam.second);
-        for (index, (value, (first, second))) in values.into_iter().zip(moments).enumerate() {
-            for (part, to) in [("value", value), ("first", first), ("second", second)] {
-                let name = format!("{index:04}.{part}");
-                let view = file.tensor(&name).map_err(|e| invalid(&format!("{name}: {e}")))?;
-                let read = floats(&view).filter(|read| read.len() == to.len());
-                *to = read.ok_or_else(|| invalid(&format!("{name} has another shape")))?;
-            }
-        }
-        adam.steps = state.steps;
-        lora.config.alpha = state.alpha;
-        lora.scale = state.alpha / state.rank as f32;
-        (self.lora, self.head) = (lora, head);
-        self.clear_gradients();
-        if optimizer {
-            self.adam = adam;
-        }
-        self.merged = self.lora.merge(&self.base);
-        Ok(())
-    }
-
-    /// Begins from an adapter that was made elsewhere.
-    fn load_peft(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
-        let lora = Lora::load_peft(directory, &self.config)?;
-        let (found, rank) = (lora.rank(), self.lora.rank());
-        let untrainable = lora.layers.iter().flatten().any(|pair| pair.a.iter().all(|v| *v == 0.0));
-        let headed = self.head.is_some();
-        let refused = [
-            (
-                headed,
-                "the adapter has other tensors than the model: PEFT files hold no value head"
-                    .into(),
-            ),
-            (optimizer, "PEFT files hold no optimizer: load them with \"optimizer\": false".into()),
-            (found != rank, format!("the adapter has rank {found}, the model {rank}")),
-            (untrainable, "the adapter leaves out a linear map that is trained here".into()),
-        ];
-        if let Some((_, what)) = refused.into_iter().find(|(applies, _)| *applies) {
-            return Err(AdapterError::Unsupported(what));
-        }
-        self.merged = lora.merge(&self.base);
-        self.lora = lora;
-        self.clear_gradients();
-        Ok(())
-    }
 }
 
 /// Everything that is trained, in the order of [`LoraTrainer::tensors`].
-fn tensors_mut<'a>(lora: &'a mut Lora, head: &'a mut Option<ValueHead>) -> Vec<&'a mut Vec<f32>> {
+pub(super) fn tensors_mut<'a>(
+    lora: &'a mut Lora,
+    head: &'a mut Option<ValueHead>,
+) -> Vec<&'a mut Vec<f32>> {
     let pairs = lora.layers.iter_mut().flatten().flat_map(|p| [&mut p.a, &mut p.b]);
     pairs.chain(head.iter_mut().flat_map(ValueHead::tensors_mut)).collect()
 }

@@ -63,7 +63,7 @@ impl Sampled {
 
 impl Clip {
     /// min(ρA, clip(ρ)A); with the dual clip, of a negative A no less than dual · A.
-    fn gain(self, advantage: f32, ratio: f32) -> f32 {
+    pub(super) fn gain(self, advantage: f32, ratio: f32) -> f32 {
         let gain = (ratio * advantage).min(ratio.clamp(self.low, self.high) * advantage);
         match self.dual {
             Some(dual) if advantage < 0.0 => gain.max(dual * advantage),
@@ -71,7 +71,7 @@ impl Clip {
         }
     }
 
-    fn is_beyond(self, advantage: f32, ratio: f32) -> bool {
+    pub(super) fn is_beyond(self, advantage: f32, ratio: f32) -> bool {
         let dual = self.dual.is_some_and(|dual| ratio > dual);
         (advantage > 0.0 && ratio > self.high) || (advantage < 0.0 && (ratio < self.low || dual))
     }

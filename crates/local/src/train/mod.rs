@@ -5,14 +5,18 @@ mod backward;
 mod layers;
 mod lora_trainer;
 mod loss;
+mod scored;
+mod state;
 mod value;
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
 pub use adam::{Adam, AdamParams};
 pub use backward::{Example, Gradients, forward_backward, logprobs};
-pub use lora_trainer::{LoraTrainer, Role, StepStats};
+pub use lora_trainer::{LoraTrainer, Role, Shape, StepStats};
 pub use loss::{Clip, Loss, Sampled, ValueTargets};
+pub use scored::{ScoredExample, ScoredLoss, log_policy};
+pub use value::HeadSpec;
 
 /// Writes a directory all at once: filled under a temporary name, flushed, renamed. A reader sees the
 /// whole of it or nothing.

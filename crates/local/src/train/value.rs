@@ -1,67 +1,169 @@
-//! A critic's head: a linear map from the last hidden state to one value per position.
+//! A critic's head: from the last hidden state to one value, by one linear map or by a multi-layer perceptron.
 
-use super::backward::Example;
-use crate::model::Config;
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Config, Strided, matmul};
+
+/// The hidden layers of a value head, each followed by a ReLU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadSpec {
+    /// Width of each, at least 1.
+    pub hidden: usize,
+    /// How many, at least 1.
+    pub layers: usize,
+}
 
 /// A value head, or the gradients of one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueHead {
+    spec: Option<HeadSpec>,
+    /// From the hidden state to the value.
+    maps: Vec<Map>,
+}
+
+/// An affine map.
+#[derive(Debug, Clone, PartialEq)]
+struct Map {
+    /// `[inputs, outputs]`.
     weight: Vec<f32>,
-    /// One number.
+    /// `[outputs]`.
     bias: Vec<f32>,
 }
 
 impl ValueHead {
-    /// The head of a fresh critic: every value is 0.
-    pub fn zeros(config: &Config) -> Self {
-        Self { weight: vec![0.0; config.hidden_size], bias: vec![0.0] }
+    /// The head of a fresh critic. Every value is 0, because the last map is; hidden maps are uniform within ±1/√inputs.
+    pub fn init(config: &Config, spec: Option<HeadSpec>, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // Apart from the adapter's numbers.
+        rng.set_stream(1);
+        let mut maps = Vec::new();
+        let mut inputs = config.hidden_size;
+        for _ in 0..spec.map_or(0, |spec| spec.layers) {
+            let outputs = spec.map_or(0, |spec| spec.hidden);
+            let bound = 1.0 / (inputs as f32).sqrt();
+            let mut uniform = |count: usize| -> Vec<f32> {
+                (0..count).map(|_| (rng.random::<f32>() * 2.0 - 1.0) * bound).collect()
+            };
+            maps.push(Map { weight: uniform(inputs * outputs), bias: uniform(outputs) });
+            inputs = outputs;
+        }
+        maps.push(Map { weight: vec![0.0; inputs], bias: vec![0.0] });
+        Self { spec, maps }
     }
 
-    pub fn tensors(&self) -> [&Vec<f32>; 2] {
-        [&self.weight, &self.bias]
+    /// Its hidden layers, where it has any.
+    pub const fn spec(&self) -> Option<HeadSpec> {
+        self.spec
     }
 
-    pub fn tensors_mut(&mut self) -> [&mut Vec<f32>; 2] {
-        [&mut self.weight, &mut self.bias]
+    /// Zeros of the same shapes.
+    pub fn emptied(&self) -> Self {
+        let zeros = |values: &Vec<f32>| vec![0.0; values.len()];
+        let maps = self.maps.iter();
+        let maps = maps.map(|map| Map { weight: zeros(&map.weight), bias: zeros(&map.bias) });
+        Self { spec: self.spec, maps: maps.collect() }
     }
 
-    /// The values of rows of hidden states, by sequence.
-    pub fn values(&self, shard: &[Example], hidden: &[f32]) -> Vec<Vec<f32>> {
-        let mut rows = hidden.chunks_exact(self.weight.len()).map(|row| {
-            let products = row.iter().zip(&self.weight).map(|(h, w)| h * w);
-            products.sum::<f32>() + self.bias[0]
-        });
-        shard.iter().map(|example| rows.by_ref().take(example.input.len()).collect()).collect()
+    pub fn tensors(&self) -> impl Iterator<Item = &Vec<f32>> {
+        self.maps.iter().flat_map(|map| [&map.weight, &map.bias])
     }
 
-    /// Adds the head's gradients to `gradients`, where they are wanted; returns that of the hidden states.
+    pub fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Vec<f32>> {
+        self.maps.iter_mut().flat_map(|map| [&mut map.weight, &mut map.bias])
+    }
+
+    /// The value of each row of hidden states.
+    pub fn values(&self, hidden: &[f32]) -> Vec<f32> {
+        self.activations(hidden).pop().unwrap_or_default()
+    }
+
+    /// What each map makes of the one before it: hidden ones after the ReLU, last the values.
+    fn activations(&self, hidden: &[f32]) -> Vec<Vec<f32>> {
+        let mut all: Vec<Vec<f32>> = Vec::with_capacity(self.maps.len());
+        for (number, map) in self.maps.iter().enumerate() {
+            let mut made = map.apply(all.last().map_or(hidden, Vec::as_slice));
+            if number + 1 < self.maps.len() {
+                made.iter_mut().for_each(|value| *value = value.max(0.0));
+            }
+            all.push(made);
+        }
+        all
+    }
+
+    /// From the rows that pull, and how fast the loss falls as their values grow: adds the head's gradients to
+    /// `gradients`, where they are wanted; returns that of all hidden states.
     pub fn backward(
         &self,
-        shard: &[Example],
         hidden: &[f32],
-        values: &[Vec<f32>],
+        pulls: &[(usize, f32)],
         mut gradients: Option<&mut Self>,
     ) -> Vec<f32> {
-        let d = self.weight.len();
+        let d = self.maps[0].inputs();
         let mut dhidden = vec![0.0; hidden.len()];
-        let of_shard = shard.iter().zip(values).flat_map(|(example, values)| {
-            values.iter().enumerate().map(|(i, value)| example.pull_at(i, *value))
-        });
-        let rows = hidden.chunks_exact(d).zip(dhidden.chunks_exact_mut(d));
-        for (pull, (row, drow)) in of_shard.zip(rows) {
-            if pull == 0.0 {
-                continue;
-            }
+        let rows: Vec<f32> =
+            pulls.iter().flat_map(|(row, _)| &hidden[row * d..(row + 1) * d]).copied().collect();
+        let activations = self.activations(&rows);
+        let mut dy: Vec<f32> = pulls.iter().map(|(_, pull)| -pull).collect();
+        for (number, map) in self.maps.iter().enumerate().rev() {
+            let x = if number == 0 { &rows } else { &activations[number - 1] };
             if let Some(gradients) = &mut gradients {
-                gradients.bias[0] -= pull;
-                for (to, h) in gradients.weight.iter_mut().zip(row) {
-                    *to -= pull * h;
+                gradients.maps[number].add_gradient(x, &dy);
+            }
+            dy = map.through(&dy);
+            if number > 0 {
+                for (dx, x) in dy.iter_mut().zip(x) {
+                    *dx = if *x > 0.0 { *dx } else { 0.0 };
                 }
             }
-            for (to, w) in drow.iter_mut().zip(&self.weight) {
-                *to = -pull * w;
-            }
+        }
+        for ((row, _), drow) in pulls.iter().zip(dy.chunks_exact(d)) {
+            dhidden[row * d..(row + 1) * d].copy_from_slice(drow);
         }
         dhidden
+    }
+}
+
+impl Map {
+    const fn inputs(&self) -> usize {
+        self.weight.len() / self.bias.len()
+    }
+
+    /// `x · W + b` for every row.
+    fn apply(&self, x: &[f32]) -> Vec<f32> {
+        let (inputs, outputs) = (self.inputs(), self.bias.len());
+        let rows = x.len() / inputs;
+        let mut y = self.bias.repeat(rows);
+        matmul(Strided::rows(x, inputs), &self.weight, &mut y, rows, inputs, outputs);
+        y
+    }
+
+    /// `dy · Wᵀ` for every row.
+    fn through(&self, dy: &[f32]) -> Vec<f32> {
+        let (inputs, outputs) = (self.inputs(), self.bias.len());
+        let rows = dy.len() / outputs;
+        let mut transposed = vec![0.0; self.weight.len()];
+        for (i, row) in self.weight.chunks_exact(outputs).enumerate() {
+            for (o, w) in row.iter().enumerate() {
+                transposed[o * inputs + i] = *w;
+            }
+        }
+        let mut dx = vec![0.0; rows * inputs];
+        matmul(Strided::rows(dy, outputs), &transposed, &mut dx, rows, outputs, inputs);
+        dx
+    }
+
+    /// Of a gradient, adds what rows give.
+    fn add_gradient(&mut self, x: &[f32], dy: &[f32]) {
+        let (inputs, outputs) = (self.inputs(), self.bias.len());
+        let rows = dy.len() / outputs;
+        let x = Strided::transposed(x, inputs);
+        matmul(x, dy, &mut self.weight, inputs, rows, outputs);
+        for row in dy.chunks_exact(outputs) {
+            for (to, dy) in self.bias.iter_mut().zip(row) {
+                *to += dy;
+            }
+        }
     }
 }

@@ -12,13 +12,13 @@ use super::{
     api::Shared,
     futures::Outcome,
     wire::{
-        AdamFields, Created, ForwardInput, ForwardOutput, LoraAnswer, LoraSettings, Saved, Stepped,
-        Unloaded,
+        AdamFields, Created, Followed, ForwardInput, ForwardOutput, LoraAnswer, LoraSettings,
+        Saved, Stepped, Unloaded,
     },
 };
 use crate::{
     model::{Config, LoraConfig, Weights},
-    train::{AdamParams, LoraTrainer, Role},
+    train::{AdamParams, LoraTrainer, Role, Shape},
 };
 
 /// One operation on a model; its result resolves a future.
@@ -30,11 +30,16 @@ pub struct Job {
 
 /// What can be done.
 pub enum Operation {
-    Create(LoraSettings, Role),
+    Create(LoraSettings, Shape),
     Unload,
     Forward(ForwardInput),
     ForwardBackward(ForwardInput),
     OptimStep(AdamFields),
+    /// Towards another model.
+    Polyak {
+        source: String,
+        rate: f32,
+    },
     /// To a directory, under a name that the answer shows.
     SaveState(PathBuf, String),
     /// From a directory; with the optimizer's moments, or without.
@@ -75,7 +80,8 @@ impl Compute {
 
     fn execute(&mut self, model_id: &str, operation: Operation) -> Outcome {
         match operation {
-            Operation::Create(settings, role) => self.create(model_id, &settings, role),
+            Operation::Create(settings, shape) => self.create(model_id, &settings, shape),
+            Operation::Polyak { source, rate } => self.follow(model_id, &source, rate),
             Operation::Unload => {
                 self.models.remove(model_id);
                 json(&Unloaded { model_id, kind: "unload_model" })
@@ -98,19 +104,29 @@ impl Compute {
 
     fn train(&mut self, model_id: &str, operation: Operation) -> Outcome {
         let (vocab, longest) = (self.config.vocab_size, self.config.max_position_embeddings);
-        let trainer = self.models.get_mut(model_id).ok_or_else(|| {
-            format!("Model {model_id} not loaded (likely stale request from previous server)")
-        })?;
+        let trainer = self.models.get_mut(model_id).ok_or_else(|| stale(model_id))?;
         match operation {
             Operation::Forward(input) => {
+                if let Some(examples) = input.candidates(vocab, longest, false)? {
+                    let scores = trainer.scores(&examples);
+                    return json(&ForwardOutput::scored(trainer.role(), &examples, scores));
+                }
                 let examples = input.examples(vocab, longest)?;
                 let predicted = trainer.forward(&examples);
                 json(&ForwardOutput::new(trainer.role(), &examples, predicted))
             }
             Operation::ForwardBackward(input) => {
-                let examples = input.examples(vocab, longest)?;
-                let predicted = trainer.forward_backward(&examples);
-                let output = ForwardOutput::new(trainer.role(), &examples, predicted);
+                let output = match input.candidates(vocab, longest, true)? {
+                    Some(examples) => {
+                        let scores = trainer.scores_backward(&examples);
+                        ForwardOutput::scored(trainer.role(), &examples, scores)
+                    }
+                    None => {
+                        let examples = input.examples(vocab, longest)?;
+                        let predicted = trainer.forward_backward(&examples);
+                        ForwardOutput::new(trainer.role(), &examples, predicted)
+                    }
+                };
                 if !output.is_finite() {
                     // Its gradients are not finite either: no step may use them.
                     trainer.clear_gradients();
@@ -144,11 +160,25 @@ impl Compute {
                 trainer.lora().save_peft(&path, base).map_err(|e| disk(&e))?;
                 json(&Saved::for_sampler(format!("tinker://{model_id}/{name}")))
             }
-            Operation::Create(..) | Operation::Unload => Err("not an operation on a model".into()),
+            Operation::Create(..) | Operation::Unload | Operation::Polyak { .. } => {
+                Err("not an operation on one model".into())
+            }
         }
     }
 
-    fn create(&mut self, model_id: &str, settings: &LoraSettings, role: Role) -> Outcome {
+    fn follow(&mut self, model_id: &str, source: &str, rate: f32) -> Outcome {
+        // Two models are needed at once, one of them to be changed.
+        let mut trainer = self.models.remove(model_id).ok_or_else(|| stale(model_id))?;
+        let followed = match self.models.get(source) {
+            Some(source) => trainer.follow(source, rate).map_err(|e| e.to_string()),
+            None => Err(stale(source)),
+        };
+        self.models.insert(model_id.to_owned(), trainer);
+        followed?;
+        json(&Followed { model_id, kind: "polyak" })
+    }
+
+    fn create(&mut self, model_id: &str, settings: &LoraSettings, shape: Shape) -> Outcome {
         let TrainerOptions { max_models, max_lora_rank, base_model_name, threads, .. } =
             &self.shared.options;
         if self.models.len() >= *max_models {
@@ -162,11 +192,11 @@ impl Compute {
         }
         let lora = LoraConfig { rank, alpha: ALPHA };
         let seed = settings.seed.unwrap_or_else(rand::random);
-        let make = match role {
-            Role::Policy => LoraTrainer::new,
-            Role::Critic => LoraTrainer::critic,
+        let (config, base) = (self.config.clone(), self.base.clone());
+        let trainer = match shape.role {
+            Role::Policy => LoraTrainer::new(config, base, lora, seed, *threads),
+            Role::Critic => LoraTrainer::critic(config, base, lora, shape.head, seed, *threads),
         };
-        let trainer = make(self.config.clone(), self.base.clone(), lora, seed, *threads);
         self.models.insert(model_id.to_owned(), trainer);
         let lora_config = LoraAnswer { rank, alpha: ALPHA, seed };
         json(&Created { model_id, base_model: base_model_name, lora_config })
@@ -175,6 +205,10 @@ impl Compute {
 
 fn json(value: &impl serde::Serialize) -> Outcome {
     serde_json::to_vec(value).map(Into::into).map_err(|e| e.to_string())
+}
+
+fn stale(model_id: &str) -> String {
+    format!("Model {model_id} not loaded (likely stale request from previous server)")
 }
 
 fn disk(error: &dyn std::fmt::Display) -> String {

@@ -9,13 +9,14 @@ use std::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::train::Role;
+use crate::train::Shape;
 
 /// A model that was created in this process.
 #[derive(Debug, Clone)]
 pub struct ModelRecord {
-    pub rank: usize,
-    pub role: Role,
+    /// Its session.
+    pub session: String,
+    pub shape: Shape,
     /// Seconds since 1970.
     pub created: u64,
     pub unloading: bool,
@@ -59,9 +60,9 @@ impl Registry {
         self.lock().sessions.contains(id)
     }
 
-    pub fn add_model(&self, id: &str, rank: usize, role: Role, created: u64) {
+    pub fn add_model(&self, id: &str, session: String, shape: Shape, created: u64) {
         let (touched, unloading, submitted) = (false, false, HashMap::new());
-        let record = ModelRecord { rank, role, created, unloading, touched, submitted };
+        let record = ModelRecord { session, shape, created, unloading, touched, submitted };
         self.lock().models.insert(id.to_owned(), record);
     }
 

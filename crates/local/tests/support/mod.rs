@@ -1,6 +1,7 @@
 //! A tiny random model with a word-level tokenizer, servers on it, and what the tests ask of them.
 #![expect(dead_code, reason = "each test binary uses its own part")]
 
+pub mod gradients;
 pub mod http;
 
 use std::path::{Path, PathBuf};
@@ -167,13 +168,21 @@ impl Server {
 
     /// A new adapter under training, of a role.
     pub fn create(&self, role: &str, rank: usize, seed: u64) -> String {
-        let session = self.submit("create_session", json!({ "tags": [], "sdk_version": "test" }));
-        let created = self.tinker(
-            "create_model",
-            json!({ "session_id": session.json()["session_id"], "base_model": BASE,
-                "lora_config": { "rank": rank, "seed": seed }, "model_role": role }),
-        );
-        created["model_id"].as_str().unwrap().to_owned()
+        let model = json!({ "lora_config": { "rank": rank, "seed": seed }, "model_role": role });
+        self.create_in(&self.session(), model)
+    }
+
+    /// A new session.
+    pub fn session(&self) -> String {
+        let opened = self.submit("create_session", json!({ "tags": [], "sdk_version": "test" }));
+        opened.json()["session_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A new model of a session.
+    pub fn create_in(&self, session: &str, mut model: Value) -> String {
+        model["session_id"] = session.into();
+        model["base_model"] = BASE.into();
+        self.tinker("create_model", model)["model_id"].as_str().unwrap().to_owned()
     }
 }
 

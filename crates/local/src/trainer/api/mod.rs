@@ -127,6 +127,7 @@ pub fn router(shared: std::sync::Arc<Shared>) -> Router {
         .route("/api/v1/forward", post(training::forward))
         .route("/api/v1/forward_backward", post(training::forward_backward))
         .route("/api/v1/optim_step", post(training::optim_step))
+        .route("/api/v1/polyak", post(training::polyak))
         .route("/api/v1/retrieve_future", post(training::retrieve_future))
         .route("/api/v1/save_weights", post(saves::save_weights))
         .route("/api/v1/load_weights", post(saves::load_weights))

@@ -9,9 +9,10 @@ use axum::{
 use serde::Deserialize;
 
 use super::{Shared, error::ApiError, fresh, seconds, timestamp};
-use crate::trainer::{
-    compute::Operation,
-    wire::{
+use crate::{
+    train::Shape,
+    trainer::compute::Operation,
+    trainer::wire::{
         ClientConfig, CreateModel, CreatedModel, Cursor, Health, Heartbeat, LOSSES, LoraAsked,
         ModelData, ModelInfo, ModelOnly, ServerCapabilities, Session, SupportedModel, Telemetry,
         TrainingRun, TrainingRuns, Typed, UnloadQueued,
@@ -47,7 +48,12 @@ pub(super) async fn telemetry() -> Json<Telemetry> {
 pub(super) async fn capabilities(State(shared): State<Arc<Shared>>) -> Json<ServerCapabilities> {
     let model_name = shared.options.base_model_name.clone();
     let supported_models = [SupportedModel { model_name }];
-    Json(ServerCapabilities { supported_models, supported_loss_fns: LOSSES })
+    Json(ServerCapabilities {
+        supported_models,
+        supported_loss_fns: LOSSES,
+        value_head: true,
+        polyak: true,
+    })
 }
 
 pub(super) async fn create_session(State(shared): State<Arc<Shared>>) -> Json<Session> {
@@ -79,7 +85,9 @@ pub(super) async fn create_model(
     State(shared): State<Arc<Shared>>,
     body: Body<CreateModel>,
 ) -> Answer<CreatedModel> {
-    let Json(CreateModel { session_id, base_model, lora_config, model_role: role }) = body?;
+    let Json(request) = body?;
+    let head = request.head().map_err(ApiError::invalid)?;
+    let CreateModel { session_id, base_model, lora_config, model_role: role, .. } = request;
     check_session(&shared, &session_id)?;
     let ours = &shared.options.base_model_name;
     if base_model != *ours {
@@ -88,8 +96,9 @@ pub(super) async fn create_model(
     }
     let model_id = fresh("model");
     let asked = LoraAsked { rank: lora_config.rank, seed: lora_config.seed };
-    shared.registry.add_model(&model_id, lora_config.rank, role, seconds());
-    let future = shared.submit(model_id.clone(), Operation::Create(lora_config, role));
+    let shape = Shape { rank: lora_config.rank, role, head };
+    shared.registry.add_model(&model_id, session_id, shape, seconds());
+    let future = shared.submit(model_id.clone(), Operation::Create(lora_config, shape));
     Ok(Json(CreatedModel {
         model_id,
         base_model,
@@ -125,7 +134,7 @@ pub(super) async fn get_info(
         model_data: ModelData {
             model_name: base_model.clone(),
             base_model,
-            lora_config: LoraAsked { rank: record.rank, seed: None },
+            lora_config: LoraAsked { rank: record.shape.rank, seed: None },
         },
     }))
 }
@@ -153,7 +162,8 @@ fn runs(shared: &Shared) -> Vec<TrainingRun> {
         let rank = paths.find_map(|path| shared.checkpoints.rank(&path));
         run(id, rank, 0)
     });
-    let ours = records.into_iter().map(|(id, record)| run(id, Some(record.rank), record.created));
+    let ours =
+        records.into_iter().map(|(id, record)| run(id, Some(record.shape.rank), record.created));
     ours.chain(earlier).collect()
 }
 

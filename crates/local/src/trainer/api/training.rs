@@ -20,14 +20,36 @@ use crate::trainer::{
     compute::Operation,
     futures::Poll,
     registry::Numbered,
-    wire::{Forward, OptimStep, Queued, Retrieve},
+    wire::{Forward, OptimStep, Polyak, Queued, Retrieve},
 };
 
 impl Shared {
     /// Refuses what the model cannot learn by. A model of an earlier process fails as stale when it is executed.
     fn check_loss(&self, request: &Forward) -> Result<(), ApiError> {
-        let role = self.registry.model(&request.model_id).map(|record| record.role);
+        let role = self.registry.model(&request.model_id).map(|record| record.shape.role);
         request.forward_backward_input.check(role.unwrap_or_default()).map_err(ApiError::invalid)
+    }
+
+    /// Refuses a model that cannot follow the other. One of an earlier process fails as stale when it is executed.
+    fn check_following(&self, request: &Polyak) -> Result<(), ApiError> {
+        let Polyak { model_id, source_model_id: source, rate, .. } = request;
+        if !(0.0..=1.0).contains(rate) {
+            return Err(ApiError::invalid(format!("rate is not between 0 and 1: {rate}")));
+        }
+        if model_id == source {
+            return Err(ApiError::invalid("a model cannot follow itself"));
+        }
+        self.check_model(source)?;
+        let records = self.registry.model(model_id).zip(self.registry.model(source));
+        let Some((ours, theirs)) = records else { return Ok(()) };
+        if ours.session != theirs.session {
+            return Err(ApiError::invalid("a model follows only a model of its own session"));
+        }
+        if ours.shape != theirs.shape {
+            let (ours, theirs) = (ours.shape, theirs.shape);
+            return Err(ApiError::invalid(format!("a {ours} cannot follow a {theirs}")));
+        }
+        Ok(())
     }
 
     /// Queues what must not happen twice: the same number with the same body is the same request.
@@ -90,6 +112,18 @@ pub(super) async fn optim_step(
     let operation = Operation::OptimStep(request.adam_params.clone());
     let number = (request.model_id.clone(), request.seq_id);
     shared.submit_numbered(number, "optim_step", &request, operation)
+}
+
+pub(super) async fn polyak(
+    State(shared): State<Arc<Shared>>,
+    body: Body<Polyak>,
+) -> Answer<Queued> {
+    let Json(request) = body?;
+    shared.check_following(&request)?;
+    let source = request.source_model_id.clone();
+    let operation = Operation::Polyak { source, rate: request.rate };
+    let number = (request.model_id.clone(), request.seq_id);
+    shared.submit_numbered(number, "polyak", &request, operation)
 }
 
 pub(super) async fn retrieve_future(

@@ -20,7 +20,11 @@ pub struct Telemetry {
 #[derive(Debug, Serialize)]
 pub struct ServerCapabilities {
     pub supported_models: [SupportedModel; 1],
-    pub supported_loss_fns: [&'static str; 5],
+    pub supported_loss_fns: [&'static str; 8],
+    /// Critics may have hidden layers.
+    pub value_head: bool,
+    /// One model may follow another.
+    pub polyak: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -156,6 +160,14 @@ pub struct LoraAnswer {
 /// Result of `unload_model`.
 #[derive(Debug, Serialize)]
 pub struct Unloaded<'a> {
+    pub model_id: &'a str,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+}
+
+/// Result of `polyak`.
+#[derive(Debug, Serialize)]
+pub struct Followed<'a> {
     pub model_id: &'a str,
     #[serde(rename = "type")]
     pub kind: &'static str,

@@ -1,11 +1,19 @@
 //! From what a client sends to examples: which loss, with which settings, on which arrays.
 
-use super::{Chunk, Datum, ForwardInput, Tensor};
+use super::{Datum, ForwardInput, Tensor};
 use crate::train::{Clip, Example, Loss, Role, Sampled, ValueTargets};
 
 /// The losses that this trainer has.
-pub const LOSSES: [&str; 5] =
-    ["cross_entropy", "importance_sampling", "ppo", "ppo_dual_clip", "ppo_critic"];
+pub const LOSSES: [&str; 8] = [
+    "cross_entropy",
+    "importance_sampling",
+    "ppo",
+    "ppo_dual_clip",
+    "ppo_critic",
+    "scored_policy",
+    "scored_ppo",
+    "scored_critic",
+];
 
 /// From which ratio on the dual clip holds, where the client does not say.
 const DUAL: f32 = 3.0;
@@ -32,7 +40,10 @@ impl ForwardInput {
     /// Refuses a loss that this trainer does not have or that is for the other kind of model, and settings that it does
     /// not take.
     pub fn check(&self, role: Role) -> Result<(), String> {
-        let wanted = self.loss()?.role();
+        let wanted = match self.scored_loss()? {
+            Some(loss) => loss.role(),
+            None => self.loss()?.role(),
+        };
         if wanted == role {
             return Ok(());
         }
@@ -61,7 +72,10 @@ impl ForwardInput {
     }
 
     /// The settings of a loss that takes these, all of at least 0.
-    fn settings<const N: usize>(&self, known: [&str; N]) -> Result<[Option<f32>; N], String> {
+    pub(super) fn settings<const N: usize>(
+        &self,
+        known: [&str; N],
+    ) -> Result<[Option<f32>; N], String> {
         let name = &self.loss_fn;
         let mut found = [None; N];
         let given = self.loss_fn_config.as_ref().and_then(serde_json::Value::as_object);
@@ -90,7 +104,7 @@ impl ForwardInput {
     }
 }
 
-fn clip(low: Option<f32>, high: Option<f32>, dual: Option<f32>) -> Result<Clip, String> {
+pub(super) fn clip(low: Option<f32>, high: Option<f32>, dual: Option<f32>) -> Result<Clip, String> {
     let usual = Clip::default();
     let clip = Clip { low: low.unwrap_or(usual.low), high: high.unwrap_or(usual.high), dual };
     if clip.low > clip.high {
@@ -110,12 +124,7 @@ impl Datum {
         vocab_size: usize,
         longest: usize,
     ) -> Result<Example, String> {
-        let input: Vec<u32> = self
-            .model_input
-            .chunks
-            .iter()
-            .flat_map(|Chunk::EncodedText { tokens }| tokens.iter().copied())
-            .collect();
+        let input = self.model_input.tokens();
         let given = &self.loss_fn_inputs;
         let targets = match (loss.role(), &given.target_tokens) {
             (Role::Critic, _) => Vec::new(),

@@ -3,18 +3,19 @@
 mod answers;
 mod losses;
 mod requests;
+mod scored;
 
 use serde::{Deserialize, Serialize};
 
 pub use answers::{
-    Checkpoint, CheckpointList, ClientConfig, Created, CreatedModel, Cursor, Health, LoraAnswer,
-    LoraAsked, ModelData, ModelInfo, Queued, Saved, ServerCapabilities, Session, Stepped,
-    SupportedModel, Telemetry, TrainingRun, TrainingRuns, Typed, UnloadQueued, Unloaded,
+    Checkpoint, CheckpointList, ClientConfig, Created, CreatedModel, Cursor, Followed, Health,
+    LoraAnswer, LoraAsked, ModelData, ModelInfo, Queued, Saved, ServerCapabilities, Session,
+    Stepped, SupportedModel, Telemetry, TrainingRun, TrainingRuns, Typed, UnloadQueued, Unloaded,
     WeightsInfo,
 };
 pub use requests::{
-    AdamFields, CreateModel, Heartbeat, Load, LoraSettings, ModelOnly, OptimStep, Retrieve, Save,
-    WeightsQuery,
+    AdamFields, CreateModel, Heartbeat, Load, LoraSettings, ModelOnly, OptimStep, Polyak, Retrieve,
+    Save, WeightsQuery,
 };
 
 pub use losses::LOSSES;
@@ -49,6 +50,13 @@ pub struct ModelInput {
     pub chunks: Vec<Chunk>,
 }
 
+impl ModelInput {
+    fn tokens(&self) -> Vec<u32> {
+        let chunks = self.chunks.iter();
+        chunks.flat_map(|Chunk::EncodedText { tokens }| tokens.iter().copied()).collect()
+    }
+}
+
 #[derive(Debug, Deserialize, Serialize, Clone)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Chunk {
@@ -67,6 +75,15 @@ pub struct LossInputs {
     pub logprobs: Option<Tensor<f32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advantages: Option<Tensor<f32>>,
+    /// For losses of candidates: all their tokens, one candidate after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Tensor<u32>>,
+    /// Tokens of each candidate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<Tensor<usize>>,
+    /// Place of the candidate that was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Tensor<usize>>,
     /// For the loss of a critic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Tensor<f32>>,
@@ -108,6 +125,7 @@ pub struct ForwardMetrics {
 pub struct LossOutput {
     #[serde(flatten)]
     pub predicted: Predicted,
+    /// Of candidates one number, or none where their loss is not known.
     pub elementwise_loss: Tensor<f32>,
 }
 
@@ -117,6 +135,15 @@ pub struct LossOutput {
 pub enum Predicted {
     Logprobs(Tensor<f32>),
     Values(Tensor<f32>),
+}
+
+impl Predicted {
+    fn of(role: Role, said: Vec<f32>) -> Self {
+        match role {
+            Role::Policy => Self::Logprobs(Tensor::float32(said)),
+            Role::Critic => Self::Values(Tensor::float32(said)),
+        }
+    }
 }
 
 impl ForwardOutput {
@@ -129,12 +156,8 @@ impl ForwardOutput {
                 let loss: Vec<f32> =
                     predicted.iter().enumerate().map(|(i, p)| example.loss_at(i, *p)).collect();
                 total += loss.iter().map(|l| f64::from(*l)).sum::<f64>();
-                let predicted = Tensor::float32(predicted);
                 LossOutput {
-                    predicted: match role {
-                        Role::Policy => Predicted::Logprobs(predicted),
-                        Role::Critic => Predicted::Values(predicted),
-                    },
+                    predicted: Predicted::of(role, predicted),
                     elementwise_loss: Tensor::float32(loss),
                 }
             })

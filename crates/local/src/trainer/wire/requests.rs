@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::train::Role;
+use crate::train::{HeadSpec, Role};
+
+/// Widest hidden layer of a head.
+const MOST_HIDDEN: usize = 4096;
+/// Most hidden layers of a head.
+const MOST_LAYERS: usize = 8;
 
 #[derive(Debug, Deserialize)]
 pub struct CreateModel {
@@ -12,6 +17,38 @@ pub struct CreateModel {
     /// A critic has a value head; an addition of SkyRL's.
     #[serde(default)]
     pub model_role: Role,
+    /// Hidden layers of a critic's head; an addition of nlac's.
+    #[serde(default)]
+    pub value_head: Option<HeadFields>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadFields {
+    /// Width of each hidden layer; 0 is a linear head, whatever `layers` is.
+    pub hidden: usize,
+    pub layers: usize,
+}
+
+impl CreateModel {
+    /// Refuses a head that cannot be; none is a linear one.
+    pub fn head(&self) -> Result<Option<HeadSpec>, String> {
+        match self.value_head {
+            None => Ok(None),
+            Some(_) if self.model_role != Role::Critic => {
+                Err("value_head needs model_role \"critic\"".into())
+            }
+            Some(HeadFields { hidden: 0, .. }) => Ok(None),
+            Some(HeadFields {
+                hidden: hidden @ 1..=MOST_HIDDEN,
+                layers: layers @ 1..=MOST_LAYERS,
+            }) => Ok(Some(HeadSpec { hidden, layers })),
+            Some(HeadFields { hidden, layers }) => Err(format!(
+                "value_head of {layers} layers of {hidden}: hidden must be {MOST_HIDDEN} at most, and layers \
+                 between 1 and {MOST_LAYERS}"
+            )),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,6 +109,16 @@ impl AdamFields {
             None => Ok(()),
         }
     }
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Polyak {
+    pub model_id: String,
+    pub source_model_id: String,
+    /// Share of the source in what the model becomes, between 0 and 1.
+    pub rate: f32,
+    #[serde(default)]
+    pub seq_id: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

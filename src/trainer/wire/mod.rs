@@ -1,23 +1,27 @@
 //! Bodies of the Tinker operations, in JSON as SkyRL 0.3 speaks them.
 
+mod scored;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub(super) use scored::{Polyak, ScoredInput};
 
 use super::{Adam, Datum, Loss};
 use crate::domain::training::{Clip, PolicyGradient};
 
 #[derive(Serialize)]
-pub(super) struct ForwardBackward<'a> {
+pub(super) struct ForwardBackward<'a, I> {
     pub model_id: &'a str,
     pub seq_id: u64,
-    pub forward_backward_input: Input,
+    pub forward_backward_input: I,
 }
 
 #[derive(Serialize)]
-pub(super) struct Forward<'a> {
+pub(super) struct Forward<'a, I> {
     pub model_id: &'a str,
     pub seq_id: u64,
-    pub forward_input: Input,
+    pub forward_input: I,
 }
 
 #[derive(Serialize)]
@@ -48,6 +52,12 @@ pub(super) struct ClipThresholds {
     clip_dual_threshold: Option<f32>,
 }
 
+impl From<Clip> for ClipThresholds {
+    fn from(Clip { low, high, dual }: Clip) -> Self {
+        Self { clip_low_threshold: low, clip_high_threshold: high, clip_dual_threshold: dual }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct ValueClip {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,13 +71,8 @@ impl LossFn {
             Loss::CrossEntropy => Self::CrossEntropy,
             Loss::Policy(PolicyGradient { clip: None, .. }) => Self::ImportanceSampling,
             Loss::Policy(PolicyGradient { clip: Some(clip), .. }) => {
-                let Clip { low, high, dual } = *clip;
-                let thresholds = ClipThresholds {
-                    clip_low_threshold: low,
-                    clip_high_threshold: high,
-                    clip_dual_threshold: dual,
-                };
-                match dual {
+                let thresholds = ClipThresholds::from(*clip);
+                match clip.dual {
                     None => Self::Ppo(thresholds),
                     Some(_) => Self::PpoDualClip(thresholds),
                 }
@@ -89,6 +94,12 @@ pub(super) struct WireDatum {
 #[derive(Serialize)]
 pub(super) struct ModelInput {
     pub chunks: [Chunk; 1],
+}
+
+impl ModelInput {
+    fn text(tokens: Vec<u32>) -> Self {
+        Self { chunks: [Chunk { kind: "encoded_text", tokens }] }
+    }
 }
 
 #[derive(Serialize)]
@@ -113,7 +124,7 @@ pub(super) struct LossInputs {
     pub values: Option<Tensor<f32>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 pub(super) struct Tensor<T> {
     pub data: Vec<T>,
     pub dtype: &'static str,
@@ -121,15 +132,16 @@ pub(super) struct Tensor<T> {
 }
 
 impl<T> Tensor<T> {
-    const fn new(data: Vec<T>, dtype: &'static str, length: usize) -> Self {
-        Self { data, dtype, shape: [length] }
+    const fn integers(data: Vec<T>) -> Self {
+        let length = data.len();
+        Self { data, dtype: "int64", shape: [length] }
     }
 }
 
 impl Tensor<f32> {
     const fn floats(data: Vec<f32>) -> Self {
         let length = data.len();
-        Self::new(data, "float32", length)
+        Self { data, dtype: "float32", shape: [length] }
     }
 }
 
@@ -182,11 +194,9 @@ impl WireDatum {
         let tokens: Vec<u32> = datum.prompt.iter().chain(&datum.completion).copied().collect();
         let length = tokens.len().saturating_sub(1);
         Self {
-            model_input: ModelInput {
-                chunks: [Chunk { kind: "encoded_text", tokens: tokens[..length].to_vec() }],
-            },
+            model_input: ModelInput::text(tokens[..length].to_vec()),
             loss_fn_inputs: LossInputs {
-                target_tokens: Tensor::new(tokens[1..].to_vec(), "int64", length),
+                target_tokens: Tensor::integers(tokens[1..].to_vec()),
                 weights: None,
                 logprobs: None,
                 advantages: None,
@@ -264,6 +274,10 @@ pub(super) struct Capabilities {
     pub supported_models: Vec<SupportedModel>,
     #[serde(default)]
     pub supported_loss_fns: Option<Vec<String>>,
+    #[serde(default)]
+    pub value_head: bool,
+    #[serde(default)]
+    pub polyak: bool,
 }
 
 #[derive(Deserialize)]

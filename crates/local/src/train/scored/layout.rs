@@ -1,0 +1,161 @@
+//! How candidates lie in a pass: every prompt once, and after it what is read of each candidate. A candidate sees the
+//! prompt and itself, and its positions go on from the prompt's.
+
+use super::ScoredExample;
+use crate::{
+    model::{Config, KvCache, Segment},
+    train::layers::{LiveRows, Place},
+};
+
+/// What the scores are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// The states before each of a candidate's tokens.
+    EachToken,
+    /// The state of a candidate's last token.
+    LastToken,
+}
+
+/// Tokens that run one after another.
+struct Piece<'a> {
+    tokens: &'a [u32],
+    place: Place,
+    /// How many of the last rows are read.
+    read: usize,
+    /// First row that carries gradient into the top layer's output, and into those below.
+    live: (usize, usize),
+}
+
+/// A state that is read, and the token that should follow it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Read {
+    /// Place of the piece.
+    piece: usize,
+    /// Row of it.
+    row: usize,
+    /// The token that follows; of the last token none does.
+    pub target: Option<u32>,
+    /// The candidate that is read, counted over the shard.
+    pub candidate: usize,
+}
+
+/// A shard's pieces and reads.
+pub(super) struct Layout<'a> {
+    pieces: Vec<Piece<'a>>,
+    /// By candidate, in order of its tokens.
+    pub reads: Vec<Read>,
+}
+
+impl<'a> Layout<'a> {
+    pub fn new(shard: &'a [ScoredExample], from: From) -> Self {
+        let mut layout = Self { pieces: Vec::new(), reads: Vec::new() };
+        let mut candidate = 0;
+        for example in shard {
+            let prompt = layout.pieces.len();
+            let length = example.prompt.len();
+            let (read, top) = match from {
+                From::EachToken => (1, length - 1),
+                From::LastToken => (0, length),
+            };
+            let place = Place { start: 0, after: None };
+            layout.pieces.push(Piece { tokens: &example.prompt, place, read, live: (top, 0) });
+            for (number, tokens) in example.candidates.iter().enumerate() {
+                layout.put(tokens, (prompt, length), from, example.learns_from(number), candidate);
+                candidate += 1;
+            }
+        }
+        layout
+    }
+
+    /// Adds a candidate after the prompt's piece.
+    fn put(
+        &mut self,
+        tokens: &'a [u32],
+        (prompt, start): (usize, usize),
+        from: From,
+        learns: bool,
+        candidate: usize,
+    ) {
+        let piece = self.pieces.len();
+        let before = tokens.len() - 1;
+        let (tokens, read, top) = match from {
+            From::EachToken => {
+                // The prompt's last row is read for the first token, and nothing is read of the last one.
+                let first =
+                    Read { piece: prompt, row: start - 1, target: Some(tokens[0]), candidate };
+                let rest = tokens[1..].iter().enumerate();
+                let rest =
+                    rest.map(|(row, next)| Read { piece, row, target: Some(*next), candidate });
+                self.reads.extend(std::iter::once(first).chain(rest));
+                (&tokens[..before], before, 0)
+            }
+            From::LastToken => {
+                self.reads.push(Read { piece, row: before, target: None, candidate });
+                (tokens, 1, before)
+            }
+        };
+        if tokens.is_empty() {
+            return;
+        }
+        let dead = (tokens.len(), tokens.len());
+        let live = if learns { (top, 0) } else { dead };
+        let place = Place { start, after: Some(prompt) };
+        self.pieces.push(Piece { tokens, place, read, live });
+    }
+
+    /// Caches with room for every piece and what comes before it.
+    pub fn caches(&self, config: &Config) -> Vec<KvCache> {
+        let lengths = self.pieces.iter().map(|piece| piece.place.start + piece.tokens.len());
+        lengths.map(|length| KvCache::new(config, length)).collect()
+    }
+
+    pub fn segments<'s>(&self, caches: &'s mut [KvCache]) -> Vec<Segment<'s>>
+    where
+        'a: 's,
+    {
+        let both = self.pieces.iter().zip(caches);
+        both.map(|(piece, cache)| Segment {
+            tokens: piece.tokens,
+            start: piece.place.start,
+            after: piece.place.after,
+            wanted: piece.read,
+            layers: cache.layers_mut(),
+        })
+        .collect()
+    }
+
+    pub fn places(&self) -> Vec<Place> {
+        self.pieces.iter().map(|piece| piece.place).collect()
+    }
+
+    /// Rows that carry gradient into the top layer's output.
+    pub fn live_on_top(&self) -> LiveRows {
+        self.live(|(top, _)| top)
+    }
+
+    /// Rows that carry gradient into the layers below.
+    pub fn live_below(&self) -> LiveRows {
+        self.live(|(_, below)| below)
+    }
+
+    fn live(&self, first: impl Fn((usize, usize)) -> usize) -> LiveRows {
+        let spans = self.pieces.iter().map(|piece| (first(piece.live), piece.tokens.len()));
+        LiveRows::new(spans.collect())
+    }
+
+    /// Where each read lies among the rows of a pass that keeps every row, or only those that are read.
+    pub fn rows(&self, every: bool) -> Vec<usize> {
+        let kept = |piece: &Piece<'_>| if every { piece.tokens.len() } else { piece.read };
+        let starts = self.pieces.iter().scan(0, |next, piece| {
+            let start = *next;
+            *next += kept(piece);
+            Some(start)
+        });
+        let starts: Vec<_> = starts.collect();
+        let row = |read: &Read| {
+            let piece = &self.pieces[read.piece];
+            starts[read.piece] + read.row + kept(piece) - piece.tokens.len()
+        };
+        self.reads.iter().map(row).collect()
+    }
+}

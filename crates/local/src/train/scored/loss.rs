@@ -1,0 +1,111 @@
+//! Losses of candidates, and how fast they fall as each score grows.
+//!
+//! A policy's score is the sum of the candidate's token log-probabilities, and π is the softmax of the scores over the
+//! candidates. A critic's score is Q.
+
+use super::ScoredExample;
+use crate::train::Clip;
+
+/// How candidates are learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScoredLoss {
+    /// Σ π (α log π − Q): the policy of soft actor-critic over a finite set.
+    Policy {
+        /// Q of each candidate.
+        values: Vec<f32>,
+        /// α, at least 0.
+        temperature: f32,
+    },
+    /// −min(ρA, clip(ρ)A) − entropy · H with ρ = π / π_old of the chosen candidate.
+    Ppo {
+        /// Place of the candidate that was taken.
+        chosen: usize,
+        /// A: how much better than expected it turned out.
+        advantage: f32,
+        /// log π_old of it, natural log.
+        old_logprob: f32,
+        /// Bounds of ρ.
+        clip: Clip,
+        /// Weight of the entropy H, at least 0.
+        entropy: f32,
+    },
+    /// ½ (Q − R)² of the chosen candidate.
+    Critic {
+        /// Place of the candidate that was taken.
+        chosen: usize,
+        /// R.
+        target: f32,
+    },
+}
+
+/// log π of each candidate: the log-softmax of the scores. Natural log.
+#[must_use]
+pub fn log_policy(scores: &[f32]) -> Vec<f64> {
+    let most = scores.iter().fold(f32::NEG_INFINITY, |most, score| most.max(*score));
+    let above = |score: &f32| f64::from(*score) - f64::from(most);
+    let total: f64 = scores.iter().map(|score| above(score).exp()).sum();
+    scores.iter().map(|score| above(score) - total.ln()).collect()
+}
+
+impl ScoredLoss {
+    /// The loss where these scores are predicted, and its derivative by each.
+    fn at(&self, scores: &[f32]) -> (f64, Vec<f64>) {
+        match self {
+            Self::Policy { values, temperature } => {
+                let alpha = f64::from(*temperature);
+                let logs = log_policy(scores);
+                let costs: Vec<f64> =
+                    logs.iter().zip(values).map(|(log, q)| alpha * log - f64::from(*q)).collect();
+                let loss = logs.iter().zip(&costs).map(|(log, cost)| log.exp() * cost).sum();
+                // Σ π ∇ log π is 0, so α log π counts as a constant.
+                let slopes = logs.iter().zip(&costs).map(|(log, cost)| log.exp() * (cost - loss));
+                (loss, slopes.collect())
+            }
+            Self::Ppo { chosen, advantage, old_logprob, clip, entropy } => {
+                let logs = log_policy(scores);
+                let gap = (logs[*chosen] - f64::from(*old_logprob)).clamp(-20.0, 20.0);
+                let ratio = gap.exp() as f32;
+                let held = clip.is_beyond(*advantage, ratio);
+                let pull = if held { 0.0 } else { f64::from(ratio) * f64::from(*advantage) };
+                let h: f64 = -logs.iter().map(|log| log.exp() * log).sum::<f64>();
+                let entropy = f64::from(*entropy);
+                let slopes = logs.iter().enumerate().map(|(place, log)| {
+                    let p = log.exp();
+                    let is_chosen = f64::from(u8::from(place == *chosen));
+                    entropy * p * (log + h) - pull * (is_chosen - p)
+                });
+                (-f64::from(clip.gain(*advantage, ratio)) - entropy * h, slopes.collect())
+            }
+            Self::Critic { chosen, target } => {
+                let error = f64::from(scores[*chosen]) - f64::from(*target);
+                let mut slopes = vec![0.0; scores.len()];
+                slopes[*chosen] = error;
+                (0.5 * error * error, slopes)
+            }
+        }
+    }
+}
+
+impl ScoredExample {
+    /// Weight times loss where these scores are predicted; none where nothing is learnt.
+    #[must_use]
+    pub fn loss_at(&self, scores: &[f32]) -> Option<f32> {
+        Some((self.loss.as_ref()?.at(scores).0 * f64::from(self.weight)) as f32)
+    }
+
+    /// How fast that loss falls as each score grows: minus its derivative.
+    pub(super) fn pulls_at(&self, scores: &[f32]) -> Vec<f32> {
+        let Some(loss) = &self.loss else { return vec![0.0; scores.len()] };
+        let slopes = loss.at(scores).1;
+        slopes.into_iter().map(|slope| (-slope * f64::from(self.weight)) as f32).collect()
+    }
+
+    /// Whether a candidate's own positions can carry gradient.
+    pub(super) const fn learns_from(&self, candidate: usize) -> bool {
+        match &self.loss {
+            None => false,
+            Some(ScoredLoss::Critic { chosen, .. }) => *chosen == candidate,
+            Some(ScoredLoss::Policy { .. } | ScoredLoss::Ppo { .. }) => true,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Scores of candidates and the gradients of their losses.
+
+use super::{
+    ScoredExample,
+    layout::{From, Layout},
+};
+use crate::{
+    model::{Config, Strided, Tape, Weights, apply, forward, log_sum_exp, matmul},
+    train::{
+        backward::{Gradients, Reading, accumulate, over_shards},
+        layers::Descent,
+        value::ValueHead,
+    },
+};
+
+impl Reading<'_> {
+    const fn scored(self) -> From {
+        match self {
+            Self::Text => From::EachToken,
+            Self::Values(_) => From::LastToken,
+        }
+    }
+}
+
+/// Score of each candidate of each example.
+pub fn scores(
+    config: &Config,
+    weights: &Weights,
+    reading: Reading<'_>,
+    examples: &[ScoredExample],
+    threads: usize,
+) -> Vec<Vec<f32>> {
+    over_shards(examples, threads, |shard| {
+        let layout = Layout::new(shard, reading.scored());
+        let mut caches = layout.caches(config);
+        let hidden = forward(config, weights, &mut layout.segments(&mut caches), None);
+        let flat = match reading {
+            Reading::Text => Spoken::new(config, weights, &layout, &hidden, false).scores,
+            Reading::Values(head) => head.values(&gather(config, &hidden, &layout.rows(false))),
+        };
+        by_example(shard, flat)
+    })
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Adds the gradients of the examples' summed loss; returns what [`scores`] does.
+pub fn backward(
+    config: &Config,
+    weights: &Weights,
+    reading: Reading<'_>,
+    examples: &[ScoredExample],
+    gradients: &mut Gradients,
+    threads: usize,
+) -> Vec<Vec<f32>> {
+    accumulate(config, examples, gradients, threads, |shard, gradients| {
+        let layout = Layout::new(shard, reading.scored());
+        let mut caches = layout.caches(config);
+        let mut tape = Tape::default();
+        let hidden = forward(config, weights, &mut layout.segments(&mut caches), Some(&mut tape));
+        let pulls = |scores: &[Vec<f32>]| -> Vec<f32> {
+            shard
+                .iter()
+                .zip(scores)
+                .flat_map(|(example, scores)| example.pulls_at(scores))
+                .collect()
+        };
+        let (scores, dhidden) = match reading {
+            Reading::Text => {
+                let spoken = Spoken::new(config, weights, &layout, &hidden, true);
+                let scores = by_example(shard, spoken.scores.clone());
+                let dhidden =
+                    spoken.backward(config, weights, &layout, &pulls(&scores), hidden.len());
+                (scores, dhidden)
+            }
+            Reading::Values(head) => {
+                values_backward(config, head, shard, &layout, &hidden, gradients)
+            }
+        };
+        let descent = Descent {
+            config,
+            weights,
+            caches: &caches,
+            places: &layout.places(),
+            top: layout.live_on_top(),
+            below: layout.live_below(),
+        };
+        descent.run(tape, dhidden, gradients);
+        scores
+    })
+}
+
+fn values_backward(
+    config: &Config,
+    head: &ValueHead,
+    shard: &[ScoredExample],
+    layout: &Layout<'_>,
+    hidden: &[f32],
+    gradients: &mut Gradients,
+) -> (Vec<Vec<f32>>, Vec<f32>) {
+    let rows = layout.rows(true);
+    let scores = by_example(shard, head.values(&gather(config, hidden, &rows)));
+    let pulls = shard.iter().zip(&scores).flat_map(|(example, scores)| example.pulls_at(scores));
+    let pulls: Vec<_> = rows.into_iter().zip(pulls).filter(|(_, pull)| *pull != 0.0).collect();
+    let dhidden = head.backward(hidden, &pulls, gradients.value.as_mut());
+    (scores, dhidden)
+}
+
+/// The scores of a policy's candidates, and what they were read from.
+struct Spoken {
+    /// By candidate, over the shard.
+    scores: Vec<f32>,
+    /// Rows of the hidden states that are read, each once.
+    rows: Vec<usize>,
+    /// Of each read the place of its row among `rows`.
+    places: Vec<usize>,
+    /// Logits of `rows`.
+    logits: Vec<f32>,
+    /// What log-softmax subtracts in each of `rows`.
+    normalisers: Vec<f32>,
+}
+
+impl Spoken {
+    fn new(
+        config: &Config,
+        weights: &Weights,
+        layout: &Layout<'_>,
+        hidden: &[f32],
+        every: bool,
+    ) -> Self {
+        let read = layout.rows(every);
+        let mut rows = read.clone();
+        rows.sort_unstable();
+        rows.dedup();
+        let places: Vec<_> =
+            read.iter().map(|row| rows.partition_point(|known| known < row)).collect();
+        let logits = apply(&weights.head, &gather(config, hidden, &rows), rows.len());
+        let normalisers: Vec<_> = logits.chunks_exact(config.vocab_size).map(log_sum_exp).collect();
+        let mut scores = vec![0.0; layout.reads.last().map_or(0, |read| read.candidate + 1)];
+        for (read, place) in layout.reads.iter().zip(&places) {
+            let Some(target) = read.target else { continue };
+            let logit = logits[place * config.vocab_size + target as usize];
+            scores[read.candidate] += logit - normalisers[*place];
+        }
+        Self { scores, rows, places, logits, normalisers }
+    }
+
+    /// The gradient of all hidden states, from how fast the loss falls as each candidate's score grows.
+    fn backward(
+        self,
+        config: &Config,
+        weights: &Weights,
+        layout: &Layout<'_>,
+        pulls: &[f32],
+        length: usize,
+    ) -> Vec<f32> {
+        let (d, v) = (config.hidden_size, config.vocab_size);
+        let Self { rows, places, logits: mut dlogits, normalisers, .. } = self;
+        let mut totals = vec![0.0; rows.len()];
+        for (read, place) in layout.reads.iter().zip(&places) {
+            totals[*place] += pulls[read.candidate];
+        }
+        for ((row, total), normaliser) in dlogits.chunks_exact_mut(v).zip(totals).zip(normalisers) {
+            row.iter_mut().for_each(|logit| *logit = total * libm::expf(*logit - normaliser));
+        }
+        for (read, place) in layout.reads.iter().zip(&places) {
+            let Some(target) = read.target else { continue };
+            dlogits[place * v + target as usize] -= pulls[read.candidate];
+        }
+        let mut dread = vec![0.0; rows.len() * d];
+        matmul(Strided::rows(&dlogits, v), &weights.head.w, &mut dread, rows.len(), v, d);
+        let mut dhidden = vec![0.0; length];
+        for (row, dread) in rows.iter().zip(dread.chunks_exact(d)) {
+            dhidden[row * d..(row + 1) * d].copy_from_slice(dread);
+        }
+        dhidden
+    }
+}
+
+/// Rows of hidden states.
+fn gather(config: &Config, hidden: &[f32], rows: &[usize]) -> Vec<f32> {
+    let d = config.hidden_size;
+    rows.iter().flat_map(|row| &hidden[row * d..(row + 1) * d]).copied().collect()
+}
+
+fn by_example(shard: &[ScoredExample], flat: Vec<f32>) -> Vec<Vec<f32>> {
+    let mut flat = flat.into_iter();
+    shard.iter().map(|example| flat.by_ref().take(example.candidates.len()).collect()).collect()
+}

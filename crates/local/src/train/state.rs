@@ -1,0 +1,114 @@
+//! A model under training on disk: everything needed to go on.
+
+use std::{collections::BTreeMap, path::Path};
+
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    lora_trainer::{LoraTrainer, Shape, tensors_mut},
+    write_directory,
+};
+use crate::model::{AdapterError, Lora, bytes_of, floats, write_safetensors};
+
+#[derive(Serialize, Deserialize)]
+struct StateFile {
+    #[serde(flatten)]
+    shape: Shape,
+    alpha: f32,
+    steps: u64,
+}
+
+impl LoraTrainer {
+    /// Writes everything needed to go on: adapter, value head, moments, step count.
+    ///
+    /// # Errors
+    /// What writing runs into; the directory must not exist yet.
+    pub fn save_state(&self, directory: &Path) -> std::io::Result<()> {
+        let mut tensors = BTreeMap::new();
+        let moments = self.adam.first.iter().zip(&self.adam.second);
+        for (index, (value, (first, second))) in self.tensors().zip(moments).enumerate() {
+            for (part, values) in [("value", value), ("first", first), ("second", second)] {
+                let entry = (vec![values.len()], bytes_of(values));
+                tensors.insert(format!("{index:04}.{part}"), entry);
+            }
+        }
+        let (alpha, steps) = (self.lora.config.alpha, self.adam.steps);
+        let state = StateFile { shape: self.shape(), alpha, steps };
+        write_directory(directory, |partial| {
+            let text = serde_json::to_string_pretty(&state).map_err(std::io::Error::other)?;
+            std::fs::write(partial.join("state.json"), text)?;
+            write_safetensors(&tensors, &partial.join("state.safetensors"))
+        })
+    }
+
+    /// Takes over what [`Self::save_state`] wrote, with or without the optimizer's moments, or PEFT files,
+    /// which have none. Gradients that were accumulated before are dropped.
+    ///
+    /// # Errors
+    /// Missing files, or a state of another shape; then nothing has changed.
+    pub fn load_state(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
+        if directory.join("adapter_config.json").exists() {
+            return self.load_peft(directory, optimizer);
+        }
+        let missing = |_| AdapterError::Missing(directory.display().to_string());
+        let text = std::fs::read(directory.join("state.json")).map_err(missing)?;
+        let bytes = std::fs::read(directory.join("state.safetensors")).map_err(missing)?;
+        let invalid =
+            |e: &dyn std::fmt::Display| AdapterError::Tensor(format!("training state: {e}"));
+        let state: StateFile = serde_json::from_slice(&text).map_err(|e| invalid(&e))?;
+        let file = SafeTensors::deserialize(&bytes).map_err(|e| invalid(&e))?;
+        let (saved, ours) = (state.shape, self.shape());
+        if saved != ours {
+            let what = format!("the saved state is a {saved}, the model a {ours}");
+            return Err(AdapterError::Unsupported(what));
+        }
+        let (mut lora, mut head, mut adam) =
+            (self.lora.clone(), self.head.clone(), self.adam.clone());
+        let values = tensors_mut(&mut lora, &mut head);
+        let moments = adam.first.iter_mut().zip(&mut adam.second);
+        for (index, (value, (first, second))) in values.into_iter().zip(moments).enumerate() {
+            for (part, to) in [("value", value), ("first", first), ("second", second)] {
+                let name = format!("{index:04}.{part}");
+                let view = file.tensor(&name).map_err(|e| invalid(&format!("{name}: {e}")))?;
+                let read = floats(&view).filter(|read| read.len() == to.len());
+                *to = read.ok_or_else(|| invalid(&format!("{name} has another shape")))?;
+            }
+        }
+        adam.steps = state.steps;
+        lora.config.alpha = state.alpha;
+        lora.scale = state.alpha / saved.rank as f32;
+        (self.lora, self.head) = (lora, head);
+        self.clear_gradients();
+        if optimizer {
+            self.adam = adam;
+        }
+        self.merged = self.lora.merge(&self.base);
+        Ok(())
+    }
+
+    /// Begins from an adapter that was made elsewhere.
+    fn load_peft(&mut self, directory: &Path, optimizer: bool) -> Result<(), AdapterError> {
+        let lora = Lora::load_peft(directory, &self.config)?;
+        let (found, rank) = (lora.rank(), self.lora.rank());
+        let untrainable = lora.layers.iter().flatten().any(|pair| pair.a.iter().all(|v| *v == 0.0));
+        let headed = self.head.is_some();
+        let refused = [
+            (
+                headed,
+                "the adapter has other tensors than the model: PEFT files hold no value head"
+                    .into(),
+            ),
+            (optimizer, "PEFT files hold no optimizer: load them with \"optimizer\": false".into()),
+            (found != rank, format!("the adapter has rank {found}, the model {rank}")),
+            (untrainable, "the adapter leaves out a linear map that is trained here".into()),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(applies, _)| *applies) {
+            return Err(AdapterError::Unsupported(what));
+        }
+        self.merged = lora.merge(&self.base);
+        self.lora = lora;
+        self.clear_gradients();
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Candidates after a prompt on the wire. Not of the Tinker API: nlac's own trainers have these losses.
+
+use super::{
+    Datum, ForwardInput, ForwardMetrics, ForwardOutput, LossOutput, Predicted, Tensor, losses::clip,
+};
+use crate::train::{Clip, Role, ScoredExample, ScoredLoss};
+
+/// A loss of candidates, with its settings.
+#[derive(Clone, Copy)]
+pub(super) enum ScoredLossFn {
+    /// With its temperature, which only learning needs.
+    Policy(Option<f32>),
+    /// With the weight of the entropy.
+    Ppo(Clip, f32),
+    Critic,
+}
+
+impl ScoredLossFn {
+    pub const fn role(self) -> Role {
+        match self {
+            Self::Policy(_) | Self::Ppo(..) => Role::Policy,
+            Self::Critic => Role::Critic,
+        }
+    }
+}
+
+impl ForwardInput {
+    /// The loss of candidates that this is, if it is one.
+    pub(super) fn scored_loss(&self) -> Result<Option<ScoredLossFn>, String> {
+        Ok(Some(match self.loss_fn.as_str() {
+            "scored_policy" => {
+                let [temperature] = self.settings(["temperature"])?;
+                ScoredLossFn::Policy(temperature)
+            }
+            "scored_ppo" => {
+                let [low, high, dual, entropy] = self.settings([
+                    "clip_low_threshold",
+                    "clip_high_threshold",
+                    "clip_dual_threshold",
+                    "entropy",
+                ])?;
+                ScoredLossFn::Ppo(clip(low, high, dual)?, entropy.unwrap_or(0.0))
+            }
+            "scored_critic" => {
+                let [] = self.settings([])?;
+                ScoredLossFn::Critic
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Candidates, checked against a model's limits; none where the loss is another kind. Where they are learnt from,
+    /// what the loss needs must be there; else all of it may be left out.
+    pub fn candidates(
+        &self,
+        vocab_size: usize,
+        longest: usize,
+        learn: bool,
+    ) -> Result<Option<Vec<ScoredExample>>, String> {
+        let Some(loss) = self.scored_loss()? else { return Ok(None) };
+        let read = |(index, datum): (usize, &Datum)| {
+            datum
+                .scored(loss, (vocab_size, longest), learn)
+                .map_err(|why| format!("datum {index}: loss_fn {:?} {why}", self.loss_fn))
+        };
+        self.data.iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+impl Datum {
+    fn scored(
+        &self,
+        loss: ScoredLossFn,
+        (vocab_size, longest): (usize, usize),
+        learn: bool,
+    ) -> Result<ScoredExample, String> {
+        let given = &self.loss_fn_inputs;
+        if given.target_tokens.is_some() {
+            return Err("takes candidates, not target_tokens".into());
+        }
+        let prompt = self.model_input.tokens();
+        if prompt.is_empty() {
+            return Err("needs a prompt in model_input".into());
+        }
+        let (Some(tokens), Some(lengths)) = (&given.candidates, &given.lengths) else {
+            return Err("needs loss_fn_inputs.candidates and loss_fn_inputs.lengths".into());
+        };
+        let (tokens, lengths) = (&tokens.data, &lengths.data);
+        let sum = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length));
+        if lengths.is_empty() || lengths.contains(&0) || sum != Some(tokens.len()) {
+            return Err(format!(
+                "needs lengths above 0 that sum to the number of candidates' tokens, {}",
+                tokens.len()
+            ));
+        }
+        let most = prompt.len() + lengths.iter().max().copied().unwrap_or_default();
+        if most > longest {
+            return Err(format!(
+                "has a prompt and candidate of {most} tokens, more than {longest}"
+            ));
+        }
+        if let Some(odd) = prompt.iter().chain(tokens).find(|t| **t as usize >= vocab_size) {
+            return Err(format!("has token {odd}, which is out of vocabulary"));
+        }
+        let mut rest = tokens.as_slice();
+        let candidates = lengths.iter().map(|length| {
+            let (candidate, after) = rest.split_at(*length);
+            rest = after;
+            candidate.to_vec()
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let weight = optional("weights", given.weights.as_ref(), 1)?.map_or(1.0, |all| all[0]);
+        let loss = self.scored_loss(loss, candidates.len(), learn)?;
+        Ok(ScoredExample { prompt, candidates, weight, loss })
+    }
+
+    /// What is learnt; none where nothing of it is given and nothing must be.
+    fn scored_loss(
+        &self,
+        loss: ScoredLossFn,
+        candidates: usize,
+        learn: bool,
+    ) -> Result<Option<ScoredLoss>, String> {
+        let given = &self.loss_fn_inputs;
+        let needs: &[bool] = &match loss {
+            ScoredLossFn::Policy(_) => vec![given.values.is_some()],
+            ScoredLossFn::Ppo(..) => {
+                vec![given.chosen.is_some(), given.advantages.is_some(), given.logprobs.is_some()]
+            }
+            ScoredLossFn::Critic => vec![given.chosen.is_some(), given.returns.is_some()],
+        };
+        if !learn && needs.iter().all(|there| !there) {
+            return Ok(None);
+        }
+        let number = |name: &str, tensor: &Option<Tensor<f32>>| {
+            optional(name, tensor.as_ref(), 1)?
+                .map(|all| all[0])
+                .ok_or_else(|| format!("needs loss_fn_inputs.{name}"))
+        };
+        let chosen = || match given.chosen.as_ref().map(|chosen| chosen.data.as_slice()) {
+            Some([chosen]) if *chosen < candidates => Ok(*chosen),
+            Some(_) => Err(format!("needs one number below {candidates} in chosen")),
+            None => Err("needs loss_fn_inputs.chosen".to_owned()),
+        };
+        Ok(Some(match loss {
+            ScoredLossFn::Policy(temperature) => {
+                let values = optional("values", given.values.as_ref(), candidates)?;
+                ScoredLoss::Policy {
+                    values: values.ok_or("needs loss_fn_inputs.values")?,
+                    temperature: temperature.ok_or("needs loss_fn_config.temperature")?,
+                }
+            }
+            ScoredLossFn::Ppo(clip, entropy) => ScoredLoss::Ppo {
+                chosen: chosen()?,
+                advantage: number("advantages", &given.advantages)?,
+                old_logprob: number("logprobs", &given.logprobs)?,
+                clip,
+                entropy,
+            },
+            ScoredLossFn::Critic => {
+                ScoredLoss::Critic { chosen: chosen()?, target: number("returns", &given.returns)? }
+            }
+        }))
+    }
+}
+
+/// Numbers, where they are given: so many, and all finite.
+fn optional(
+    name: &str,
+    tensor: Option<&Tensor<f32>>,
+    count: usize,
+) -> Result<Option<Vec<f32>>, String> {
+    let Some(tensor) = tensor else { return Ok(None) };
+    if tensor.data.len() != count || tensor.data.iter().any(|value| !value.is_finite()) {
+        return Err(format!("needs {count} finite {name}, but has {}", tensor.data.len()));
+    }
+    Ok(Some(tensor.data.clone()))
+}
+
+impl ForwardOutput {
+    /// The score of each candidate, and of each datum one loss where it is known.
+    pub fn scored(role: Role, examples: &[ScoredExample], scores: Vec<Vec<f32>>) -> Self {
+        let mut loss_sum = 0.0;
+        let both = examples.iter().zip(scores);
+        let loss_fn_outputs = both
+            .map(|(example, scores)| {
+                let loss = example.loss_at(&scores);
+                loss_sum += loss.map_or(0.0, f64::from);
+                LossOutput {
+                    predicted: Predicted::of(role, scores),
+                    elementwise_loss: Tensor::float32(loss.into_iter().collect()),
+                }
+            })
+            .collect();
+        let metrics = ForwardMetrics { loss_sum };
+        Self { loss_fn_output_type: "scalar", loss_fn_outputs, metrics }
+    }
+}

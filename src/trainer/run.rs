@@ -1,0 +1,299 @@
+//! A model under training at a Tinker API: sequences or scored candidates go out, gradients and steps are asked for.
+
+use std::{path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::{
+    Adam, Asked, AskedData, AskedStep, Datum, Loss, ModelAddress, ModelRole, Reduction, Run,
+    ScoredDatum, StepReport, Tinker, TrainerError, ValueTarget, adapter, mean_loss,
+    session::Session,
+    tinker::OPERATION,
+    wire::{
+        Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult, Polyak, Saved,
+        ScoredInput, WireDatum,
+    },
+};
+use crate::domain::training::PolicyGradient;
+
+/// A model under training.
+pub(super) struct TinkerRun {
+    tinker: Tinker,
+    session: Arc<Session>,
+    model_id: String,
+    role: ModelRole,
+    sequence: u64,
+}
+
+impl TinkerRun {
+    /// A model that was created in a session.
+    pub(super) const fn new(
+        tinker: Tinker,
+        session: Arc<Session>,
+        model_id: String,
+        role: ModelRole,
+    ) -> Self {
+        Self { tinker, session, model_id, role, sequence: 0 }
+    }
+
+    const fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// What is said of every position of the data, as the weights are; `read` is the loss that asks for it.
+    async fn forward(
+        &mut self,
+        data: &[Datum],
+        read: impl Fn(&Datum) -> Loss,
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let data: Vec<_> =
+            data.iter().map(|datum| Datum { loss: read(datum), ..datum.clone() }).collect();
+        let Some(loss) = data.first().map(LossFn::of) else { return Ok(Vec::new()) };
+        let input = Input { data: data.iter().map(WireDatum::summed).collect(), loss };
+        let seq_id = self.next_sequence();
+        let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
+        let forward = self.tinker.call("forward", &body).await?;
+        let counts: Vec<_> = positions(&lengths(&data)).collect();
+        self.checked("forward", &counts, forward)
+    }
+
+    /// Refuses scored data where losses are reduced otherwise.
+    fn check_scored(&self, operation: &'static str) -> Result<(), TrainerError> {
+        match self.tinker.reduction {
+            Reduction::TokenSum => Ok(()),
+            Reduction::SequenceMean => {
+                let reason = "a trainer that averages losses per sequence has no scored losses";
+                Err(self.tinker.failure(operation, reason.into(), true))
+            }
+        }
+    }
+
+    async fn update(&mut self, adam: &Adam) -> Result<Asked, TrainerError> {
+        let seq_id = self.next_sequence();
+        let optim = Optim { model_id: &self.model_id, seq_id, adam_params: adam.into() };
+        self.tinker.ask("optim_step", &optim).await
+    }
+
+    /// Data of one loss, as the trainer reduces it. `sequences` is how many share the step.
+    async fn input(
+        &mut self,
+        loss: LossFn,
+        data: &[Datum],
+        sequences: usize,
+    ) -> Result<Input, TrainerError> {
+        if self.tinker.reduction == Reduction::TokenSum {
+            return Ok(Input { data: data.iter().map(WireDatum::summed).collect(), loss });
+        }
+        // A mean over a sequence's tokens loses its weights; advantages keep them.
+        let (loss, gradients) = match loss {
+            LossFn::CrossEntropy => {
+                let all = self.forward(data, |_| Loss::CrossEntropy).await?;
+                let each = data.iter().zip(&all).map(|(d, l)| PolicyGradient::imitating(d, l));
+                (LossFn::ImportanceSampling, each.collect())
+            }
+            LossFn::PpoCritic(_) => {
+                let reason = "a trainer that averages losses per sequence has no value head";
+                return Err(self.tinker.failure("forward_backward", reason.into(), true));
+            }
+            loss => (loss, data.iter().filter_map(|d| d.loss.policy_gradient().cloned()).collect()),
+        };
+        let gradients: Vec<PolicyGradient> = gradients;
+        let each = data.iter().zip(&gradients);
+        let data = each.map(|(datum, gradient)| WireDatum::averaged(datum, gradient, sequences));
+        Ok(Input { data: data.collect(), loss })
+    }
+
+    /// What a result says: of each datum as many numbers as are due, all finite.
+    fn checked(
+        &self,
+        operation: &'static str,
+        counts: &[usize],
+        result: ForwardResult,
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let failed = |reason: &str| self.tinker.failure(operation, reason.into(), false);
+        if result.loss_fn_outputs.len() != counts.len() {
+            return Err(failed("it returns another number of outputs than of data"));
+        }
+        let said =
+            result.loss_fn_outputs.into_iter().map(|output| output.logprobs.or(output.values));
+        let all: Vec<Vec<f32>> = said.map(|said| said.map_or(Vec::new(), |s| s.data)).collect();
+        for (said, count) in all.iter().zip(counts) {
+            if said.len() != *count {
+                return Err(failed("log-probabilities or values are missing"));
+            }
+            if said.iter().any(|number| !number.is_finite()) {
+                let what = "a log-probability or a value is not finite; lower the learning rate";
+                return Err(failed(what));
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn lengths(data: &[Datum]) -> Vec<(usize, usize)> {
+    data.iter().map(|d| (d.prompt.len() + d.completion.len(), d.completion.len())).collect()
+}
+
+/// How many positions sequences of so many tokens have: every token but the last is read.
+fn positions(lengths: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+    lengths.iter().map(|(tokens, _)| tokens.saturating_sub(1))
+}
+
+#[async_trait]
+impl Run for TinkerRun {
+    async fn ask(&mut self, data: &[Datum], adam: &Adam) -> Result<AskedStep, TrainerError> {
+        let mut losses: Vec<(LossFn, Vec<usize>)> = Vec::new();
+        for (place, datum) in data.iter().enumerate() {
+            let loss = LossFn::of(datum);
+            match losses.iter_mut().find(|(known, _)| *known == loss) {
+                Some((_, places)) => places.push(place),
+                None => losses.push((loss, vec![place])),
+            }
+        }
+        let mut gradients = Vec::with_capacity(losses.len());
+        for (loss, places) in losses {
+            let part: Vec<_> = places.iter().map(|&place| data[place].clone()).collect();
+            let input = self.input(loss, &part, data.len()).await?;
+            let seq_id = self.next_sequence();
+            let forward =
+                ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
+            gradients.push((places, self.tinker.ask("forward_backward", &forward).await?));
+        }
+        let update = self.update(adam).await?;
+        let returns = data.iter().map(|datum| datum.loss.returns().map(<[f32]>::to_vec)).collect();
+        let data = AskedData::Sequences { lengths: lengths(data), returns };
+        Ok(AskedStep { gradients, update, data })
+    }
+
+    async fn report(&self, step: AskedStep) -> Result<StepReport, TrainerError> {
+        let counts: Vec<usize> = match &step.data {
+            AskedData::Sequences { lengths, .. } => positions(lengths).collect(),
+            AskedData::Scored(data) => data.iter().map(|(candidates, _)| *candidates).collect(),
+        };
+        let mut predicted = vec![Vec::new(); counts.len()];
+        for (places, asked) in step.gradients {
+            let counts: Vec<_> = places.iter().map(|&place| counts[place]).collect();
+            let forward = self.tinker.answer("forward_backward", asked).await?;
+            let all = self.checked("forward_backward", &counts, forward)?;
+            for (place, said) in places.into_iter().zip(all) {
+                predicted[place] = said;
+            }
+        }
+        let losses = match &step.data {
+            AskedData::Sequences { lengths, returns } => {
+                for (said, (_, learnt)) in predicted.iter_mut().zip(lengths) {
+                    said.drain(..said.len() - learnt);
+                }
+                let spoken = predicted.iter().zip(returns);
+                spoken.map(|(said, returns)| mean_loss(said, returns.as_deref())).collect()
+            }
+            AskedData::Scored(data) => {
+                data.iter().zip(&predicted).map(|((_, loss), scores)| loss.at(scores)).collect()
+            }
+        };
+        let optim: OptimResult = self.tinker.answer("optim_step", step.update).await?;
+        let grad_norm = optim.metrics.and_then(|metrics| {
+            let value = metrics.get("grad_norm").or_else(|| metrics.get("skyrl.ai/grad_norm"))?;
+            Some(value.as_f64()? as f32)
+        });
+        Ok(StepReport { losses, predicted, grad_norm })
+    }
+
+    async fn values(&mut self, data: &[Datum]) -> Result<Vec<Vec<f32>>, TrainerError> {
+        // The loss of a critic needs returns, also where only its values are asked for.
+        let unknown = |datum: &Datum| {
+            Loss::Value(ValueTarget { returns: vec![0.0; datum.completion.len()], clip: None })
+        };
+        let all = self.forward(data, unknown).await?;
+        let completions = data
+            .iter()
+            .zip(all)
+            .map(|(datum, said)| said[said.len() - datum.completion.len()..].to_vec());
+        Ok(completions.collect())
+    }
+
+    async fn scores(
+        &mut self,
+        prompts: &[(Vec<u32>, Vec<Vec<u32>>)],
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        if prompts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.check_scored("forward")?;
+        let forward_input = ScoredInput::asked(self.role, prompts);
+        let seq_id = self.next_sequence();
+        let body = Forward { model_id: &self.model_id, seq_id, forward_input };
+        let forward = self.tinker.call("forward", &body).await?;
+        let counts: Vec<_> = prompts.iter().map(|(_, candidates)| candidates.len()).collect();
+        self.checked("forward", &counts, forward)
+    }
+
+    async fn ask_scored(
+        &mut self,
+        data: &[ScoredDatum],
+        adam: &Adam,
+    ) -> Result<AskedStep, TrainerError> {
+        self.check_scored("forward_backward")?;
+        let input = ScoredInput::learnt(data).ok_or_else(|| {
+            let reason = "data of one step need the same loss with the same settings";
+            self.tinker.failure("forward_backward", reason.into(), true)
+        })?;
+        let seq_id = self.next_sequence();
+        let model_id = &self.model_id;
+        let forward = ForwardBackward { model_id, seq_id, forward_backward_input: input };
+        let gradients = self.tinker.ask("forward_backward", &forward).await?;
+        let gradients = vec![((0..data.len()).collect(), gradients)];
+        let update = self.update(adam).await?;
+        let asked = data.iter().map(|datum| (datum.candidates.len(), datum.loss.clone()));
+        Ok(AskedStep { gradients, update, data: AskedData::Scored(asked.collect()) })
+    }
+
+    async fn follow(&mut self, source: &dyn Run, rate: f32) -> Result<(), TrainerError> {
+        let (ours, theirs) = (self.address(), source.address());
+        if (&ours.trainer, &ours.session) != (&theirs.trainer, &theirs.session) {
+            let reason = "a run follows only one that is open in the same session";
+            return Err(self.tinker.failure("polyak", reason.into(), true));
+        }
+        let seq_id = self.next_sequence();
+        let source_model_id = &theirs.model;
+        let body = Polyak { model_id: &self.model_id, source_model_id, rate, seq_id };
+        let _: serde_json::Value = self.tinker.call("polyak", &body).await?;
+        Ok(())
+    }
+
+    fn address(&self) -> ModelAddress {
+        ModelAddress {
+            trainer: self.tinker.http.address().to_owned(),
+            session: self.session.id.clone(),
+            model: self.model_id.clone(),
+        }
+    }
+
+    async fn save_state(&mut self, name: &str) -> Result<String, TrainerError> {
+        let body = json!({ "model_id": self.model_id, "path": name, "type": "save_weights" });
+        let saved: Saved = self.tinker.call("save_weights", &body).await?;
+        Ok(saved.path)
+    }
+
+    async fn export_adapter(&mut self, name: &str, into: &Path) -> Result<(), TrainerError> {
+        let body =
+            json!({ "model_id": self.model_id, "path": name, "type": "save_weights_for_sampler" });
+        let path = format!("/api/v1/training_runs/{}/checkpoints/{name}/archive", self.model_id);
+        let saving = self.tinker.ask("save_weights_for_sampler", &body).await?;
+        let exporting = async {
+            let _: serde_json::Value =
+                self.tinker.result("save_weights_for_sampler", &saving.request_id).await?;
+            self.tinker.http.get_archive(&path, OPERATION).await.map_err(|e| self.tinker.net(e))
+        };
+        let archive = saving.operation.end(exporting).await?;
+        Ok(adapter::unpack(&archive, into)?)
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), TrainerError> {
+        let body = json!({ "model_id": self.model_id, "type": "unload_model" });
+        let _: serde_json::Value = self.tinker.call("unload_model", &body).await?;
+        Ok(())
+    }
+}

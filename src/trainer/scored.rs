@@ -1,0 +1,127 @@
+//! Candidates after a prompt as a trainer learns them: a policy over their normalised scores, or the Q of each.
+//!
+//! SAC-GLAM (arXiv 2410.12481) and PPO-GLAM (Carta et al. 2023): the score of a candidate is the sum of its
+//! tokens' log-probabilities, and the policy is the softmax of the scores over the candidates.
+
+use crate::domain::training::Clip;
+
+/// Candidates after one prompt, and what is learnt of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoredDatum {
+    /// Tokens that every candidate follows. Not empty.
+    pub prompt: Vec<u32>,
+    /// Tokens of each candidate. At least one candidate, none empty.
+    pub candidates: Vec<Vec<u32>>,
+    /// Weight of this datum in the step's summed loss.
+    pub weight: f32,
+    /// What is learnt.
+    pub loss: ScoredLoss,
+}
+
+/// How candidates are learnt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScoredLoss {
+    /// The policy moves to candidates of a high value: Σ π (α log π − Q).
+    Policy {
+        /// Q of each candidate.
+        values: Vec<f32>,
+        /// α, at least 0.
+        temperature: f32,
+    },
+    /// The policy takes the chosen candidate more often, or less: clipped surrogate − entropy · H.
+    Ppo {
+        /// Place of the candidate that was taken.
+        chosen: usize,
+        /// How much better than expected it turned out.
+        advantage: f32,
+        /// log π_old of it, natural log, normalised over the candidates.
+        old_logprob: f32,
+        /// Bounds of π / π_old between which the datum may still pull.
+        clip: Clip,
+        /// Weight of the entropy, at least 0.
+        entropy: f32,
+    },
+    /// The critic learns the value of the chosen candidate: ½ (Q − target)².
+    Critic {
+        /// Place of the candidate that was taken.
+        chosen: usize,
+        /// What its value should be.
+        target: f32,
+    },
+}
+
+impl ScoredLoss {
+    /// The loss where these scores (of a critic: values) were predicted, not weighted. Natural log.
+    #[must_use]
+    pub fn at(&self, scores: &[f32]) -> f32 {
+        let logs = log_softmax(scores);
+        let loss = match self {
+            Self::Policy { values, temperature } => {
+                let alpha = f64::from(*temperature);
+                let each = logs.iter().zip(values);
+                each.map(|(log, q)| log.exp() * (alpha * log - f64::from(*q))).sum()
+            }
+            Self::Ppo { chosen, advantage, old_logprob, clip, entropy } => {
+                let advantage = f64::from(*advantage);
+                let gap = logs[*chosen] - f64::from(*old_logprob);
+                let ratio = gap.clamp(-20.0, 20.0).exp();
+                let clipped = ratio.clamp(f64::from(clip.low), f64::from(clip.high));
+                let gain = (ratio * advantage).min(clipped * advantage);
+                let gain = match clip.dual {
+                    Some(dual) if advantage < 0.0 => gain.max(f64::from(dual) * advantage),
+                    _ => gain,
+                };
+                let minus_entropy: f64 = logs.iter().map(|log| log.exp() * log).sum();
+                f64::from(*entropy) * minus_entropy - gain
+            }
+            Self::Critic { chosen, target } => {
+                0.5 * (f64::from(scores[*chosen]) - f64::from(*target)).powi(2)
+            }
+        };
+        loss as f32
+    }
+}
+
+/// log π of each candidate: scores normalised over the candidates. Natural log.
+#[must_use]
+pub fn log_softmax(scores: &[f32]) -> Vec<f64> {
+    let most = scores.iter().fold(f32::NEG_INFINITY, |most, score| most.max(*score));
+    let above = |score: &f32| f64::from(*score) - f64::from(most);
+    let total: f64 = scores.iter().map(|score| above(score).exp()).sum();
+    scores.iter().map(|score| above(score) - total.ln()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f32, due: f32) {
+        assert!((found - due).abs() < 1e-5, "{found}, not {due}");
+    }
+
+    #[test]
+    fn losses_are_those_of_the_formulas_and_a_constant_on_all_scores_changes_none() {
+        let (scores, moved) = ([-4.0, -3.0, -60.0], [16.0, 17.0, -40.0]);
+        let [p, q] = [1.0 / (1.0 + 1_f32.exp()), 1.0 / (1.0 + (-1_f32).exp())];
+        let minus_entropy = p * p.ln() + q * q.ln();
+        let values = vec![1.0, -2.0, 5.0];
+        let policy = ScoredLoss::Policy { values, temperature: 0.5 };
+        let clip = Clip { low: 0.8, high: 1.2, dual: Some(3.0) };
+        let ppo = |advantage, old_logprob: f32| ScoredLoss::Ppo {
+            chosen: 1,
+            advantage,
+            old_logprob,
+            clip,
+            entropy: 0.1,
+        };
+        for scores in [scores, moved] {
+            close(policy.at(&scores), 0.5 * minus_entropy - p + 2.0 * q);
+            let entropy = 0.1 * minus_entropy;
+            close(ppo(2.0, q.ln()).at(&scores), entropy - 2.0);
+            close(ppo(2.0, (q / 2.0).ln()).at(&scores), entropy - 2.4);
+            close(ppo(-2.0, (q / 2.0).ln()).at(&scores), entropy + 4.0);
+            close(ppo(-2.0, (q / 9.0).ln()).at(&scores), entropy + 6.0);
+        }
+        close(ScoredLoss::Critic { chosen: 2, target: -63.0 }.at(&scores), 4.5);
+    }
+}

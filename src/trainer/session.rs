@@ -1,0 +1,67 @@
+//! Sessions at a trainer. Runs of one client that are open together share one, so that one may follow another.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Tinker, TrainerError, tinker::SUBMIT, wire};
+
+/// Servers drop the models of a session that is silent for some minutes.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// The session of the runs that are open, if any are.
+pub(super) type Sessions = Arc<Mutex<Weak<Session>>>;
+
+/// A session, kept alive while it is held.
+pub(super) struct Session {
+    pub id: String,
+    models: AtomicU64,
+    _heartbeat: AbortOnDropHandle<()>,
+}
+
+impl Session {
+    /// The number of the next model in it, from 0.
+    pub fn next_model(&self) -> u64 {
+        self.models.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Tinker {
+    /// The session of the runs that are open, or a new one.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, TrainerError> {
+        let mut known = self.sessions.lock().await;
+        if let Some(session) = known.upgrade() {
+            return Ok(session);
+        }
+        let body = json!({
+            "tags": [], "user_metadata": {}, "type": "create_session",
+            "sdk_version": concat!("nlac-", env!("CARGO_PKG_VERSION")),
+        });
+        let creating = self.http.post("/api/v1/create_session", &body, SUBMIT);
+        let creating = async { creating.await.map_err(|e| self.net(e)) };
+        let wire::Session { session_id } = self.begin("create_session").end(creating).await?;
+        let beating = self.clone();
+        let beaten = session_id.clone();
+        let heartbeat = AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(HEARTBEAT).await;
+                let body = json!({ "session_id": beaten, "type": "session_heartbeat" });
+                if let Err(error) = beating.submit_plain("session_heartbeat", &body).await {
+                    tracing::warn!(trainer.name = %beating.name, %error, "heartbeat failed");
+                }
+            }
+        }));
+        let models = AtomicU64::new(0);
+        let session = Arc::new(Session { id: session_id, models, _heartbeat: heartbeat });
+        *known = Arc::downgrade(&session);
+        Ok(session)
+    }
+}
