@@ -6,12 +6,21 @@ use super::{Annotations, Asked, Forecast, Needs, Replayed, Setting};
 use crate::domain::{
     fault::Fault,
     job::Phase,
-    spec::{AlgorithmSpec, PpoSpec, RejectionSpec, ReplaySpec, TargetUpdate},
+    spec::{AlgorithmSpec, PpoSpec, RejectionSpec, ReplaySpec, SacGlamSpec, TargetUpdate},
 };
 
 /// The phases of an iteration that trains.
 const TRAINING: [Phase; 6] =
     [Phase::Collect, Phase::Annotate, Phase::Learn, Phase::Publish, Phase::Evaluate, Phase::Assess];
+
+/// How a policy acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acting {
+    /// It writes its reply freely.
+    Writing,
+    /// It chooses one of the actions that the environment says are possible, by their probabilities.
+    Choosing,
+}
 
 /// Which experience an iteration learns from.
 #[derive(Debug, Clone, Copy)]
@@ -62,12 +71,27 @@ pub trait Algorithm: Send + Sync {
         Needs::default()
     }
 
+    /// How its policy acts.
+    fn acts(&self) -> Acting {
+        Acting::Writing
+    }
+
     /// Which experience an iteration learns from.
     fn draw(&self) -> Draw<'_>;
 
     /// How the target weights follow. Those of an algorithm that asks them nothing are the online weights.
     fn target(&self) -> TargetUpdate {
         TargetUpdate::Copy { every: 1 }
+    }
+
+    /// What is drawn comes with its whole episode.
+    fn reads_episodes(&self) -> bool {
+        false
+    }
+
+    /// How policy and critic learn choices among candidates; none where they learn no choices.
+    fn choices(&self) -> Option<&SacGlamSpec> {
+        None
     }
 
     /// How a critic with a value head learns beside the policy; none where there is no such critic.
@@ -110,6 +134,7 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
         AlgorithmSpec::Grpo(grpo) => grpo,
         AlgorithmSpec::Ppo(ppo) => ppo,
+        AlgorithmSpec::SacGlam(sac_glam) => sac_glam,
         AlgorithmSpec::Evaluation(evaluated) => evaluated,
     }
 }

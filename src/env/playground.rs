@@ -22,6 +22,9 @@ use crate::{
     },
 };
 
+/// What an episode's opening begins with; its goal follows.
+const GOAL: &str = "Goal: ";
+
 /// The goal space. One goal in five of each kind is held out.
 pub struct Playground {
     tasks: Tasks,
@@ -76,6 +79,16 @@ impl Environment for Playground {
         Ok(self.tasks.goals(goals(split)).map(ToString::to_string).collect())
     }
 
+    fn aimed(&self, state: &Context, goal: &str) -> Option<Context> {
+        let (opening, later) = state.messages().split_first()?;
+        let written = opening.written();
+        let (_, scene) = written.strip_prefix(GOAL)?.split_once('\n')?;
+        let opening = Message::user(format!("{GOAL}{goal}\n{scene}"));
+        let messages = std::iter::once(opening).chain(later.iter().cloned()).collect();
+        let aimed = Context::new(messages, state.frame().clone());
+        Some(aimed.admitting(state.admissible().to_vec()))
+    }
+
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
         let goal = match task {
             Task::Drawn(split) => {
@@ -112,7 +125,7 @@ impl Session for Play {
 
     fn opening(&self) -> Context {
         let text = format!(
-            "Goal: {}\n{}\nAnswer with one of the possible actions.",
+            "{GOAL}{}\n{}\nAnswer with one of the possible actions.",
             self.goal,
             self.view()
         );

@@ -4,23 +4,77 @@ use std::collections::HashMap;
 
 use tracing::Instrument as _;
 
-use super::critic::Critic;
+use super::{choices::Choices, context::IterationContext, critic::Critic};
 use crate::{
     algo::{minibatch, movement::Movement},
     domain::{
         fault::Fault,
         ids::ExampleId,
         spec::LossMean,
-        training::{Objective, StepState, TrainStep, TrainingExample},
+        training::{Objective, StepState, TemperatureState, TrainStep, TrainingExample},
     },
     telemetry::spans,
-    trainer::{Adam, AskedStep, Run},
+    trainer::{Adam, AskedStep, Run, Trainer},
 };
 
-/// The policy, and where the algorithm has one, a value critic.
+/// The policy, and what learns beside it.
 pub(super) struct Models {
     pub policy: Box<dyn Run>,
-    pub critic: Option<Critic>,
+    pub beside: Beside,
+}
+
+/// What learns beside a policy.
+#[expect(clippy::large_enum_variant, reason = "there is one of it at a time")]
+pub(super) enum Beside {
+    /// Nothing does.
+    Nothing,
+    /// A critic that values tokens.
+    Values(Critic),
+    /// A critic that values candidates, with its target.
+    Choices(Choices),
+}
+
+/// Where the states of what learns beside a policy are kept.
+#[derive(Default)]
+pub(super) struct BesideStates {
+    pub critic: Option<String>,
+    pub target: Option<String>,
+    pub temperature: Option<TemperatureState>,
+}
+
+impl Beside {
+    /// What the algorithm has learn beside its policy, as the iteration before saved it.
+    pub async fn open(context: &IterationContext, trainer: &dyn Trainer) -> Result<Self, Fault> {
+        if let Some(critic) = Critic::open(context, trainer).await? {
+            return Ok(Self::Values(critic));
+        }
+        let choices = Choices::open(context, trainer).await?;
+        Ok(choices.map_or(Self::Nothing, Self::Choices))
+    }
+
+    /// Saves everything needed to go on.
+    pub async fn save(&mut self, label: &str) -> Result<BesideStates, Fault> {
+        Ok(match self {
+            Self::Nothing => BesideStates::default(),
+            Self::Values(critic) => {
+                BesideStates { critic: Some(critic.save(label).await?), ..BesideStates::default() }
+            }
+            Self::Choices(choices) => {
+                let (critic, target, temperature) = choices.save(label).await?;
+                let (critic, target) = (Some(critic), Some(target));
+                BesideStates { critic, target, temperature: Some(temperature) }
+            }
+        })
+    }
+
+    /// Gives the trainer's memory back. Returns the iteration's metrics by name.
+    pub async fn close(self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Values(critic) => critic.close().await,
+            Self::Choices(choices) => choices.close().await,
+        }
+    }
 }
 
 impl Models {
@@ -33,9 +87,9 @@ impl Models {
     ) -> Result<Asked, Fault> {
         let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
         let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
-        let critic = match &mut self.critic {
-            Some(critic) => critic.ask(members).await?,
-            None => None,
+        let critic = match &mut self.beside {
+            Beside::Values(critic) => critic.ask(members).await?,
+            Beside::Nothing | Beside::Choices(_) => None,
         };
         Ok(Asked { policy, critic })
     }
@@ -70,9 +124,11 @@ impl Learnt {
         let Underway { mut step, members, asked, span } = underway;
         let reporting = models.policy.report(asked.policy).instrument(span.clone());
         let report = reporting.await.map_err(|e| e.fault())?;
-        step.critic_loss = match &mut models.critic {
-            Some(critic) => critic.take(asked.critic).instrument(span.clone()).await?,
-            None => mean_loss(&members, &report.losses, Objective::Critic),
+        step.critic_loss = match &mut models.beside {
+            Beside::Values(critic) => critic.take(asked.critic).instrument(span.clone()).await?,
+            Beside::Nothing | Beside::Choices(_) => {
+                mean_loss(&members, &report.losses, Objective::Critic)
+            }
         };
         step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
         step.grad_norm = report.grad_norm;

@@ -39,6 +39,7 @@ mod prompts;
 mod queue;
 mod replicas;
 mod retention;
+mod sac_glam;
 mod score;
 mod scored;
 mod search;

@@ -20,7 +20,7 @@ use crate::domain::{
 impl Algorithm for GrpoSpec {
     fn needs(&self) -> Needs {
         let loss = if self.clip.is_some() { "ppo" } else { "importance_sampling" };
-        Needs { on_policy: true, groups: true, loss: Some(loss), ..Needs::default() }
+        Needs { on_policy: true, groups: true, losses: vec![loss], ..Needs::default() }
     }
 
     fn draw(&self) -> Draw<'_> {

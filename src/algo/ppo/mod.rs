@@ -30,7 +30,7 @@ use crate::domain::{
 impl Algorithm for PpoSpec {
     fn needs(&self) -> Needs {
         let loss = if self.dual_clip.is_some() { "ppo_dual_clip" } else { "ppo" };
-        Needs { on_policy: true, loss: Some(loss), value_head: true, ..Needs::default() }
+        Needs { on_policy: true, losses: vec![loss], value_head: true, ..Needs::default() }
     }
 
     fn draw(&self) -> Draw<'_> {

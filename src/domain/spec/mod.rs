@@ -6,6 +6,7 @@ mod baselines;
 mod environment;
 mod evaluated;
 mod evaluation;
+mod glam;
 mod guards;
 mod on_policy;
 mod replay;
@@ -23,6 +24,7 @@ pub use environment::{
 };
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};
+pub use glam::{ChoiceCriticSpec, HindsightSpec, HindsightStrategy, SacGlamSpec, TemperatureSpec};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;
