@@ -92,8 +92,9 @@ create table training_examples (
     base_logprobs     real[],               -- per completion token, of the base model
     old_values        real[],               -- per completion token, of the critic before the iteration's first step
     returns           real[],               -- per completion token: what the critic learns
-    -- Of a choice: tokens of all candidates, the place of the one taken, the n-step return with its discount, prompt and
-    -- candidates of the state after, and how many tokens all that is. Null for what is no choice.
+    -- Of a choice: tokens of all candidates, the place of the one taken, how many tokens that is, and what is learnt: the
+    -- n-step return with its discount, prompt and candidates of the state after, or else the weight of the entropy. Null
+    -- for what is no choice.
     scored            jsonb,
     loss              real,                 -- before the iteration's first step on it: cross entropy per token, or the critic's
     unique (iteration_id, ordinal),

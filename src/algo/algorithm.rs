@@ -95,7 +95,7 @@ pub trait Algorithm: Send + Sync {
     }
 
     /// How a critic with a value head learns beside the policy; none where there is no such critic.
-    fn critic(&self) -> Option<&PpoSpec> {
+    fn critic(&self) -> Option<PpoSpec> {
         None
     }
 
@@ -135,6 +135,7 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::Grpo(grpo) => grpo,
         AlgorithmSpec::Ppo(ppo) => ppo,
         AlgorithmSpec::SacGlam(sac_glam) => sac_glam,
+        AlgorithmSpec::PpoGlam(ppo_glam) => ppo_glam,
         AlgorithmSpec::Evaluation(evaluated) => evaluated,
     }
 }

@@ -95,10 +95,21 @@ pub struct Scored {
     pub candidates: Vec<Vec<i32>>,
     /// Place of the candidate that was taken.
     pub chosen: usize,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// What is learnt of it.
+    #[serde(flatten)]
+    pub lesson: ChoiceLesson,
     /// Tokens of the candidates and of the state after, beside the example's prompt and completion.
     pub tokens: i32,
+}
+
+/// What is learnt of a choice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceLesson {
+    /// Its value, by what came of it, and the policy by the values of all candidates.
+    Outcome(Outcome),
+    /// The policy alone, by the example's advantage; the number is the weight of the entropy in its loss.
+    Entropy(f32),
 }
 
 /// What came of a choice, n steps later.

@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 
 use super::{choices::Choices, context::IterationContext, critic::Critic};
 use crate::{
-    algo::{minibatch, movement::Movement},
+    algo::{glam::update, minibatch, movement::Movement},
     domain::{
         fault::Fault,
         ids::ExampleId,
@@ -14,7 +14,7 @@ use crate::{
         training::{Objective, StepState, TemperatureState, TrainStep, TrainingExample},
     },
     telemetry::spans,
-    trainer::{Adam, AskedStep, Run, Trainer},
+    trainer::{Adam, AskedStep, Run, Trainer, log_softmax},
 };
 
 /// The policy, and what learns beside it.
@@ -85,8 +85,14 @@ impl Models {
         adam: &Adam,
         mean: LossMean,
     ) -> Result<Asked, Fault> {
-        let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
-        let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
+        let surrogates = update::surrogates(members);
+        let asked = if surrogates.is_empty() {
+            let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
+            self.policy.ask(&data, adam).await
+        } else {
+            self.policy.ask_scored(&surrogates, adam).await
+        };
+        let policy = asked.map_err(|e| e.fault())?;
         let critic = match &mut self.beside {
             Beside::Values(critic) => critic.ask(members).await?,
             Beside::Nothing | Beside::Choices(_) => None,
@@ -130,13 +136,20 @@ impl Learnt {
                 mean_loss(&members, &report.losses, Objective::Critic)
             }
         };
-        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
+        let of = |objective| mean_loss(&members, &report.losses, objective);
+        step.policy_loss = of(Objective::Policy).or_else(|| of(Objective::Choice));
         step.grad_norm = report.grad_norm;
         step.state = StepState::Applied;
         spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
         for (example, logprobs) in members.iter().zip(&report.predicted) {
-            if let Some(gradient) = &example.policy_gradient {
-                self.movement.add(gradient, logprobs);
+            let Some(gradient) = &example.policy_gradient else { continue };
+            match &example.scored {
+                None => self.movement.add(gradient, logprobs),
+                // The probability of a choice is the one among its candidates.
+                Some(scored) => {
+                    let chosen = log_softmax(logprobs)[scored.chosen] as f32;
+                    self.movement.add(gradient, &[chosen]);
+                }
             }
         }
         for (example, loss) in members.iter().zip(&report.losses) {

@@ -12,7 +12,7 @@ use nlac::{
             EnvironmentSpec, HindsightSpec, HindsightStrategy, PlaygroundSize, RolloutSpec,
             SacGlamSpec, ToolFormat,
         },
-        training::{ExampleSource, Objective, TrainingExample},
+        training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
     },
     env::{Environment, Materials, build},
     experience::{context::Context, message::Message},
@@ -92,6 +92,13 @@ fn tokens(state: &Context) -> (Vec<i32>, Vec<Vec<i32>>) {
     (signed(encoder.encode(state).unwrap()), candidates)
 }
 
+fn outcome(example: &TrainingExample) -> &Outcome {
+    match &example.scored.as_ref().unwrap().lesson {
+        ChoiceLesson::Outcome(outcome) => outcome,
+        ChoiceLesson::Entropy(_) => panic!("no outcome"),
+    }
+}
+
 fn spec(n_step: u32) -> SacGlamSpec {
     SacGlamSpec { gamma: 0.5, n_step, ..SacGlamSpec::default() }
 }
@@ -113,10 +120,10 @@ async fn invariant_22_the_bootstrap_uses_the_actions_of_the_state_after_the_retu
         assert_eq!((&example.prompt_tokens, &scored.candidates), (&prompt, &candidates));
         assert_eq!((scored.chosen, &example.completion_tokens), (0, &candidates[0]));
         assert_eq!((example.objective, example.source), (Objective::Choice, ExampleSource::Action));
-        let next = scored.outcome.next.as_ref().unwrap();
+        let next = outcome(example).next.as_ref().unwrap();
         let after = tokens(&state(taken, "order"));
         assert_eq!((&next.prompt_tokens, &next.candidates), (&after.0, &after.1));
-        assert_eq!(scored.outcome.discount, 0.5_f32.powi(i32::try_from(taken).unwrap()));
+        assert_eq!(outcome(example).discount, 0.5_f32.powi(i32::try_from(taken).unwrap()));
         let all = candidates.concat().len() + after.0.len() + after.1.concat().len();
         assert_eq!(scored.tokens as usize + example.completion_tokens.len(), all);
     }
@@ -126,8 +133,7 @@ async fn invariant_22_the_bootstrap_uses_the_actions_of_the_state_after_the_retu
 async fn an_end_bootstraps_nothing_and_what_is_no_choice_is_left_out() {
     let batch = episode(true);
     let made = annotate(&spec(3), &batch).await;
-    let gained: Vec<_> =
-        made.examples.iter().map(|e| e.scored.as_ref().unwrap().outcome.clone()).collect();
+    let gained: Vec<_> = made.examples.iter().map(|e| outcome(e).clone()).collect();
     assert_eq!(gained.iter().map(|o| o.gained).collect::<Vec<_>>(), [0.125, 0.25, 0.5]);
     assert!(gained.iter().all(|o| o.discount == 0.0 && o.next.is_none()));
     let mut odd = batch.clone();
@@ -170,12 +176,12 @@ async fn invariant_21_hindsight_relabels_up_to_the_hit_and_leaves_the_original()
             // `name` was reached by the second step: the third learns its own goal alone.
             assert!(*number < 2);
             assert_eq!(example.prompt_tokens, tokens(&state(*number, "name")).0);
-            let outcome = &example.scored.as_ref().unwrap().outcome;
+            let outcome = outcome(example);
             assert_eq!((outcome.gained, outcome.discount), ([0.5, 1.0][*number], 0.0));
         }
         for (number, example) in of(ExampleSource::Action) {
             assert_eq!(example.prompt_tokens, tokens(&state(number, "order")).0);
-            let outcome = &example.scored.as_ref().unwrap().outcome;
+            let outcome = outcome(example);
             assert_eq!(outcome.gained, [0.125, 0.25, 0.5][number]);
         }
         // The same again, whoever asks.

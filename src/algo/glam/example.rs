@@ -13,7 +13,9 @@ use crate::{
         fault::Fault,
         seed::SeedPath,
         spec::SacGlamSpec,
-        training::{Candidates, ExampleSource, Objective, Outcome, Scored, TrainingExample},
+        training::{
+            Candidates, ChoiceLesson, ExampleSource, Objective, Outcome, Scored, TrainingExample,
+        },
     },
     experience::{context::Context, message::Message},
 };
@@ -41,26 +43,22 @@ pub(super) fn of(
     let Some(gained) = n_step(&moments, at, setting.spec.n_step, setting.spec.gamma) else {
         return Ok(Ok(None));
     };
-    let place = replayed.transition.env_action.as_ref().and_then(|taken| {
-        replayed.state.admissible().iter().position(|candidate| candidate == taken)
-    });
-    let Some(chosen) = place else {
-        return Ok(Err(
-            "its action is none of the admissible ones that are known of its state".into()
-        ));
+    let Some(chosen) = chosen(replayed) else { return Ok(Err(NO_CHOICE.into())) };
+    let aim = |state: &Context| match &hit {
+        Some(hit) => setting.environment.aimed(state, &hit.goal),
+        None => Some(state.clone()),
     };
-    let Some((prompt, now)) = candidates(setting, &replayed.state, hit.as_ref())? else {
-        return Ok(Err(UNWORDED.into()));
-    };
+    let plain = setting.with(&());
+    let Some(state) = aim(&replayed.state) else { return Ok(Err(UNWORDED.into())) };
+    let (prompt, now) = candidates(&plain, &state)?;
     let mut next = None;
     if gained.discount > 0.0 {
         let after = &episode.steps[at + gained.steps - 1].next_state;
         if after.admissible().is_empty() {
             return Ok(Err("nothing is known of what can be done in the state after it".into()));
         }
-        let Some((_, found)) = candidates(setting, after, hit.as_ref())? else {
-            return Ok(Err(UNWORDED.into()));
-        };
+        let Some(after) = aim(after) else { return Ok(Err(UNWORDED.into())) };
+        let (_, found) = candidates(&plain, &after)?;
         next = Some(found);
     }
     let completion = now.candidates[chosen].clone();
@@ -80,11 +78,19 @@ pub(super) fn of(
     example.scored = Some(Scored {
         candidates: now.candidates,
         chosen,
-        outcome: Outcome { gained: gained.sum, discount: gained.discount, next },
+        lesson: ChoiceLesson::Outcome(Outcome {
+            gained: gained.sum,
+            discount: gained.discount,
+            next,
+        }),
         tokens: i32::try_from(tokens).map_err(Fault::fail)?,
     });
     Ok(Ok(Some(example)))
 }
+
+/// Why a step teaches no choice.
+pub(super) const NO_CHOICE: &str =
+    "its action is none of the admissible ones that are known of its state";
 
 /// Why a step cannot learn a goal that it could learn otherwise.
 const UNWORDED: &str = "the environment does not say its state with another goal";
@@ -112,21 +118,19 @@ fn other_goal(
     hindsight::draw(&goals, spec.share, &mut of_step)
 }
 
-/// The policy's prompt of a state with its candidates; none where the environment cannot say it with the goal.
-fn candidates(
-    setting: &Setting<'_, SacGlamSpec>,
+/// The place of the action that was taken among those that were possible.
+pub(super) fn chosen(replayed: &Replayed) -> Option<usize> {
+    let taken = replayed.transition.env_action.as_ref()?;
+    replayed.state.admissible().iter().position(|candidate| candidate == taken)
+}
+
+/// The policy's prompt of a state with its candidates.
+pub(super) fn candidates(
+    setting: &Setting<'_, ()>,
     state: &Context,
-    hit: Option<&Hit>,
-) -> Result<Option<(Context, Candidates)>, Fault> {
-    let aimed = match hit {
-        Some(hit) => match setting.environment.aimed(state, &hit.goal) {
-            Some(aimed) => aimed,
-            None => return Ok(None),
-        },
-        None => state.clone(),
-    };
+) -> Result<(Context, Candidates), Fault> {
     let template = setting.sampler.prompts.policy();
-    let prompt = template.render(&aimed, None, &serde_json::json!({})).map_err(Fault::fail)?;
+    let prompt = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
     let encoder = setting.sampler.encoder;
     let tokens = |candidate: &String| {
         let reply = Message::assistant(candidate.as_str());
@@ -134,5 +138,5 @@ fn candidates(
     };
     let all = state.admissible().iter().map(tokens).collect::<Result<Vec<_>, Fault>>()?;
     let prompt_tokens = signed(&encoder.encode(&prompt).map_err(Fault::fail)?);
-    Ok(Some((prompt, Candidates { prompt_tokens, candidates: all })))
+    Ok((prompt, Candidates { prompt_tokens, candidates: all }))
 }

@@ -4,6 +4,7 @@
 
 mod example;
 pub mod hindsight;
+mod on_policy;
 pub mod returns;
 pub mod target;
 pub mod temperature;

@@ -2,7 +2,7 @@
 
 use super::{returns::Return, target};
 use crate::{
-    domain::training::{Candidates, Scored, TrainingExample},
+    domain::training::{Candidates, ChoiceLesson, Outcome, Scored, TrainingExample},
     trainer::{ScoredDatum, ScoredLoss},
 };
 
@@ -14,14 +14,42 @@ pub type Question = (Vec<u32>, Vec<Vec<u32>>);
 pub struct Choice<'a> {
     example: &'a TrainingExample,
     scored: &'a Scored,
+    outcome: &'a Outcome,
 }
 
-/// The choices of a minibatch, in its order; what is none is left out.
+/// The choices of a minibatch of which the outcome is known, in its order.
 #[must_use]
 pub fn choices(members: &[TrainingExample]) -> Vec<Choice<'_>> {
-    let choice =
-        |example: &'_ TrainingExample| Some(Choice { example, scored: example.scored.as_ref()? });
     members.iter().filter_map(choice).collect()
+}
+
+fn choice(example: &TrainingExample) -> Option<Choice<'_>> {
+    let scored = example.scored.as_ref()?;
+    match &scored.lesson {
+        ChoiceLesson::Outcome(outcome) => Some(Choice { example, scored, outcome }),
+        ChoiceLesson::Entropy(_) => None,
+    }
+}
+
+/// What a policy learns of the choices that have an advantage; empty where there are none.
+#[must_use]
+pub fn surrogates(members: &[TrainingExample]) -> Vec<ScoredDatum> {
+    let share = 1.0 / members.len().max(1) as f32;
+    let datum = |example: &TrainingExample| {
+        let (scored, gradient) = (example.scored.as_ref()?, example.policy_gradient.as_ref()?);
+        let ChoiceLesson::Entropy(entropy) = scored.lesson else { return None };
+        let loss = ScoredLoss::Ppo {
+            chosen: scored.chosen,
+            advantage: *gradient.advantages.first()?,
+            old_logprob: *gradient.old_logprobs.first()?,
+            clip: gradient.clip?,
+            entropy,
+        };
+        let (prompt, candidates) =
+            (unsigned(&example.prompt_tokens), unsigned_all(&scored.candidates));
+        Some(ScoredDatum { prompt, candidates, weight: example.weight * share, loss })
+    };
+    members.iter().filter_map(datum).collect()
 }
 
 impl Choice<'_> {
@@ -40,7 +68,7 @@ impl Choice<'_> {
     /// The state after its return, with the actions that are possible there; none where the task had ended.
     #[must_use]
     pub fn after(&self) -> Option<Question> {
-        let Candidates { prompt_tokens, candidates } = self.scored.outcome.next.as_ref()?;
+        let Candidates { prompt_tokens, candidates } = self.outcome.next.as_ref()?;
         Some((unsigned(prompt_tokens), unsigned_all(candidates)))
     }
 
@@ -61,7 +89,7 @@ pub fn targets(
 ) -> Vec<f32> {
     let mut after = scores.iter().zip(values);
     let of = |choice: &Choice<'_>| {
-        let outcome = &choice.scored.outcome;
+        let outcome = choice.outcome;
         let gained = Return { sum: outcome.gained, steps: 1, discount: outcome.discount };
         let next = outcome.next.as_ref().and_then(|_| after.next());
         let value = next.map(|(scores, values)| target::soft_value(scores, values, alpha));

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
     evaluated::EvaluatedSpec,
-    glam::SacGlamSpec,
+    glam::{PpoGlamSpec, SacGlamSpec},
     on_policy::{GrpoSpec, PpoSpec},
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
@@ -33,6 +33,8 @@ pub enum AlgorithmSpec {
     Ppo(#[garde(dive)] PpoSpec),
     /// SAC-GLAM: an off-policy actor-critic over the actions that the environment says are possible.
     SacGlam(#[garde(dive)] SacGlamSpec),
+    /// PPO-GLAM: a policy gradient over the actions that the environment says are possible.
+    PpoGlam(#[garde(dive)] PpoGlamSpec),
     /// No training: a checkpoint, the base model (ReAct) or a chat model plays, and is measured.
     Evaluation(#[garde(dive)] EvaluatedSpec),
 }

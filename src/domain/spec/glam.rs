@@ -4,7 +4,10 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::replay::ReplaySpec;
+use super::{
+    on_policy::{ClipSpec, CriticSpec},
+    replay::ReplaySpec,
+};
 
 /// Settings of SAC-GLAM (arXiv 2410.12481; algorithms: §2). The policy chooses among the actions that the environment
 /// says are possible. `optimizer.learning_rate` is the policy's; `optimizer.minibatch` is the states of an update, and
@@ -46,6 +49,34 @@ pub struct SacGlamSpec {
     /// Which transitions are replayed. Without it, they are drawn uniformly, as in the paper.
     #[garde(dive)]
     pub replay: ReplaySpec,
+}
+
+/// Settings of PPO-GLAM (algorithms: §3.3): PPO over the actions that the environment says are possible. The ratio is that
+/// of the normalised policies, and the critic says the value of a state. `optimizer.learning_rate` is the policy's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct PpoGlamSpec {
+    /// γ: discount of what follows, from one step to the next.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub gamma: f32,
+    /// λ: 1 compares a value with the rewards that followed, 0 with the next state's value.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub lambda: f32,
+    /// Whether the advantages of an iteration are brought to mean 0 and variance 1, over all steps.
+    #[garde(skip)]
+    pub whiten: bool,
+    /// Bounds of the ratio of the policy to the one that chose.
+    #[garde(dive)]
+    pub clip: ClipSpec,
+    /// Weight of the policy's entropy in its loss.
+    #[garde(range(min = 0.0, max = 10.0))]
+    #[schema(minimum = 0.0, maximum = 10.0)]
+    pub entropy: f32,
+    /// How the critic learns.
+    #[garde(dive)]
+    pub critic: CriticSpec,
 }
 
 /// How the weight of the policy's entropy is found.
@@ -189,6 +220,19 @@ impl Default for SacGlamSpec {
                 terminal_share: 0.0,
                 ..ReplaySpec::default()
             },
+        }
+    }
+}
+
+impl Default for PpoGlamSpec {
+    fn default() -> Self {
+        Self {
+            gamma: 0.99,
+            lambda: 0.99,
+            whiten: true,
+            clip: ClipSpec::default(),
+            entropy: 0.01,
+            critic: CriticSpec::default(),
         }
     }
 }

@@ -24,7 +24,9 @@ pub use environment::{
 };
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};
-pub use glam::{ChoiceCriticSpec, HindsightSpec, HindsightStrategy, SacGlamSpec, TemperatureSpec};
+pub use glam::{
+    ChoiceCriticSpec, HindsightSpec, HindsightStrategy, PpoGlamSpec, SacGlamSpec, TemperatureSpec,
+};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
 pub use replay::ReplaySpec;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
