@@ -18,12 +18,20 @@ use crate::{
         action::{Codec, Read},
         codec::Admissible,
         context::Context,
-        message::Message,
+        message::{Message, Speaker},
     },
 };
 
-/// What an episode's opening begins with; its goal follows.
+/// What a message that says the goal begins with, in any case. The goal is the rest of its first line.
 const GOAL: &str = "Goal: ";
+
+/// A message of the world with another goal; none for one that says none.
+fn with_goal(message: &Message, goal: &str) -> Option<Message> {
+    let text = (message.role == Speaker::User).then(|| message.written())?;
+    let (first, rest) = text.split_once('\n')?;
+    let label = first.get(..GOAL.len()).filter(|label| label.eq_ignore_ascii_case(GOAL))?;
+    Some(Message::user(format!("{label}{goal}\n{rest}")))
+}
 
 /// The goal space. One goal in five of each kind is held out.
 pub struct Playground {
@@ -80,13 +88,17 @@ impl Environment for Playground {
     }
 
     fn aimed(&self, state: &Context, goal: &str) -> Option<Context> {
-        let (opening, later) = state.messages().split_first()?;
-        let written = opening.written();
-        let (_, scene) = written.strip_prefix(GOAL)?.split_once('\n')?;
-        let opening = Message::user(format!("{GOAL}{goal}\n{scene}"));
-        let messages = std::iter::once(opening).chain(later.iter().cloned()).collect();
+        let mut said_goal = false;
+        let aim = |message: &Message| match with_goal(message, goal) {
+            Some(aimed) => {
+                said_goal = true;
+                aimed
+            }
+            None => message.clone(),
+        };
+        let messages = state.messages().iter().map(aim).collect();
         let aimed = Context::new(messages, state.frame().clone());
-        Some(aimed.admitting(state.admissible().to_vec()))
+        said_goal.then(|| aimed.admitting(state.admissible().to_vec()))
     }
 
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {

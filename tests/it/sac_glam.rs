@@ -9,8 +9,8 @@ use nlac::{
         ids::EpisodeId,
         seed::SeedPath,
         spec::{
-            EnvironmentSpec, HindsightSpec, HindsightStrategy, PlaygroundSize, RolloutSpec,
-            SacGlamSpec, ToolFormat,
+            EnvironmentSpec, HindsightSpec, HindsightStrategy, PlaygroundSize, PpoGlamSpec,
+            RolloutSpec, SacGlamSpec, ToolFormat,
         },
         training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
     },
@@ -63,7 +63,7 @@ fn episode(done: bool) -> Vec<Replayed> {
     steps.into_iter().map(|step| Replayed { episode: Some(played.clone()), ..step }).collect()
 }
 
-async fn annotate(spec: &SacGlamSpec, batch: &[Replayed]) -> Annotations {
+async fn annotate(spec: &dyn Algorithm, batch: &[Replayed]) -> Annotations {
     let prompts = PromptSet::load("standard").unwrap();
     let engine = Stub::new(|_: Asked<'_>| panic!("nothing is written"));
     let sampler = engine.sampler(&prompts);
@@ -106,14 +106,8 @@ fn spec(n_step: u32) -> SacGlamSpec {
 #[tokio::test]
 async fn invariant_22_the_bootstrap_uses_the_actions_of_the_state_after_the_return() {
     let batch = episode(false);
-    for n in 1..=4_usize {
-        let made = annotate(&spec(u32::try_from(n).unwrap()), &batch[..1]).await;
-        let taken = n.min(3);
-        if taken == 3 {
-            // A cut leads to a state in which nothing is known to be possible: it cannot stand for what follows.
-            assert!(made.examples.is_empty() && made.left_out.len() == 1);
-            continue;
-        }
+    for taken in 1..=2_usize {
+        let made = annotate(&spec(u32::try_from(taken).unwrap()), &batch[..1]).await;
         let [example] = &made.examples[..] else { panic!("{:?}", made.left_out) };
         let scored = example.scored.as_ref().unwrap();
         let (prompt, candidates) = tokens(&state(0, "order"));
@@ -127,6 +121,9 @@ async fn invariant_22_the_bootstrap_uses_the_actions_of_the_state_after_the_retu
         let all = candidates.concat().len() + after.0.len() + after.1.concat().len();
         assert_eq!(scored.tokens as usize + example.completion_tokens.len(), all);
     }
+    // A cut leads to a state of which nothing is known to be possible: it cannot stand for what follows.
+    let made = annotate(&spec(2), &batch).await;
+    assert_eq!((made.examples.len(), made.left_out.len()), (1, 2));
 }
 
 #[tokio::test]
@@ -188,6 +185,37 @@ async fn invariant_21_hindsight_relabels_up_to_the_hit_and_leaves_the_original()
         let again = annotate(&spec, &batch).await;
         let sources = |all: &Annotations| all.examples.iter().map(|e| e.source).collect::<Vec<_>>();
         assert_eq!(sources(&made), sources(&again));
+    }
+}
+
+#[tokio::test]
+async fn a_policy_gradient_learns_whole_episodes_of_choices_that_somebody_measured() {
+    let spec = PpoGlamSpec { entropy: 0.25, ..PpoGlamSpec::default() };
+    let known = |mut steps: Vec<Replayed>| {
+        for step in &mut steps {
+            step.choice_logprob = Some(-0.75);
+            step.action_tokens = vec![7, 2];
+        }
+        steps
+    };
+    let (whole, mut lacking) = (known(episode(true)), known(episode(false)));
+    lacking[1].choice_logprob = None;
+    let batch = [whole.clone(), lacking.clone()].concat();
+    let made = annotate(&spec, &batch).await;
+    assert_eq!(made.left_out.keys().collect::<Vec<_>>(), [&lacking[1].transition.id]);
+    let taught: Vec<_> = made.examples.iter().filter_map(|e| e.transition_id).collect();
+    assert_eq!(taught, whole.iter().map(|step| step.transition.id).collect::<Vec<_>>());
+    for (number, example) in made.examples.iter().enumerate() {
+        let (prompt, candidates) = tokens(&state(number, "order"));
+        let scored = example.scored.as_ref().unwrap();
+        let chosen = [0, 1, 0][number];
+        assert_eq!((&example.prompt_tokens, &scored.candidates), (&prompt, &candidates));
+        assert_eq!((scored.chosen, &scored.lesson), (chosen, &ChoiceLesson::Entropy(0.25)));
+        // One token stands for the step: the value before it is the state's.
+        assert_eq!(example.completion_tokens, candidates[chosen][..1]);
+        let (gradient, credit) = (example.policy_gradient.as_ref(), example.credit.as_ref());
+        assert_eq!(gradient.unwrap().old_logprobs, [-0.75]);
+        assert_eq!(credit.unwrap().rewards, [[0.0, 0.0, 0.5][number]]);
     }
 }
 
