@@ -141,6 +141,12 @@ create table transitions (
     done          boolean not null,
     truncated     boolean not null,
     generation_id uuid references generations,  -- null: no engine that we asked wrote the action
+    -- Log-probability of the action among the admissible ones, natural log, at temperature 1; null where the policy
+    -- wrote freely.
+    choice_logprob  double precision,
+    admissible      text[] not null default '{}',   -- actions that were possible; none: the environment did not say
+    next_admissible text[] not null default '{}',   -- actions that were possible after the step
+    achieved_goals  text[] not null default '{}',   -- goals that the step achieved, where the environment says so
     created_at    timestamptz not null default now(),
     unique (episode_id, step),
     check ((reward_status = 'observed') = (reward is not null)),
@@ -190,6 +196,7 @@ create table replay (
     episode       integer not null,
     step          integer not null,
     done          boolean not null,
+    solved        boolean not null,         -- it ends an episode that is solved
     pending       boolean not null,         -- its reward is awaited: it is not drawn
     refused       boolean not null default false,   -- the last verdict was No
     left_out      boolean not null default false,   -- an engine rejected something about it

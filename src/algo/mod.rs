@@ -196,6 +196,10 @@ impl Replayed {
             done: false,
             truncated: false,
             generation_id: None,
+            choice_logprob: None,
+            admissible: Vec::new(),
+            next_admissible: Vec::new(),
+            achieved_goals: Vec::new(),
         };
         let next_state = state.with([action.clone()]);
         Self {

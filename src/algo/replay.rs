@@ -12,6 +12,8 @@ pub struct Entry {
     pub transition_id: TransitionId,
     /// It ends its episode.
     pub done: bool,
+    /// It ends an episode that is solved.
+    pub solved: bool,
     /// Critic loss per token when it was last learnt from; none if never.
     pub loss: Option<f32>,
     /// Its last verdict was No.
@@ -36,7 +38,8 @@ const FLOOR: f64 = 1e-3;
 /// Draws up to `spec.batch` different entries, as indices into `entries`, in an order that depends on
 /// nothing but the entries and the generator.
 ///
-/// Endings are drawn first, up to their least share; the rest comes from everything that is left.
+/// Endings of solved episodes are drawn first, then other endings, each up to their least share. The rest comes from
+/// everything that is left.
 /// Within each draw the chance is proportional to `priority ^ exponent`, or uniform for the uniform
 /// share. A transition that was never learnt from has the largest priority seen; what was left out
 /// instead has the least, or it would fill the batches in the end.
@@ -47,17 +50,26 @@ pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rn
     let priorities = priorities(entries, spec);
     let mut left: Vec<usize> = (0..entries.len()).collect();
     let mut drawn = Vec::with_capacity(batch);
-
-    let endings: Vec<usize> = left.iter().copied().filter(|&i| entries[i].done).collect();
-    let wanted = ((batch as f64) * f64::from(spec.terminal_share)).round() as usize;
-    draw(&endings, wanted.min(endings.len()), &priorities, spec.uniform_share, rng, &mut drawn);
-    let mut taken = vec![false; entries.len()];
-    for &i in &drawn {
-        taken[i] = true;
+    let count = |share: f32| ((batch as f64) * f64::from(share)).round() as usize;
+    let floors: [(usize, fn(&Entry) -> bool); 3] = [
+        (count(spec.solved_share), |e| e.solved),
+        (count(spec.terminal_share), |e| e.done),
+        (batch, |_| true),
+    ];
+    for (floor, counts) in floors {
+        let missing = floor.saturating_sub(drawn.len());
+        if missing == 0 {
+            continue;
+        }
+        let pool: Vec<usize> = left.iter().copied().filter(|&i| counts(&entries[i])).collect();
+        let before = drawn.len();
+        draw(&pool, missing.min(pool.len()), &priorities, spec.uniform_share, rng, &mut drawn);
+        let mut taken = vec![false; entries.len()];
+        for &i in &drawn[before..] {
+            taken[i] = true;
+        }
+        left.retain(|&i| !taken[i]);
     }
-    left.retain(|&i| !taken[i]);
-    let missing = batch - drawn.len();
-    draw(&left, missing, &priorities, spec.uniform_share, rng, &mut drawn);
     weigh(&drawn, &priorities, spec.uniform_share, beta)
 }
 
@@ -191,7 +203,14 @@ mod tests {
     use crate::domain::{ids::TransitionId, spec::ReplaySpec};
 
     fn entry(done: bool, loss: Option<f32>) -> Entry {
-        Entry { transition_id: TransitionId::new(), done, loss, refused: false, left_out: false }
+        Entry {
+            transition_id: TransitionId::new(),
+            done,
+            solved: false,
+            loss,
+            refused: false,
+            left_out: false,
+        }
     }
 
     fn spec(batch: u32, exponent: f32, uniform: f32, terminal: f32) -> ReplaySpec {
@@ -224,6 +243,22 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let drawn = select(&entries, &spec(40, 0.6, 0.0, 0.5), &mut rng);
         assert!(drawn.iter().filter(|&&i| entries[i].done).count() >= 20);
+    }
+
+    #[test]
+    fn endings_of_solved_episodes_reach_their_least_share_and_count_as_endings() {
+        let mut entries: Vec<_> = (0..100).map(|i| entry(i < 60, Some(1.0))).collect();
+        entries.iter_mut().take(10).for_each(|e| e.solved = true);
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        for (solved_share, least) in [(0.2, 8), (0.5, 10)] {
+            let spec = ReplaySpec { solved_share, ..spec(40, 0.6, 0.0, 0.5) };
+            let drawn = select(&entries, &spec, &mut rng);
+            assert_eq!(drawn.len(), 40);
+            let counted =
+                |of: fn(&Entry) -> bool| drawn.iter().filter(|&&i| of(&entries[i])).count();
+            assert!(counted(|e| e.solved) >= least, "{solved_share}");
+            assert!(counted(|e| e.done) >= 20 && counted(|e| !e.done) > 5);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         spec::EnvironmentSpec,
     },
-    embedded::{base_model, local::LocalPeers, postgres::Postgres},
+    embedded::{local::LocalPeers, postgres::Postgres},
     env::{self, Checker, Materials},
     fleet::{self, Peers},
     library::{self, Library},
@@ -157,16 +157,7 @@ impl App {
         };
         clear_incoming(&adapters, abandoned).map_err(failed(&adapters))?;
         let local = if settings.local_peers {
-            let (name, model_dir) = match &settings.base_model {
-                Some(directory) => {
-                    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-                    (name.into_owned(), directory.clone())
-                }
-                None => {
-                    let directory = base_model::install(data).map_err(failed(data))?;
-                    (base_model::NAME.to_owned(), directory)
-                }
-            };
+            let (name, model_dir) = settings.base_model.locate(data).map_err(failed(data))?;
             let local = LocalPeers::start(&model_dir, &name, data, settings.threads)?;
             register(&mut conn, &local, name, &model_dir).await?;
             Some(local)

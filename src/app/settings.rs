@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     domain::{access::Secret, peer_key::PeerKeys, retention::Retention},
+    embedded::base_model::BaseModel,
     net::Allowed,
 };
 
@@ -31,8 +32,8 @@ pub struct ServiceSettings {
     pub durable: bool,
     /// Whether the local engine and trainer run in this process.
     pub local_peers: bool,
-    /// The model directory that they serve, under its own name; none serves the base that ships.
-    pub base_model: Option<PathBuf>,
+    /// The base model that they serve.
+    pub base_model: BaseModel,
     /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
     pub webhook_key: Option<String>,
     /// API keys of engines and trainers.
@@ -59,7 +60,7 @@ impl Default for ServiceSettings {
             database_url: None,
             durable: true,
             local_peers: true,
-            base_model: None,
+            base_model: BaseModel::default(),
             webhook_key: None,
             peer_keys: PeerKeys::from_env(),
             allowed_hosts: Vec::new(),

@@ -20,6 +20,7 @@ use crate::{
         ids::JobId,
         retention::{Keep, KeepVersions, Retention},
     },
+    embedded::base_model::BaseModel,
     net::Allowed,
 };
 
@@ -119,10 +120,10 @@ pub struct ServeArgs {
     /// Do not run the local engine and trainer.
     #[arg(long)]
     pub no_local: bool,
-    /// A Hugging Face model directory for the local engine and trainer, served under the directory's name;
-    /// without it they serve the base model that ships.
-    #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR")]
-    pub base_model: Option<PathBuf>,
+    /// The base model of the local engine and trainer: a Hugging Face model directory, served under the directory's
+    /// name, or the name of one that ships, which are help-desk-base (the default) and service-desk-base.
+    #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
+    pub base_model: Option<BaseModel>,
     /// What the secrets of webhooks are made of: services that share a database need the same one. Without it
     /// one is kept under the data directory.
     #[arg(long, env = "NLAC_WEBHOOK_KEY", value_name = "KEY", hide_env_values = true)]
@@ -187,7 +188,7 @@ impl From<ServeArgs> for ServiceSettings {
             database_url: args.database_url,
             durable: defaults.durable,
             local_peers: !args.no_local,
-            base_model: args.base_model.map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
+            base_model: args.base_model.unwrap_or_default(),
             webhook_key: args.webhook_key,
             peer_keys: defaults.peer_keys,
             allowed_hosts: args.allowed_hosts,

@@ -15,7 +15,7 @@ use super::{
     report,
     serve::until_told,
 };
-use crate::{app::default_data_dir, embedded::base_model, telemetry};
+use crate::{app::default_data_dir, embedded::base_model::Shipped, telemetry};
 
 /// Runs one of them.
 pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
@@ -48,7 +48,7 @@ pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
 fn model_dir(args: &LocalArgs) -> Result<PathBuf, Failure> {
     match &args.model {
         Some(directory) => Ok(std::path::absolute(directory)?),
-        None => Ok(base_model::install(&default_data_dir())?),
+        None => Ok(Shipped::default().install(&default_data_dir())?),
     }
 }
 

@@ -100,6 +100,10 @@ pub struct Generation {
     /// Log-probability of each token under the weights, natural log; only for the policy's actions and the evaluator's
     /// verdicts.
     pub logprobs: Option<Vec<f32>>,
+    /// Log-probability of the action among the admissible ones, natural log, at temperature 1; none where the text was
+    /// written freely. It is stored with the step.
+    #[serde(skip)]
+    pub choice_logprob: Option<f64>,
     /// The text, without special tokens.
     pub text: String,
     /// Why it ended.

@@ -1,47 +1,145 @@
-//! The base model that ships inside the program, written out where engine and trainer can read it.
+//! The base models that ship inside the program, written out where engine and trainer can read them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    convert::Infallible,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use sha2::{Digest, Sha256};
 
 #[derive(rust_embed::Embed)]
-#[folder = "models/help-desk-base/"]
+#[folder = "models/"]
 struct Files;
 
-/// Its name, as engine and trainer serve it.
-pub const NAME: &str = "help-desk-base";
+/// A base model that ships.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shipped {
+    /// It speaks the sentences of the help desk.
+    #[default]
+    HelpDesk,
+    /// It speaks the sentences of the service desk.
+    ServiceDesk,
+}
 
-/// Writes the model under `data_dir/models/` unless it lies there already, and returns its directory.
-/// The directory's name holds the content's hash, so another version never overwrites it.
-///
-/// # Errors
-/// What writing runs into.
-pub fn install(data_dir: &Path) -> std::io::Result<PathBuf> {
-    let mut hasher = Sha256::new();
-    let mut names: Vec<_> = Files::iter().collect();
-    names.sort();
-    for name in &names {
-        if let Some(file) = Files::get(name) {
-            hasher.update(&file.data);
+impl Shipped {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::HelpDesk, Self::ServiceDesk];
+
+    /// Its name, as engine and trainer serve it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HelpDesk => NAME,
+            Self::ServiceDesk => "service-desk-base",
         }
     }
-    let digest = hasher.finalize();
-    let hash: String = digest[..4].iter().map(|b| format!("{b:02x}")).collect();
-    let directory = data_dir.join("models").join(format!("{NAME}-{hash}"));
-    if directory.exists() {
-        return Ok(directory);
+
+    /// Writes the model under `data_dir/models/` unless it lies there already, and returns its directory.
+    /// The directory's name holds the content's hash, so another version never overwrites it.
+    ///
+    /// # Errors
+    /// What writing runs into.
+    pub fn install(self, data_dir: &Path) -> std::io::Result<PathBuf> {
+        let mut files: Vec<_> = Files::iter()
+            .filter_map(|path| {
+                let name = path.strip_prefix(self.name())?.strip_prefix('/')?.to_owned();
+                Some((name, Files::get(&path)?.data))
+            })
+            .collect();
+        files.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut hasher = Sha256::new();
+        for (_, data) in &files {
+            hasher.update(data);
+        }
+        let digest = hasher.finalize();
+        let hash: String = digest[..4].iter().map(|b| format!("{b:02x}")).collect();
+        let directory = data_dir.join("models").join(format!("{}-{hash}", self.name()));
+        if directory.exists() {
+            return Ok(directory);
+        }
+        let written = nlac_local::train::write_directory(&directory, |partial| {
+            files.iter().try_for_each(|(name, data)| std::fs::write(partial.join(name), data))
+        });
+        match written {
+            // Another process was first, and what it wrote has the same hash.
+            Err(_) if directory.exists() => Ok(directory),
+            written => written.map(|()| directory),
+        }
     }
-    let written = nlac_local::train::write_directory(&directory, |partial| {
-        for name in &names {
-            if let Some(file) = Files::get(name) {
-                std::fs::write(partial.join(name.as_ref()), &file.data)?;
+}
+
+/// The name of the base model that is served unless another one is named.
+pub const NAME: &str = "help-desk-base";
+
+/// The base model of the local engine and trainer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseModel {
+    /// One that ships.
+    Shipped(Shipped),
+    /// A Hugging Face model directory, served under the directory's name.
+    Directory(PathBuf),
+}
+
+impl Default for BaseModel {
+    fn default() -> Self {
+        Self::Shipped(Shipped::default())
+    }
+}
+
+impl BaseModel {
+    /// Its name and its directory, which is written under `data_dir` if the model ships.
+    ///
+    /// # Errors
+    /// What writing runs into.
+    pub fn locate(&self, data_dir: &Path) -> std::io::Result<(String, PathBuf)> {
+        match self {
+            Self::Shipped(model) => Ok((model.name().to_owned(), model.install(data_dir)?)),
+            Self::Directory(directory) => {
+                let name = directory.file_name().unwrap_or_default().to_string_lossy();
+                Ok((name.into_owned(), directory.clone()))
+            }
+        }
+    }
+}
+
+impl FromStr for BaseModel {
+    type Err = Infallible;
+
+    /// A directory that exists wins over a model that ships with the same name.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let shipped = Shipped::ALL.into_iter().find(|model| model.name() == text);
+        let path = PathBuf::from(text);
+        Ok(match shipped {
+            Some(model) if !path.is_dir() => Self::Shipped(model),
+            _ => Self::Directory(std::path::absolute(&path).unwrap_or(path)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BaseModel, Shipped};
+
+    #[test]
+    fn a_base_model_is_a_name_or_a_directory() {
+        let read = |text: &str| text.parse::<BaseModel>();
+        assert_eq!(read("service-desk-base"), Ok(BaseModel::Shipped(Shipped::ServiceDesk)));
+        let directory = std::path::absolute("models/service-desk-base").unwrap_or_default();
+        assert_eq!(read("models/service-desk-base"), Ok(BaseModel::Directory(directory)));
+    }
+
+    #[test]
+    fn every_model_that_ships_can_be_written_out() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        for model in Shipped::ALL {
+            let directory = model.install(place.path())?;
+            assert_eq!(directory, model.install(place.path())?);
+            for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+                let ours = std::path::Path::new("models").join(model.name()).join(file);
+                assert_eq!(std::fs::read(directory.join(file))?, std::fs::read(ours)?, "{file}");
             }
         }
         Ok(())
-    });
-    match written {
-        // Another process was first, and what it wrote has the same hash.
-        Err(_) if directory.exists() => Ok(directory),
-        written => written.map(|()| directory),
     }
 }

@@ -7,38 +7,22 @@ use async_trait::async_trait;
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{End, EnvError, Environment, Session, Split, Step, Task, split_seed, unknown_task};
+use super::{
+    EnvError, Environment, Session, Split, Step, Task,
+    form::{Form, Word, sentences, words},
+    split_seed, unknown_task,
+};
 use crate::{
     domain::{
         environment::Capabilities,
         spec::{EnvironmentSpec, ToolFormat},
     },
     experience::{
-        action::{Codec, Read, Reply, plain},
+        action::{Codec, Read},
         context::Context,
         message::Message,
     },
 };
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the words speak for themselves")]
-        pub enum $name { $($variant),+ }
-
-        impl $name {
-            /// All of them, in the desk's order.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// As it is written.
-            #[must_use]
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-    };
-}
 
 words!(/// What a customer wants.
     Kind { Refund = "refund", Exchange = "exchange", Upgrade = "upgrade", Cancel = "cancel" });
@@ -61,30 +45,6 @@ impl Kind {
     }
 }
 
-/// Actions that the desk understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    Ask(Field),
-    Do,
-    Wait,
-}
-
-impl Action {
-    fn parse(reply: &str) -> Option<Self> {
-        match reply.trim() {
-            "do it now ." => Some(Self::Do),
-            "please wait ." => Some(Self::Wait),
-            other => {
-                let field = other.strip_prefix("what is your ")?.strip_suffix(" ?")?;
-                Field::ALL.iter().copied().find(|f| f.word() == field).map(Self::Ask)
-            }
-        }
-    }
-}
-
-/// Turns before the desk closes.
-const TURNS: u32 = EnvironmentSpec::DESK_TURNS;
-
 /// The help desk.
 #[derive(Debug, Clone, Copy)]
 pub struct HelpDesk;
@@ -100,7 +60,7 @@ impl Environment for HelpDesk {
     }
 
     fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
-        Arc::new(Sentences)
+        sentences::<Field>()
     }
 
     async fn tasks(&self, _split: Split) -> Result<Vec<String>, EnvError> {
@@ -113,50 +73,29 @@ impl Environment for HelpDesk {
                 let mut rng = ChaCha8Rng::seed_from_u64(split_seed(*split, seed));
                 Kind::ALL[rng.random_range(0..Kind::ALL.len())]
             }
-            Task::Named(name) => *Kind::ALL
-                .iter()
-                .find(|kind| kind.word() == name)
-                .ok_or_else(|| unknown_task(self.name(), name))?,
+            Task::Named(name) => Kind::of(name).ok_or_else(|| unknown_task(self.name(), name))?,
         };
         Ok(Box::new(Desk::new(kind)))
-    }
-}
-
-/// The desk's ten sentences.
-struct Sentences;
-
-impl Codec for Sentences {
-    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
-        let key = |text: &str| Action::parse(text).map(|_| text.trim().to_owned());
-        plain(reply, key, "one of the desk's sentences")
     }
 }
 
 /// One customer.
 pub struct Desk {
     kind: Kind,
-    form: Vec<Field>,
-    left: u32,
-    ended: bool,
+    form: Form<Field>,
 }
 
 impl Desk {
     /// An empty form for a request of this kind.
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
-        Self { kind, form: Vec::new(), left: TURNS, ended: false }
+        Self { kind, form: Form::new(EnvironmentSpec::HELP_DESK_TURNS) }
     }
 
     /// What the customer says first.
     #[must_use]
     pub fn request(&self) -> String {
-        format!("i want a {} form empty left {TURNS}", self.kind.word())
-    }
-
-    fn form(&self) -> String {
-        let filled: Vec<_> =
-            Field::ALL.iter().filter(|f| self.form.contains(f)).map(|f| f.word()).collect();
-        if filled.is_empty() { "empty".into() } else { filled.join(" ") }
+        format!("i want a {} {}", self.kind.word(), self.form.standing())
     }
 
     /// One turn; a reply that is no action is none of the desk's sentences.
@@ -164,35 +103,7 @@ impl Desk {
     /// # Errors
     /// A turn after the end.
     pub fn turn(&mut self, reply: &str) -> Result<Step, EnvError> {
-        if self.ended {
-            return Err(EnvError::Ended);
-        }
-        self.left -= 1;
-        let action = Action::parse(reply);
-        let said = match action {
-            None => "what",
-            Some(Action::Wait) => "ok",
-            Some(Action::Ask(field)) if self.form.contains(&field) => "i told you",
-            Some(Action::Ask(field)) => {
-                self.form.push(field);
-                "here it is"
-            }
-            Some(Action::Do) => "",
-        };
-        let missing = self.kind.needs().into_iter().find(|f| !self.form.contains(f));
-        let why = format!("{} is missing", missing.map_or("nothing", Field::word));
-        let (observation, success) = match action {
-            Some(Action::Do) if missing.is_none() => ("done solved".to_owned(), true),
-            Some(Action::Do) => (format!("refused {why}"), false),
-            _ if self.left == 0 => (format!("{said} closed {why}"), false),
-            _ => {
-                let observation = format!("{said} form {} left {}", self.form(), self.left);
-                return Ok(Step::of(observation, 0.0, End::Continues));
-            }
-        };
-        self.ended = true;
-        let reward = f64::from(u8::from(success));
-        Ok(Step::of(observation, reward, End::Terminated { success: Some(success) }))
+        self.form.turn(reply, &self.kind.needs())
     }
 }
 
@@ -213,8 +124,8 @@ impl Session for Desk {
 
 #[cfg(test)]
 mod tests {
-    use super::{Desk, End, Field, Kind};
-    use crate::env::Reward;
+    use super::{Desk, Field, Kind};
+    use crate::env::{End, Reward, form::Word};
 
     fn play(kind: Kind, replies: &[&str]) -> (Vec<String>, End, f64) {
         let mut desk = Desk::new(kind);

@@ -4,11 +4,13 @@
 //! number: a reward exists only where the environment gave it.
 
 mod checker;
+mod form;
 mod help_desk;
 mod mathematics;
 pub mod openenv;
 mod partner;
 mod playground;
+pub mod service_desk;
 mod tau_bench;
 mod twenty_questions;
 
@@ -37,10 +39,12 @@ use crate::{
 };
 
 pub use checker::Checker;
+pub use form::Word;
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
 use mathematics::{FinalAnswer, Mathematics};
 use partner::Partner;
 use playground::Playground;
+use service_desk::ServiceDesk;
 use tau_bench::TauBench;
 use twenty_questions::answered::Answered;
 pub use twenty_questions::{
@@ -341,6 +345,7 @@ pub fn build(
 ) -> Result<Arc<dyn Environment>, NotBuilt> {
     Ok(match spec {
         EnvironmentSpec::HelpDesk {} => Arc::new(HelpDesk),
+        EnvironmentSpec::ServiceDesk(spec) => Arc::new(ServiceDesk::new(*spec)),
         EnvironmentSpec::TwentyQuestions { max_questions, table } => {
             Arc::new(TwentyQuestions::new(*max_questions, *table))
         }
@@ -377,6 +382,7 @@ pub fn codec(
 ) -> Arc<dyn Codec> {
     match spec {
         EnvironmentSpec::HelpDesk {} => HelpDesk.codec(format),
+        EnvironmentSpec::ServiceDesk(spec) => ServiceDesk::new(*spec).codec(format),
         EnvironmentSpec::TwentyQuestions { max_questions, table } => {
             TwentyQuestions::new(*max_questions, *table).codec(format)
         }
@@ -397,6 +403,7 @@ pub fn built_in() -> Vec<(String, Capabilities)> {
         (HelpDesk.name().to_owned(), HelpDesk.capabilities()),
         ("mathematics".to_owned(), Mathematics::CAPABILITIES),
         ("playground".to_owned(), Playground::CAPABILITIES),
+        ("service_desk".to_owned(), ServiceDesk::CAPABILITIES),
         ("tau_bench".to_owned(), TauBench::CAPABILITIES),
         ("twenty_questions".to_owned(), TwentyQuestions::new(20, ObjectTable::Full).capabilities()),
         ("twenty_questions_chat".to_owned(), Answered::CAPABILITIES),

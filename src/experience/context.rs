@@ -115,10 +115,18 @@ impl Context {
         &self.frame
     }
 
-    /// With the actions that the environment says are possible.
+    /// With the actions that the environment says are possible. Those that differ in case or in the space around them are
+    /// one action: listed twice, it would be chosen twice as often.
     #[must_use]
     pub fn admitting(self, actions: Vec<String>) -> Self {
-        Self { admissible: actions.into(), ..self }
+        let mut each = Vec::<String>::with_capacity(actions.len());
+        for action in actions {
+            let same = |other: &String| other.trim().eq_ignore_ascii_case(action.trim());
+            if !each.iter().any(same) {
+                each.push(action);
+            }
+        }
+        Self { admissible: each.into(), ..self }
     }
 
     /// The actions that are possible; none where the environment does not say.

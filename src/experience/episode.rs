@@ -162,6 +162,15 @@ pub struct Transition {
     pub truncated: bool,
     /// The generation that is the action: weights, prompt, seed, token ids. None for imported steps.
     pub generation_id: Option<GenerationId>,
+    /// Log-probability that the policy gave the action among the admissible ones, natural log, at temperature 1; none
+    /// where it wrote freely.
+    pub choice_logprob: Option<f64>,
+    /// Actions that were possible; none where the environment does not say.
+    pub admissible: Vec<String>,
+    /// Actions that were possible after the step.
+    pub next_admissible: Vec<String>,
+    /// Goals that the step achieved, where the environment says so.
+    pub achieved_goals: Vec<String>,
 }
 
 /// Where a step stands in its episode's history.

@@ -85,6 +85,10 @@ impl LoggedEpisode {
             done: last && !self.truncated,
             truncated: last && self.truncated,
             generation_id: None,
+            choice_logprob: None,
+            admissible: Vec::new(),
+            next_admissible: Vec::new(),
+            achieved_goals: Vec::new(),
         };
         (transition, Standing::of(hashes, step.state, step.next))
     }

@@ -55,6 +55,10 @@ pub struct PlayedStep {
     pub generation: Option<Generation>,
     /// What the environment answered.
     pub observation: Vec<Message>,
+    /// Actions that are possible after it, where the environment says so.
+    pub next_admissible: Vec<String>,
+    /// Goals that it achieved, where the environment says so.
+    pub achieved_goals: Vec<String>,
     /// The reward.
     pub reward: Reward,
     /// The task ended here.
@@ -292,7 +296,7 @@ impl<'a> Episode<'a> {
             self.played.truncate(TruncatedBy::Deadline);
             return Ok(true);
         };
-        let Step { messages, reward, end, admissible, .. } =
+        let Step { messages, reward, end, admissible, achieved_goals } =
             answer.map_err(Failure::Environment)?;
         let (action, key) = match read {
             Ok(action) => (action.message, Some(action.key)),
@@ -300,13 +304,15 @@ impl<'a> Episode<'a> {
         };
         let played = &mut *self.played;
         let said = std::iter::once(action.clone()).chain(messages.iter().cloned());
-        played.context = state.with(said).admitting(admissible);
+        played.context = state.with(said).admitting(admissible.clone());
         played.steps.push(PlayedStep {
             state,
             action,
             key,
             generation,
             observation: messages,
+            next_admissible: admissible,
+            achieved_goals,
             reward,
             done: matches!(end, End::Terminated { .. }),
             truncated: matches!(end, End::Truncated { .. }),

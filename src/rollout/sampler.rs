@@ -217,6 +217,7 @@ impl Asked<'_> {
                 prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
                 token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),
                 logprobs: text.logprobs,
+                choice_logprob: None,
                 text: text.text.trim().to_owned(),
                 finish_reason: text.finish_reason,
             })

@@ -13,6 +13,8 @@ pub struct Entry {
     pub transition_id: TransitionId,
     /// It ends its episode.
     pub done: bool,
+    /// It ends an episode that is solved.
+    pub solved: bool,
     /// Critic loss per token when last learnt from.
     pub loss: Option<f32>,
     /// Its last verdict was No.
@@ -30,6 +32,8 @@ pub struct Entrant {
     pub place: (i32, i32, i32),
     /// It ends its episode.
     pub done: bool,
+    /// It ends an episode that is solved.
+    pub solved: bool,
     /// Its reward is awaited.
     pub pending: bool,
 }
@@ -45,10 +49,10 @@ pub async fn insert_many(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- replay::insert_many
-         insert into replay (transition_id, job_id, iteration, episode, step, done, pending)
-         select t, $1, iteration, episode, step, done, pending
-         from unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[], $7::bool[])
-             as r (t, iteration, episode, step, done, pending)",
+         insert into replay (transition_id, job_id, iteration, episode, step, done, solved, pending)
+         select t, $1, iteration, episode, step, done, solved, pending
+         from unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[], $7::bool[], $8::bool[])
+             as r (t, iteration, episode, step, done, solved, pending)",
     )
     .bind(job)
     .bind(entrants.iter().map(|e| e.transition_id).collect::<Vec<_>>())
@@ -56,6 +60,7 @@ pub async fn insert_many(
     .bind(entrants.iter().map(|e| e.place.1).collect::<Vec<_>>())
     .bind(entrants.iter().map(|e| e.place.2).collect::<Vec<_>>())
     .bind(entrants.iter().map(|e| e.done).collect::<Vec<_>>())
+    .bind(entrants.iter().map(|e| e.solved).collect::<Vec<_>>())
     .bind(entrants.iter().map(|e| e.pending).collect::<Vec<_>>())
     .execute(conn)
     .await?;
@@ -92,9 +97,10 @@ pub async fn link_dataset(
     }
     let new = sqlx::query_scalar(
         "-- replay::link_dataset
-         insert into replay (transition_id, job_id, iteration, episode, step, done, pending)
-         select t.id, $1, $2, $6 + d.ordinal - $4, t.step, t.done, t.reward_status = 'pending'
-         from datasets s join dataset_episodes d on d.dataset_id = s.id
+         insert into replay (transition_id, job_id, iteration, episode, step, done, solved, pending)
+         select t.id, $1, $2, $6 + d.ordinal - $4, t.step, t.done, t.done and coalesce(e.success, false),
+             t.reward_status = 'pending'
+         from datasets s join dataset_episodes d on d.dataset_id = s.id join episodes e on e.id = d.episode_id
          join transitions t on t.episode_id = d.episode_id
          where s.name = $3 and s.deleted_at is null and d.ordinal >= $4 and d.ordinal < $4 + $5
          on conflict do nothing
@@ -126,7 +132,7 @@ pub async fn entries(
     // Row by row: what a driver holds of a row is many times an entry.
     let mut entries: Vec<Entry> = sqlx::query_as::<_, Entry>(
         "-- replay::entries
-         select transition_id, done, loss, refused, left_out from replay
+         select transition_id, done, solved, loss, refused, left_out from replay
          where job_id = $1 and iteration between $3 and $4 and not pending
          order by iteration desc, episode desc, step desc limit $2",
     )

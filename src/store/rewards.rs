@@ -75,7 +75,11 @@ pub async fn give(
     if success.is_some() && outcome.is_none() {
         sqlx::query(
             "-- rewards::give
-             with solved as (update episodes set success = $2 where id = $1)
+             with outcome as (update episodes set success = $2 where id = $1),
+             drawable as (
+                 update replay r set solved = $2 from transitions t
+                 where t.episode_id = $1 and t.done and r.transition_id = t.id
+             )
              update transition_search s set success = $2
              from transitions t where t.episode_id = $1 and s.transition_id = t.id",
         )

@@ -65,6 +65,10 @@ struct Row {
     done: bool,
     truncated: bool,
     generation_id: Option<GenerationId>,
+    choice_logprob: Option<f64>,
+    admissible: Vec<String>,
+    next_admissible: Vec<String>,
+    achieved_goals: Vec<String>,
     environment: Option<String>,
     seed: Option<i64>,
     token_ids: Option<Vec<i32>>,
@@ -83,8 +87,8 @@ impl Row {
         Loaded {
             observation: next_state.since(&acted).to_vec(),
             action: action.unwrap_or_else(|| Message::assistant(self.action.as_str())),
-            state,
-            next_state,
+            state: state.admitting(self.admissible.clone()),
+            next_state: next_state.admitting(self.next_admissible.clone()),
             transition: Transition {
                 id: self.id,
                 episode_id: self.episode_id,
@@ -97,6 +101,10 @@ impl Row {
                 done: self.done,
                 truncated: self.truncated,
                 generation_id: self.generation_id,
+                choice_logprob: self.choice_logprob,
+                admissible: self.admissible,
+                next_admissible: self.next_admissible,
+                achieved_goals: self.achieved_goals,
             },
             action_tokens: self.token_ids,
             action_logprobs: self.logprobs,
@@ -131,9 +139,11 @@ pub async fn insert_many(
         sqlx::query(
             "-- transitions::insert_many
              insert into transitions (id, episode_id, step, context, state_len, next_context, next_len,
-                 state_hash, action, env_action, observation, reward, reward_status, done, truncated, generation_id)
+                 state_hash, action, env_action, observation, reward, reward_status, done, truncated, generation_id,
+                 choice_logprob, admissible, next_admissible, achieved_goals)
              select id, episode_id, step, context, state_len, next_context, next_len, state_hash, action,
-                 env_action, observation, reward, reward_status, done, truncated, generation_id
+                 env_action, observation, reward, reward_status, done, truncated, generation_id,
+                 choice_logprob, admissible, next_admissible, achieved_goals
              from json_populate_recordset(null::transitions, $1::json)",
         )
         .bind(json(&rows)?)

@@ -175,6 +175,7 @@ impl Worker {
                     .map(|e| selection::Entry {
                         transition_id: e.transition_id,
                         done: e.done,
+                        solved: e.solved,
                         loss: e.loss,
                         refused: e.refused,
                         left_out: e.left_out,

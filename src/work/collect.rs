@@ -21,7 +21,7 @@ use crate::{
         history::Place,
         message,
     },
-    rollout::PlayedStep,
+    rollout::{Chooser, PlayedStep},
     store::{
         episodes, generations, leases, replay,
         rollouts::{self, Series},
@@ -57,9 +57,10 @@ impl Work for Collect {
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let context = worker.context(lease, |_| self.version).await?;
         let sampler = context.sampler()?;
+        let chooser = Chooser { sampler: &sampler };
         let spec = &context.job.spec.rollout;
         let playing = Playing {
-            rollout: context.rollout(&sampler, spec.temperature),
+            rollout: context.rollout(&chooser, spec.temperature),
             series: Series {
                 job_id: context.job.id,
                 iteration_id: context.iteration.id,
@@ -88,6 +89,7 @@ impl Work for Collect {
                     transition_id: transition.id,
                     place: (context.iteration.index, ordinal.cast_signed(), number),
                     done: step.done,
+                    solved: step.done && played.success == Some(true),
                     pending: transition.reward_status == RewardStatus::Pending,
                 });
                 steps.push((transition, standing));
@@ -132,6 +134,10 @@ fn transition(
         done: step.done,
         truncated: step.truncated,
         generation_id: step.generation.as_ref().map(|g| g.id),
+        choice_logprob: step.generation.as_ref().and_then(|g| g.choice_logprob),
+        admissible: step.state.admissible().to_vec(),
+        next_admissible: step.next_admissible.clone(),
+        achieved_goals: step.achieved_goals.clone(),
     };
     // Whoever plays in an environment has one context.
     let state = Place { context: 0, length: step.state.messages().len() };

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::{Worker, playing::Actor};
 use crate::{
-    algo::Setting,
+    algo::{self, Acting, Setting},
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
@@ -21,7 +21,7 @@ use crate::{
     fleet::Peers,
     library,
     prompt::{Encoder, PromptSet},
-    rollout::{Policy, Published, Rollout, Sampler},
+    rollout::{Chooser, Policy, Published, Rollout, Sampler},
     store::{Store, checkpoints, iterations, jobs},
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct JobContext {
     /// The checkpoints that act; none where the base model does.
     pub online: Option<Checkpoint>,
     pub target: Option<Checkpoint>,
+    /// How the policy acts.
+    pub acting: Acting,
 }
 
 /// A job's iteration, in its job's context.
@@ -70,8 +72,12 @@ impl IterationContext {
         chance(&self.job, purpose, self.index())
     }
 
-    /// How the sampler's policy plays.
-    pub fn rollout<'a>(&'a self, policy: &'a dyn Policy, temperature: f32) -> Rollout<'a> {
+    /// How the sampler's policy plays: it writes or chooses, as its algorithm says.
+    pub fn rollout<'a>(&'a self, chooser: &'a Chooser<'a>, temperature: f32) -> Rollout<'a> {
+        let policy: &dyn Policy = match self.acting {
+            Acting::Writing => chooser.sampler,
+            Acting::Choosing => chooser,
+        };
         let (environment, codec) = (&*self.environment, &*self.codec);
         Rollout { policy, environment, codec, spec: &self.job.spec.rollout, temperature }
     }
@@ -142,14 +148,39 @@ impl Peers {
                 (online, checkpoints::version(&mut conn, job.id, target, version).await?)
             }
         };
+        let acting = acting(&mut conn, &job, online.as_ref()).await?;
         let prompts = library::pinned(&mut conn, &job).await?;
         drop(conn);
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;
         let environment = self.environment(store, &job).await?;
         let codec = environment.codec(job.spec.model.tool_format);
-        Ok(JobContext { job, engine, frozen, encoder, prompts, environment, codec, online, target })
+        Ok(JobContext {
+            job,
+            engine,
+            frozen,
+            encoder,
+            prompts,
+            environment,
+            codec,
+            online,
+            target,
+            acting,
+        })
     }
+}
+
+/// How a job's policy acts. A checkpoint of another job acts as that job has trained it to.
+async fn acting(
+    conn: &mut PgConnection,
+    job: &Job,
+    online: Option<&Checkpoint>,
+) -> Result<Acting, Fault> {
+    let other = match online.map(|checkpoint| checkpoint.job_id).filter(|id| *id != job.id) {
+        Some(id) => jobs::get(conn, id).await?,
+        None => None,
+    };
+    Ok(algo::of(&other.as_ref().unwrap_or(job).spec.algorithm).acts())
 }
 
 /// The checkpoint that a job evaluates, where it names one.

@@ -18,7 +18,7 @@ use crate::{
     env::{Split, Task},
     experience::episode::Purpose,
     library,
-    rollout::{ChatPolicy, Rollout},
+    rollout::{ChatPolicy, Chooser, Rollout},
     store::{
         episodes, leases,
         rollouts::{self, Series},
@@ -70,7 +70,8 @@ impl Work for Evaluate {
         let Some(engine) = worker.peers.chat_policy(&worker.store, &spec.model).await? else {
             let context = worker.context(lease, |iteration| iteration.index).await?;
             let sampler = context.sampler()?;
-            let rollout = context.rollout(&sampler, self.temperature);
+            let chooser = Chooser { sampler: &sampler };
+            let rollout = context.rollout(&chooser, self.temperature);
             return self.play(worker, lease, (&job, &iteration), rollout, context.actor()).await;
         };
         let prompts = library::pinned(&mut *worker.store.acquire().await?, &job).await?;

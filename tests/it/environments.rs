@@ -16,7 +16,7 @@ use nlac::{
         spec::{RemoteSpec, RolloutSpec, ToolFormat},
     },
     env::{
-        Desk, End, Environment, Kind, Reward, Split, Task,
+        Desk, End, Environment, Kind, Reward, Split, Task, Word,
         openenv::{OpenEnv, Server},
     },
     experience::{

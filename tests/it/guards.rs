@@ -1,7 +1,10 @@
 //! Runs that are made to go wrong by what the engine says: the guard sees it, acts as the spec says, and
 //! the page tells why. (Forgetting is forced by a learning rate in `pipeline.rs`.)
 
-use nlac::env::Kind;
+use nlac::{
+    embedded::base_model::BaseModel,
+    env::{Kind, Word},
+};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -35,7 +38,7 @@ async fn service(place: &Place, say: Box<Say>) -> Service {
     let model = place.path().join(NAME);
     scripted::model(&model);
     let mut settings = settings(&place.path().join("data"));
-    settings.base_model = Some(model.clone());
+    settings.base_model = BaseModel::Directory(model.clone());
     let service = Service::start_with(&settings).await;
     let url = scripted::engine(&model, say).await;
     let body = json!({ "kind": "vllm", "urls": [url], "base_model": NAME, "model_dir": model });

@@ -44,6 +44,7 @@ mod score;
 mod scored;
 mod search;
 mod security;
+mod service_desk;
 mod sglang;
 mod sign_in;
 mod streams;

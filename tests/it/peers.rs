@@ -296,7 +296,7 @@ fn the_base_model_is_written_once_however_many_begin_at_once() {
     let begin = std::sync::Barrier::new(8);
     let install = || {
         begin.wait();
-        base_model::install(place.path()).unwrap()
+        base_model::Shipped::HelpDesk.install(place.path()).unwrap()
     };
     let written: Vec<_> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..8).map(|_| scope.spawn(install)).collect();

@@ -13,7 +13,7 @@ use nlac::{
         spec::{PpoSpec, RolloutSpec, ToolFormat},
         training::{Clip, Objective, PolicyGradient},
     },
-    env::{Desk, Environment, HelpDesk, Kind},
+    env::{Desk, Environment, HelpDesk, Kind, Word},
     prompt::PromptSet,
 };
 use rand::Rng;

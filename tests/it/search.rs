@@ -223,8 +223,8 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
              observation, reward_status, done, truncated)
          select gen_random_uuid(), e.id, n, 0, 1, 0, 2, '', 'what is it ?', '', 'truncated', false, false
          from episodes e, generate_series(1, 100) n",
-        "insert into replay (job_id, transition_id, iteration, episode, step, done, pending)
-         select md5('job')::uuid, id, 1, 0, step, false, false from transitions",
+        "insert into replay (job_id, transition_id, iteration, episode, step, done, solved, pending)
+         select md5('job')::uuid, id, 1, 0, step, false, false, false from transitions",
         // Ids in the order of rows, as those that grow with time.
         "create temporary table said as
          select lpad(to_hex(round * 250 + n), 32, '0')::uuid as id, md5(n::text)::uuid as transition_id, round

@@ -1,5 +1,6 @@
 //! A job of τ-bench from its submission to its last evaluation, on the embedded engine and trainer.
 
+use nlac::embedded::base_model::BaseModel;
 use serde_json::{Value, json};
 
 use crate::support::{Place, Service, byte_model, settings, tau_bench::write_shop};
@@ -46,7 +47,7 @@ async fn a_model_that_calls_tools_is_trained_and_measured_on_tau_bench() {
     byte_model::write(&model, &[CALL, WORDS, CALL, UNREADABLE]);
     let mut with_data = settings(&place.path().join("service"));
     with_data.environment_data = Some(place.path().into());
-    with_data.base_model = Some(model);
+    with_data.base_model = BaseModel::Directory(model);
     let service = Service::start_with(&with_data).await;
 
     let (status, job) = service.post("/v1/jobs", &shop("bytes")).await;

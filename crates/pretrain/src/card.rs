@@ -16,6 +16,15 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             "which action brings which reply, or what a request needs: no text it was trained on holds that",
             "the demo can start from a model that does not know which request needs what",
         ),
+        Task::ServiceDesk => (
+            "service-desk-base",
+            " --task service-desk",
+            "the service desk's",
+            "30 % do, 15 % wait, 55 % a random\n  question",
+            "one of eleven sentences,\n  a field to ask for, or that none is missing",
+            "which action brings which reply, or what a kind, a product or a tier needs: no text it was trained on holds that",
+            "a job can start from a model that knows no need, and has read no request that a job can hold out",
+        ),
         Task::TwentyQuestions => (
             "twenty-questions-base",
             " --task twenty-questions",

@@ -24,6 +24,8 @@ use nlac_local::{
 pub enum Task {
     /// The help desk. Its base model ships with nlac.
     HelpDesk,
+    /// The service desk. Its base model ships with nlac.
+    ServiceDesk,
     /// Twenty Questions over its small table.
     TwentyQuestions,
 }
@@ -32,6 +34,7 @@ impl Task {
     fn world(self) -> &'static dyn world::World {
         match self {
             Self::HelpDesk => &world::HelpDesk,
+            Self::ServiceDesk => &world::ServiceDesk,
             Self::TwentyQuestions => &world::TwentyQuestions,
         }
     }

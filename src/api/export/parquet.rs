@@ -82,6 +82,7 @@ fn schema(form: ExportForm, more_than_texts: bool) -> Schema {
     let messages = |name: &str| {
         Field::new_list(name, some("element", DataType::Struct(message.clone())), false)
     };
+    let texts = |name: &str| Field::new_list(name, some("element", Utf8), false);
     let columns: Vec<Field> = match form {
         ExportForm::Transitions => vec![
             some("id", Utf8),
@@ -99,6 +100,10 @@ fn schema(form: ExportForm, more_than_texts: bool) -> Schema {
             some("done", Boolean),
             some("truncated", Boolean),
             maybe("generation_id", Utf8),
+            maybe("choice_logprob", Float64),
+            texts("admissible"),
+            texts("next_admissible"),
+            texts("achieved_goals"),
             maybe("loss", Float32),
             maybe("uses", Int32),
             maybe("success", Boolean),

@@ -20,9 +20,10 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 3] = [
+const EXAMPLES: [(&str, &str); 4] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
+    ("service-desk", include_str!("../../../examples/service-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];
 /// Earlier jobs that can be started from.

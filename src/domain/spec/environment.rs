@@ -12,6 +12,8 @@ use crate::domain::text_enum::text_enum;
 pub enum EnvironmentSpec {
     /// A form that must be complete before the request is carried out; nobody says what it needs.
     HelpDesk {},
+    /// A form whose needs follow from three attributes of the request; whole combinations are held out.
+    ServiceDesk(#[garde(skip)] ServiceDeskSpec),
     /// Guess an object by yes/no questions; a rule-based oracle answers from an object table.
     TwentyQuestions {
         /// Questions before the game is lost.
@@ -70,6 +72,42 @@ pub enum EnvironmentSpec {
     TauBench(#[garde(dive)] TauBenchSpec),
     /// A registered environment: a server that somebody else runs.
     Remote(#[garde(dive)] RemoteSpec),
+}
+
+/// The service desk: what it says, and what it is measured with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceDeskSpec {
+    /// Which of the missing fields a refusal names.
+    #[serde(default)]
+    #[schema(inline)]
+    pub refusal: NamedField,
+    /// The combinations to measure with. They are not trained on.
+    #[serde(default)]
+    #[schema(inline)]
+    pub held_out: ServiceTasks,
+}
+
+/// Which of the missing fields a refusal names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedField {
+    /// Any of them; the episode's seed decides which.
+    #[default]
+    Any,
+    /// The first in the order kind, product, tier.
+    First,
+}
+
+/// Combinations of the service desk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceTasks {
+    /// 16 combinations to report results on. The other 44 are trained on.
+    #[default]
+    Test,
+    /// 8 combinations to choose settings with. The 36 that are in neither part are trained on.
+    Development,
 }
 
 /// Who says whether an answer is right.
@@ -184,13 +222,16 @@ pub struct RemoteSpec {
 
 impl EnvironmentSpec {
     /// Turns before the help desk closes; part of the task.
-    pub const DESK_TURNS: u32 = 5;
+    pub const HELP_DESK_TURNS: u32 = 5;
+    /// Turns before the service desk closes; part of the task.
+    pub const SERVICE_DESK_TURNS: u32 = 6;
 
     /// Most steps that an episode can have.
     #[must_use]
     pub const fn most_steps(&self) -> u32 {
         match self {
-            Self::HelpDesk {} => Self::DESK_TURNS,
+            Self::HelpDesk {} => Self::HELP_DESK_TURNS,
+            Self::ServiceDesk(_) => Self::SERVICE_DESK_TURNS,
             Self::TwentyQuestions { max_questions, .. }
             | Self::TwentyQuestionsChat { max_questions, .. } => *max_questions,
             Self::Mathematics { .. } => 1,
@@ -221,6 +262,7 @@ impl EnvironmentSpec {
             Self::Mathematics { train, held_out, .. } => vec![train, held_out],
             Self::TauBench(tau_bench) => vec![&tau_bench.data],
             Self::HelpDesk {}
+            | Self::ServiceDesk(_)
             | Self::TwentyQuestions { .. }
             | Self::Playground { .. }
             | Self::Remote(_) => Vec::new(),

@@ -19,8 +19,8 @@ use utoipa::ToSchema;
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{RejectionSpec, ScalarSpec};
 pub use environment::{
-    AnswerChecker, EnvironmentSpec, ObjectTable, PlaygroundSize, RemoteSpec, TauBenchSpec, TauForm,
-    TauTasks, TauUser,
+    AnswerChecker, EnvironmentSpec, NamedField, ObjectTable, PlaygroundSize, RemoteSpec,
+    ServiceDeskSpec, ServiceTasks, TauBenchSpec, TauForm, TauTasks, TauUser,
 };
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};

@@ -28,6 +28,10 @@ pub struct ReplaySpec {
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub terminal_share: f32,
+    /// Least share of the batch that ends a solved episode. These endings count towards `terminal_share` as well.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub solved_share: f32,
     /// Exponent β of the importance weights on L1 at the first iteration; 0 leaves the loss as it is.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
@@ -55,6 +59,7 @@ impl Default for ReplaySpec {
             priority_exponent: 0.6,
             uniform_share: 0.1,
             terminal_share: 0.45,
+            solved_share: 0.0,
             importance_start: 0.0,
             importance_end: 0.0,
             refused_bonus: 0.0,

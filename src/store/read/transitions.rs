@@ -51,6 +51,15 @@ pub struct TransitionRow {
     pub truncated: bool,
     /// The generation that is the action; null for imported steps.
     pub generation_id: Option<GenerationId>,
+    /// Log-probability that the policy gave the action among the admissible ones, natural log, at temperature 1; null
+    /// where it wrote freely.
+    pub choice_logprob: Option<f64>,
+    /// Actions that were possible; none where the environment does not say.
+    pub admissible: Vec<String>,
+    /// Actions that were possible after the step.
+    pub next_admissible: Vec<String>,
+    /// Goals that the step achieved, where the environment says so.
+    pub achieved_goals: Vec<String>,
     /// Critic loss per token when the job last learnt from it, nats; its priority in replay.
     pub loss: Option<f32>,
     /// How often the job learnt from it.

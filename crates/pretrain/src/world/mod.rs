@@ -1,12 +1,14 @@
 //! What a curriculum must know of an environment: its sentences, and none of its rules.
 
+mod form;
 mod help_desk;
+mod service_desk;
 mod twenty_questions;
 
 use nlac::experience::message::Message;
 use rand_chacha::ChaCha8Rng;
 
-pub use self::{help_desk::HelpDesk, twenty_questions::TwentyQuestions};
+pub use self::{help_desk::HelpDesk, service_desk::ServiceDesk, twenty_questions::TwentyQuestions};
 
 /// An environment's sentences. Reasons are numbered: why an episode may be lost.
 pub trait World: Send + Sync {

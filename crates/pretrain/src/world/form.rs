@@ -1,0 +1,117 @@
+//! The sentences of desks that fill a form.
+
+use nlac::{
+    env::{EnvError, Step, Word},
+    experience::message::Message,
+};
+use rand::{Rng, seq::IndexedRandom};
+use rand_chacha::ChaCha8Rng;
+
+use super::World;
+
+/// A desk with a form. A reason is the field that is missing; the last one is that nothing is.
+pub trait FormDesk: Send + Sync {
+    /// What the form has room for.
+    type Field: Word;
+
+    /// Turns before the desk closes.
+    const TURNS: u32;
+
+    /// The share of the fields that a form holds on average.
+    const FILLED: f64;
+
+    /// The words of a request that are no fields.
+    fn request_words() -> Vec<&'static str>;
+
+    /// A customer with any request that may be trained on: what the customer says first, and who answers.
+    fn open(rng: &mut ChaCha8Rng) -> (String, Customer);
+}
+
+/// Answers an action.
+pub type Customer = Box<dyn FnMut(&str) -> Result<Step, EnvError>>;
+
+impl<D: FormDesk> World for D {
+    fn prompts(&self) -> &'static str {
+        "desk"
+    }
+
+    fn words(&self) -> Vec<&'static str> {
+        let fields = D::Field::ALL.iter().map(|field| field.word());
+        D::request_words().into_iter().chain(fields).collect()
+    }
+
+    fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message> {
+        let (request, mut customer) = D::open(rng);
+        let mut messages = vec![Message::user(request)];
+        for _ in 0..rng.random_range(0..D::TURNS) {
+            let action = if rng.random_bool(0.15) {
+                "please wait .".into()
+            } else {
+                ask(any_field::<D>(rng))
+            };
+            if let Ok(step) = customer(&action) {
+                messages.push(Message::assistant(action));
+                messages.extend(step.messages);
+            }
+        }
+        messages
+    }
+
+    fn any_action(&self, rng: &mut ChaCha8Rng) -> String {
+        match rng.random_range(0..D::Field::ALL.len() + 2) {
+            0 => "do it now .".into(),
+            1 => "please wait .".into(),
+            _ => ask(any_field::<D>(rng)),
+        }
+    }
+
+    fn weak_action(&self, rng: &mut ChaCha8Rng) -> String {
+        match rng.random_range(0..100) {
+            0..30 => "do it now .".into(),
+            30..45 => "please wait .".into(),
+            _ => ask(any_field::<D>(rng)),
+        }
+    }
+
+    fn reply(&self, rng: &mut ChaCha8Rng) -> String {
+        if rng.random_bool(0.04) {
+            return "what".into();
+        }
+        (*["here it is", "i told you", "ok"].choose(rng).unwrap_or(&"ok")).to_owned()
+    }
+
+    fn turn(&self, rng: &mut ChaCha8Rng) -> (String, String) {
+        let filled = D::Field::ALL.iter().filter(|_| rng.random_bool(D::FILLED));
+        let filled: Vec<_> = filled.map(|field| field.word()).collect();
+        let form = if filled.is_empty() { "empty".to_owned() } else { filled.join(" ") };
+        let said = self.reply(rng);
+        let observation = format!("{said} form {form} left {}", rng.random_range(1..D::TURNS));
+        (said, observation)
+    }
+
+    fn reasons(&self) -> usize {
+        D::Field::ALL.len() + 1
+    }
+
+    fn reason(&self, reason: usize) -> String {
+        let field = D::Field::ALL.get(reason);
+        format!("{} is missing", field.map_or("nothing", |field| field.word()))
+    }
+
+    fn advice(&self, reason: usize) -> String {
+        let field = D::Field::ALL.get(reason);
+        field.map_or_else(|| "do it now".into(), |field| format!("ask the {}", field.word()))
+    }
+
+    fn advised(&self, reason: usize) -> String {
+        D::Field::ALL.get(reason).map_or_else(|| "do it now .".into(), |field| ask(*field))
+    }
+}
+
+fn any_field<D: FormDesk>(rng: &mut ChaCha8Rng) -> D::Field {
+    D::Field::ALL[rng.random_range(0..D::Field::ALL.len())]
+}
+
+fn ask(field: impl Word) -> String {
+    format!("what is your {} ?", field.word())
+}

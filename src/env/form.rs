@@ -1,0 +1,141 @@
+//! The form of a desk: an agent asks for fields in fixed sentences, and "do it now" is carried out only if the form holds
+//! what the request needs.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use super::{End, EnvError, Step};
+use crate::experience::{
+    action::{Codec, Read, Reply, plain},
+    context::Context,
+};
+
+/// A closed set of words, such as the fields of a form.
+pub trait Word: Copy + PartialEq + Send + Sync + 'static {
+    /// All of them, in the desk's order.
+    const ALL: &'static [Self];
+
+    /// As it is written.
+    fn word(self) -> &'static str;
+
+    /// The one that is written like this.
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.word() == word)
+    }
+}
+
+/// Declares an enum whose variants are words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the words speak for themselves")]
+        pub enum $name { $($variant),+ }
+
+        impl $crate::env::form::Word for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+pub(super) use words;
+
+/// Actions that a desk understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action<F> {
+    Ask(F),
+    Do,
+    Wait,
+}
+
+impl<F: Word> Action<F> {
+    fn parse(reply: &str) -> Option<Self> {
+        match reply.trim() {
+            "do it now ." => Some(Self::Do),
+            "please wait ." => Some(Self::Wait),
+            other => {
+                let field = other.strip_prefix("what is your ")?.strip_suffix(" ?")?;
+                F::of(field).map(Self::Ask)
+            }
+        }
+    }
+}
+
+/// Reads a desk's sentences: one question for each field, "do it now ." and "please wait .".
+struct Sentences<F>(PhantomData<F>);
+
+impl<F: Word> Codec for Sentences<F> {
+    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
+        let key = |text: &str| Action::<F>::parse(text).map(|_| text.trim().to_owned());
+        plain(reply, key, "one of the desk's sentences")
+    }
+}
+
+/// The codec of a desk with these fields.
+pub(super) fn sentences<F: Word>() -> Arc<dyn Codec> {
+    Arc::new(Sentences::<F>(PhantomData))
+}
+
+/// A form, and the turns that are left to fill it.
+#[derive(Debug, Clone)]
+pub struct Form<F> {
+    filled: Vec<F>,
+    left: u32,
+    ended: bool,
+}
+
+impl<F: Word> Form<F> {
+    /// An empty form with this many turns.
+    #[must_use]
+    pub const fn new(turns: u32) -> Self {
+        Self { filled: Vec::new(), left: turns, ended: false }
+    }
+
+    /// What the form holds and the turns that are left: `form order card left 3`.
+    #[must_use]
+    pub fn standing(&self) -> String {
+        let filled = F::ALL.iter().filter(|field| self.filled.contains(field));
+        let filled: Vec<_> = filled.map(|field| field.word()).collect();
+        let filled = if filled.is_empty() { "empty".to_owned() } else { filled.join(" ") };
+        format!("form {filled} left {}", self.left)
+    }
+
+    /// One turn; a reply that is no action is none of the desk's sentences. `needs` is what the request needs, in the
+    /// order in which its absence is named.
+    ///
+    /// # Errors
+    /// A turn after the end.
+    pub fn turn(&mut self, reply: &str, needs: &[F]) -> Result<Step, EnvError> {
+        if self.ended {
+            return Err(EnvError::Ended);
+        }
+        self.left -= 1;
+        let action = Action::parse(reply);
+        let said = match action {
+            None => "what",
+            Some(Action::Wait) => "ok",
+            Some(Action::Ask(field)) if self.filled.contains(&field) => "i told you",
+            Some(Action::Ask(field)) => {
+                self.filled.push(field);
+                "here it is"
+            }
+            Some(Action::Do) => "",
+        };
+        let missing = needs.iter().find(|field| !self.filled.contains(field));
+        let why = format!("{} is missing", missing.map_or("nothing", |field| field.word()));
+        let (observation, success) = match action {
+            Some(Action::Do) if missing.is_none() => ("done solved".to_owned(), true),
+            Some(Action::Do) => (format!("refused {why}"), false),
+            _ if self.left == 0 => (format!("{said} closed {why}"), false),
+            _ => {
+                let observation = format!("{said} {}", self.standing());
+                return Ok(Step::of(observation, 0.0, End::Continues));
+            }
+        };
+        self.ended = true;
+        let reward = f64::from(u8::from(success));
+        Ok(Step::of(observation, reward, End::Terminated { success: Some(success) }))
+    }
+}
