@@ -172,10 +172,6 @@ pub struct Replayed {
     pub episode_seed: Option<i64>,
     /// Weight of its critic loss that makes up for the chance of being drawn, 0 to 1.
     pub importance: f32,
-    /// Log-probability that the policy that acted gave the action among the admissible ones; none where it wrote freely.
-    pub choice_logprob: Option<f64>,
-    /// Goals that the step achieved, where the environment said so.
-    pub achieved_goals: Vec<String>,
     /// Its episode, for algorithms that read whole ones.
     pub episode: Option<Arc<Played>>,
 }
@@ -214,8 +210,6 @@ impl Replayed {
             position: 0,
             episode_seed: None,
             importance: 1.0,
-            choice_logprob: None,
-            achieved_goals: Vec::new(),
             episode: None,
         }
     }

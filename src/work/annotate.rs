@@ -349,8 +349,6 @@ impl JobContext {
             position,
             episode_seed: loaded.episode_seed,
             importance: 1.0,
-            choice_logprob: None,
-            achieved_goals: Vec::new(),
             episode: None,
         })
     }

@@ -54,7 +54,7 @@ fn episode(done: bool) -> Vec<Replayed> {
         step.transition.done = done && number == 2;
         step.transition.truncated = !done && number == 2;
         if number == 1 {
-            step.achieved_goals = vec!["name".into(), "order".into()];
+            step.transition.achieved_goals = vec!["name".into(), "order".into()];
         }
         Replayed { episode_seed: Some(3), ..step }
     };
@@ -193,13 +193,13 @@ async fn a_policy_gradient_learns_whole_episodes_of_choices_that_somebody_measur
     let spec = PpoGlamSpec { entropy: 0.25, ..PpoGlamSpec::default() };
     let known = |mut steps: Vec<Replayed>| {
         for step in &mut steps {
-            step.choice_logprob = Some(-0.75);
+            step.transition.choice_logprob = Some(-0.75);
             step.action_tokens = vec![7, 2];
         }
         steps
     };
     let (whole, mut lacking) = (known(episode(true)), known(episode(false)));
-    lacking[1].choice_logprob = None;
+    lacking[1].transition.choice_logprob = None;
     let batch = [whole.clone(), lacking.clone()].concat();
     let made = annotate(&spec, &batch).await;
     assert_eq!(made.left_out.keys().collect::<Vec<_>>(), [&lacking[1].transition.id]);

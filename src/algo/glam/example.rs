@@ -108,7 +108,8 @@ fn other_goal(
     at: usize,
 ) -> Option<Hit> {
     let spec = setting.spec.hindsight?;
-    let achieved: Vec<_> = episode.steps.iter().map(|step| step.achieved_goals.clone()).collect();
+    let achieved: Vec<_> =
+        episode.steps.iter().map(|step| step.transition.achieved_goals.clone()).collect();
     let hits = hindsight::hits(&achieved, &episode.task);
     // An episode offers the same goals whenever one of its steps is drawn.
     let root = SeedPath::root(replayed.episode_seed.unwrap_or_default().cast_unsigned());

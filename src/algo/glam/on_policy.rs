@@ -82,7 +82,7 @@ fn of(
     let Some(chosen) = example::chosen(replayed) else {
         return Ok(Err(example::NO_CHOICE.into()));
     };
-    let Some(old_logprob) = replayed.choice_logprob else {
+    let Some(old_logprob) = replayed.transition.choice_logprob else {
         return Ok(Err("nobody kept how likely the choice was".into()));
     };
     let (prompt, now) = example::candidates(&setting.with(&()), &replayed.state)?;

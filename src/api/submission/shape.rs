@@ -272,11 +272,14 @@ mod tests {
     use crate::domain::spec::{AlgorithmSpec, JobSpec};
 
     #[test]
-    fn the_example_of_ppo_has_no_mistakes() {
-        let text = include_str!("../../../examples/ppo.yaml");
-        let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
-        assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
-        assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+    fn examples_have_no_mistakes() {
+        let ppo = include_str!("../../../examples/ppo.yaml");
+        let sac_glam = include_str!("../../../examples/sac-glam.yaml");
+        for text in [ppo, sac_glam] {
+            let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
+            assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
+            assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+        }
     }
 
     fn spec() -> Value {
