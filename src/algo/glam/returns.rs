@@ -70,7 +70,14 @@ mod tests {
             close(found.sum, GAMMA.powi(power));
             assert_eq!((found.steps, found.discount), (k, 0.0));
         }
-        assert_eq!(n_step(&steps, 3, 3, GAMMA), None, "nothing crosses into another episode");
+        assert_eq!(n_step(&steps, 3, 3, GAMMA), None);
+        // Nothing crosses into another episode, even where its steps lie behind.
+        for done in [true, false] {
+            let two = [episode(&[0.0, 1.0], done), episode(&[7.0, 7.0], true)].concat();
+            let found = n_step(&two, 0, 3, GAMMA).unwrap();
+            close(found.sum, GAMMA);
+            assert_eq!(found.steps, 2);
+        }
     }
 
     #[test]
