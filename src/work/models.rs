@@ -24,7 +24,6 @@ pub(super) struct Models {
 }
 
 /// What learns beside a policy.
-#[expect(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(super) enum Beside {
     /// Nothing does.
     Nothing,
