@@ -14,7 +14,8 @@ use nlac::{
         },
         training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
     },
-    env::{Environment, Materials, build},
+    embedded::base_model::BaseModel,
+    env::{Materials, build},
     experience::{context::Context, message::Message},
     prompt::{Encoder, PromptSet},
 };
@@ -227,7 +228,8 @@ fn job(base: &str) -> Value {
     algorithm["critic"] = json!({ "learning_rate": 0.01, "hidden": 16, "layers": 2 });
     algorithm["warmup_updates"] = 2.into();
     algorithm["replay"]["batch"] = 24.into();
-    spec["rollout"]["episodes"] = 4.into();
+    // Short conversations: the model reads them byte by byte.
+    spec["rollout"] = json!({ "episodes": 8, "temperature": 1.0, "max_steps": 4 });
     spec["lora"]["rank"] = 4.into();
     spec["optimizer"] = json!({ "learning_rate": 0.002, "minibatch": 12, "epochs": 1 });
     spec["budget"]["iterations"] = 2.into();
@@ -265,7 +267,7 @@ async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_
     let model = place.path().join("bytes");
     byte_model::write(&model, &[&["Grow ", "berry"], &["Grasp"], &["Go to ", "berry"]]);
     let mut with_model = settings(&place.path().join("service"));
-    with_model.base_model = Some(model.clone());
+    with_model.base_model = BaseModel::Directory(model.clone());
     let service = Service::start_with(&with_model).await;
     let (id, undisturbed) = learnt(&service, "local").await;
 
