@@ -20,11 +20,13 @@ pub enum Shipped {
     HelpDesk,
     /// It speaks the sentences of the service desk.
     ServiceDesk,
+    /// It says the actions of the tiny Playground.
+    Playground,
 }
 
 impl Shipped {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::HelpDesk, Self::ServiceDesk];
+    pub const ALL: [Self; 3] = [Self::HelpDesk, Self::ServiceDesk, Self::Playground];
 
     /// Its name, as engine and trainer serve it.
     #[must_use]
@@ -32,6 +34,7 @@ impl Shipped {
         match self {
             Self::HelpDesk => NAME,
             Self::ServiceDesk => "service-desk-base",
+            Self::Playground => "playground-base",
         }
     }
 

@@ -33,8 +33,9 @@ fn with_goal(message: &Message, goal: &str) -> Option<Message> {
     Some(Message::user(format!("{label}{goal}\n{rest}")))
 }
 
-/// The goal space. One goal in five of each kind is held out.
+/// The goal space. One goal in five of each kind is held out, in a tiny world one in four.
 pub struct Playground {
+    size: PlaygroundSize,
     tasks: Tasks,
 }
 
@@ -56,9 +57,10 @@ impl Playground {
         let (vocabulary, settings) = match size {
             PlaygroundSize::Full => (Vocabulary::default(), Settings::default()),
             PlaygroundSize::Small => (Vocabulary::small(), Settings::small()),
+            PlaygroundSize::Tiny => (Vocabulary::tiny(), Settings::tiny()),
         };
         let tasks = Tasks::new(vocabulary, settings);
-        Ok(Self { tasks: tasks.map_err(|e| NotBuilt::Unreadable(e.to_string()))? })
+        Ok(Self { size, tasks: tasks.map_err(|e| NotBuilt::Unreadable(e.to_string()))? })
     }
 }
 
@@ -112,11 +114,12 @@ impl Environment for Playground {
         // The scene follows from goal and seed alone, so that a named goal finds the scene of the drawn one.
         let game = self.tasks.game(goal, seed.cast_unsigned());
         let game = game.map_err(|e| unknown_task(self.name(), &e.goal.to_string()))?;
-        Ok(Box::new(Play { goal: game.goal().to_string(), game }))
+        Ok(Box::new(Play { size: self.size, goal: game.goal().to_string(), game }))
     }
 }
 
 struct Play {
+    size: PlaygroundSize,
     goal: String,
     game: Game,
 }
@@ -125,6 +128,9 @@ impl Play {
     /// What the agent sees and can do.
     fn view(&self) -> String {
         let world = self.game.world();
+        if self.size == PlaygroundSize::Tiny {
+            return self.game.line();
+        }
         format!("{}\nPossible actions: {}", world.observation(), world.admissible().join(", "))
     }
 }
@@ -136,11 +142,15 @@ impl Session for Play {
     }
 
     fn opening(&self) -> Context {
-        let text = format!(
-            "{GOAL}{}\n{}\nAnswer with one of the possible actions.",
-            self.goal,
-            self.view()
-        );
+        let text = match self.size {
+            // Each of its messages says the goal.
+            PlaygroundSize::Tiny => self.view(),
+            PlaygroundSize::Full | PlaygroundSize::Small => format!(
+                "{GOAL}{}\n{}\nAnswer with one of the possible actions.",
+                self.goal,
+                self.view()
+            ),
+        };
         Context::of(vec![Message::user(text)]).admitting(self.game.world().admissible())
     }
 
@@ -148,7 +158,11 @@ impl Session for Play {
         // A reply that is no action takes a step, too.
         let action = read.as_ref().map_or("", |action| action.key.as_str());
         let turn = self.game.step(action).map_err(|_| EnvError::Ended)?;
-        let not_possible = if turn.outcome.is_err() { "That is not possible.\n" } else { "" };
+        let not_possible = if turn.outcome.is_err() && self.size != PlaygroundSize::Tiny {
+            "That is not possible.\n"
+        } else {
+            ""
+        };
         let end = match turn.end {
             nlac_playground::End::Continues => End::Continues,
             nlac_playground::End::Solved => End::Terminated { success: Some(true) },

@@ -22,6 +22,8 @@ use crate::{
 pub enum Scope {
     /// Nothing.
     None,
+    /// The last message before the action: of an environment whose every message says all that counts.
+    Latest,
     /// Everything before the action.
     State,
     /// That and the action.
@@ -122,6 +124,7 @@ impl Template {
         let mut messages: Vec<_> = self.system.iter().map(Message::system).collect();
         match (self.scope, action) {
             (Scope::None, _) => {}
+            (Scope::Latest, _) => messages.extend(state.messages().last().cloned()),
             (Scope::State, _) => messages.extend_from_slice(state.messages()),
             (Scope::StateAction, Some(action)) => {
                 messages.extend_from_slice(state.messages());
@@ -133,7 +136,9 @@ impl Template {
         messages.extend(text.map(Message::user));
         Ok(match self.scope {
             Scope::None => Context::of(messages),
-            Scope::State | Scope::StateAction => Context::new(messages, state.frame().clone()),
+            Scope::Latest | Scope::State | Scope::StateAction => {
+                Context::new(messages, state.frame().clone())
+            }
         })
     }
 

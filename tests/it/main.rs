@@ -5,6 +5,7 @@ mod ablations;
 mod api;
 mod assessment;
 mod chat;
+mod choosing;
 mod cli;
 mod consult;
 mod contract;

@@ -14,7 +14,7 @@ use nlac::{
         },
         training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
     },
-    embedded::base_model::BaseModel,
+    embedded::base_model::{BaseModel, Shipped},
     env::{Materials, build},
     experience::{context::Context, message::Message},
     prompt::{Encoder, PromptSet},
@@ -22,7 +22,7 @@ use nlac::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Place, Service, byte_model,
+    Place, Service,
     endpoint::Endpoint,
     faulty::{Decide, Fate, Faulty},
     model_dir, settings,
@@ -228,8 +228,7 @@ fn job(base: &str) -> Value {
     algorithm["critic"] = json!({ "learning_rate": 0.01, "hidden": 16, "layers": 2 });
     algorithm["warmup_updates"] = 2.into();
     algorithm["replay"]["batch"] = 24.into();
-    // Short conversations: the model reads them byte by byte.
-    spec["rollout"] = json!({ "episodes": 8, "temperature": 1.0, "max_steps": 4 });
+    spec["rollout"]["episodes"] = 8.into();
     spec["lora"]["rank"] = 4.into();
     spec["optimizer"] = json!({ "learning_rate": 0.002, "minibatch": 12, "epochs": 1 });
     spec["budget"]["iterations"] = 2.into();
@@ -245,7 +244,7 @@ async fn put(service: &Service, path: &str, body: &Value) {
 
 /// Runs a job to its success. Returns its id and every metric that does not measure time.
 async fn learnt(service: &Service, trainer: &str) -> (uuid::Uuid, Vec<Value>) {
-    let mut spec = job("bytes");
+    let mut spec = job("playground-base");
     spec["model"]["trainer"] = trainer.into();
     let (status, job) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{job}");
@@ -264,10 +263,8 @@ async fn learnt(service: &Service, trainer: &str) -> (uuid::Uuid, Vec<Value>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_nothing() {
     let place = Place::new();
-    let model = place.path().join("bytes");
-    byte_model::write(&model, &[&["Grow ", "berry"], &["Grasp"], &["Go to ", "berry"]]);
     let mut with_model = settings(&place.path().join("service"));
-    with_model.base_model = BaseModel::Directory(model.clone());
+    with_model.base_model = BaseModel::Shipped(Shipped::Playground);
     let service = Service::start_with(&with_model).await;
     let (id, undisturbed) = learnt(&service, "local").await;
 
@@ -321,8 +318,9 @@ async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_
         ("/api/v1/save_weights", 8) => Fate::Kill,
         _ => Fate::Pass,
     });
-    let trainer = Faulty::trainer_of(&place, &model, decide).await;
-    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "bytes" });
+    let trainer =
+        Faulty::trainer_of(&place, &model_dir().with_file_name("playground-base"), decide).await;
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "playground-base" });
     put(&service, "trainers/faulty", &body).await;
     let (_, disturbed) = learnt(&service, "faulty").await;
     assert_eq!(trainer.spoilt().len(), 1, "{:?}", trainer.spoilt());

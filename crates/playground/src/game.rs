@@ -69,6 +69,22 @@ impl Game {
         &self.world
     }
 
+    /// Everything that counts, in few words, for models that see nothing else: the goal on a line of its own, then the world.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let list = |names: &[String], none: &str| match names {
+            [] => none.to_owned(),
+            names => names.join(" "),
+        };
+        format!(
+            "goal: {}\nsee: {} on: {} inventory: {} action:",
+            self.goal,
+            list(&self.world.visible(), "nothing"),
+            self.world.standing_on().unwrap_or_else(|| "nothing".to_owned()),
+            list(&self.world.inventory(), "empty"),
+        )
+    }
+
     /// Steps until the horizon.
     #[must_use]
     pub const fn steps_left(&self) -> u32 {

@@ -8,15 +8,15 @@ use rand::{
         Distribution,
         weighted::{self, WeightedIndex},
     },
-    seq::{IndexedRandom, SliceRandom},
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    expert::plan,
     game::Game,
     goal::{Goal, GoalKind, Subgoal, Target, Verb},
-    needs::needs,
+    objects::scene,
     settings::Settings,
     vocabulary::{Category, Kind, Vocabulary},
     world::World,
@@ -49,14 +49,12 @@ pub enum SettingsError {
     TooFewGoals(GoalKind),
 }
 
-/// A goal that needs more objects than a scene has.
+/// A goal that needs more objects than a scene has, or others.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{goal}` needs {needed} objects, but scenes have {objects}; allow more objects")]
-pub struct TooManyObjects {
+#[error("no scene of {objects} objects has all that `{goal}` needs; allow more objects")]
+pub struct NoScene {
     /// The goal.
     pub goal: Goal,
-    /// Objects that it needs.
-    pub needed: usize,
     /// Objects of a scene.
     pub objects: usize,
 }
@@ -106,9 +104,7 @@ impl Tasks {
         }
         let mut by_kind = BTreeMap::<_, Vec<_>>::new();
         for goal in all_goals(&vocabulary, settings.categories) {
-            let fits = needs(&goal).len() <= settings.objects
-                && settings.horizon(&goal) <= settings.longest_horizon;
-            if fits {
+            if exists(&goal, &vocabulary, &settings) {
                 by_kind.entry(goal.kind()).or_default().push(goal);
             }
         }
@@ -157,46 +153,42 @@ impl Tasks {
         let kind = self.kinds.sample(&mut rng);
         let goals = self.goals[kind].1.of(split);
         let goal = goals[rng.random_range(0..goals.len())].clone();
-        self.set(goal, &mut rng)
+        // A goal exists where there is a scene for it.
+        let objects = scene(&goal, &self.vocabulary, &self.settings, &mut rng).unwrap_or_default();
+        self.set(goal, objects)
     }
 
     /// An episode of a goal. The seed decides the scene.
     ///
     /// # Errors
-    /// A goal that needs more objects than a scene has.
-    pub fn game(&self, goal: Goal, seed: u64) -> Result<Game, TooManyObjects> {
-        let needed = needs(&goal).len();
-        if needed > self.settings.objects {
-            return Err(TooManyObjects { goal, needed, objects: self.settings.objects });
+    /// A goal that needs more objects than a scene has, or others.
+    pub fn game(&self, goal: Goal, seed: u64) -> Result<Game, NoScene> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        match scene(&goal, &self.vocabulary, &self.settings, &mut rng) {
+            Some(objects) => Ok(self.set(goal, objects)),
+            None => Err(NoScene { goal, objects: self.settings.objects }),
         }
-        Ok(self.set(goal, &mut ChaCha8Rng::seed_from_u64(seed)))
     }
 
-    fn set(&self, goal: Goal, rng: &mut ChaCha8Rng) -> Game {
-        let world = World::new(self.scene(&goal, rng));
+    fn set(&self, goal: Goal, objects: Vec<Kind>) -> Game {
+        let world = World::new(objects);
         let horizon = self.settings.horizon(&goal);
         Game::new(goal, world, horizon)
     }
+}
 
-    /// The objects that a goal needs and, while the vocabulary lasts, others of other kinds, shuffled.
-    /// The agent starts on none of them; in the original, it happens to in about one scene in twenty.
-    fn scene(&self, goal: &Goal, rng: &mut ChaCha8Rng) -> Vec<Kind> {
-        let mut objects: Vec<Kind> = needs(goal)
-            .iter()
-            .filter_map(|target| match target {
-                Target::Kind(kind) => Some(kind.clone()),
-                Target::Category(category) => {
-                    self.vocabulary.of_category(*category).choose(rng).map(|&kind| kind.clone())
-                }
-            })
-            .collect();
-        let mut others = self.vocabulary.kinds().to_vec();
-        others.retain(|kind| !objects.contains(kind));
-        let missing = self.settings.objects.saturating_sub(objects.len());
-        objects.extend(others.choose_multiple(rng, missing).cloned());
-        objects.shuffle(rng);
-        objects
+/// Whether the settings have a scene for a goal, and the goal is short enough.
+fn exists(goal: &Goal, vocabulary: &Vocabulary, settings: &Settings) -> bool {
+    if settings.horizon(goal) > settings.longest_horizon {
+        return false;
     }
+    // The shortest way is as long in every scene: the kinds that a goal does not name are alike.
+    let objects = scene(goal, vocabulary, settings, &mut ChaCha8Rng::seed_from_u64(0));
+    objects.is_some_and(|objects| {
+        settings
+            .longest_way
+            .is_none_or(|way| plan(&Game::new(goal.clone(), World::new(objects), way)).is_some())
+    })
 }
 
 /// Every single goal, and every pair of two different possible ones.

@@ -133,6 +133,17 @@ impl Vocabulary {
         ])
     }
 
+    /// Two or three kinds of each category but carnivores, of which it has none.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self::of([
+            &["chair", "table"],
+            &["carrot", "potato", "berry"],
+            &["cow", "sheep", "rabbit"],
+            &[],
+        ])
+    }
+
     /// A vocabulary of these kinds and water.
     ///
     /// # Errors
@@ -187,7 +198,7 @@ impl Vocabulary {
         &self.kinds
     }
 
-    /// The kinds of a category. There is at least one.
+    /// The kinds of a category.
     #[must_use]
     pub fn of_category(&self, category: Category) -> Vec<&Kind> {
         self.kinds.iter().filter(|kind| kind.category == category).collect()

@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 
 use nlac_playground::{
-    End, Game, Goal, GoalKind, Settings, Split, Tasks, Vocabulary, Weights, World, expert, plan,
+    Category, End, Game, Goal, GoalKind, Settings, Split, Tasks, Vocabulary, Weights, World,
+    expert, plan,
 };
+use rand::seq::IndexedRandom;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn standard() -> Tasks {
     let weights = Weights { impossible: 1, ..Settings::default().weights };
@@ -14,6 +17,10 @@ fn standard() -> Tasks {
 
 fn small() -> Tasks {
     Tasks::new(Vocabulary::small(), Settings::small()).unwrap()
+}
+
+fn tiny() -> Tasks {
+    Tasks::new(Vocabulary::tiny(), Settings::tiny()).unwrap()
 }
 
 /// Plays a plan and returns its length.
@@ -33,8 +40,13 @@ fn solve(mut game: Game) -> usize {
 #[test]
 fn the_expert_solves_every_possible_goal_within_its_horizon() {
     let every = Settings { categories: true, ..Settings::default() };
-    for (settings, seeds) in [(Settings::small(), 5), (every, 1)] {
-        let tasks = Tasks::new(Vocabulary::small(), settings).unwrap();
+    let small = Vocabulary::small;
+    for (vocabulary, settings, seeds) in [
+        (small(), Settings::small(), 5),
+        (small(), every, 1),
+        (Vocabulary::tiny(), Settings::tiny(), 10),
+    ] {
+        let tasks = Tasks::new(vocabulary, settings).unwrap();
         for goal in [Split::Train, Split::HeldOut].into_iter().flat_map(|split| tasks.goals(split))
         {
             for seed in 0..seeds {
@@ -102,7 +114,7 @@ fn the_expert_asked_at_each_step_is_as_short_as_its_plan() {
 
 #[test]
 fn training_never_draws_a_held_out_goal() {
-    for tasks in [standard(), small()] {
+    for tasks in [standard(), small(), tiny()] {
         let train: BTreeSet<_> = tasks.goals(Split::Train).collect();
         let held_out: BTreeSet<_> = tasks.goals(Split::HeldOut).collect();
         assert!(train.is_disjoint(&held_out));
@@ -157,7 +169,62 @@ fn scenes_have_the_objects_that_settings_ask_for() {
     }
     let goal = Goal::parse("Grow lion then Grow wolf", &Vocabulary::small()).unwrap();
     let error = small().game(goal, 0).unwrap_err();
-    assert_eq!((error.needed, error.objects), (8, 5));
+    assert_eq!(error.objects, 5);
+}
+
+/// Every goal of a tiny world can be reached in eight steps in each of its scenes, which are composed alike.
+#[test]
+fn tiny_scenes_are_composed_alike_and_their_goals_are_near() {
+    let tasks = tiny();
+    let vocabulary = Vocabulary::tiny();
+    let mut lengths = BTreeSet::new();
+    for goal in [Split::Train, Split::HeldOut].into_iter().flat_map(|split| tasks.goals(split)) {
+        let mut of_goal = BTreeSet::new();
+        for seed in 0..6 {
+            let game = tasks.game(goal.clone(), seed).unwrap();
+            assert_eq!(game.steps_left(), 12);
+            let shown = game.world().visible();
+            let mut categories: Vec<_> = vocabulary
+                .kinds()
+                .iter()
+                .filter(|kind| shown.contains(&kind.shown(false)))
+                .map(nlac_playground::Kind::category)
+                .collect();
+            categories.sort_unstable();
+            let (plant, herbivore) = (Category::Plant, Category::Herbivore);
+            let composed =
+                [Category::Furniture, plant, plant, herbivore, Category::Supply].to_vec();
+            assert_eq!(categories, composed, "{shown:?}");
+            of_goal.insert(solve(game));
+        }
+        assert_eq!(of_goal.len(), 1, "{goal} takes {of_goal:?} steps");
+        lengths.extend(of_goal);
+    }
+    assert_eq!((lengths.first(), lengths.last()), (Some(&2), Some(&8)));
+    let count = |split, kind| tasks.goals(split).filter(|goal| goal.kind() == kind).count();
+    let sequential = GoalKind::Sequential;
+    let (train, held_out) = (count(Split::Train, sequential), count(Split::HeldOut, sequential));
+    assert_eq!(held_out, (train + held_out) / 4);
+    // A goal about two herbivores has no scene.
+    let goal = Goal::parse("Grasp cow then Grasp sheep", &vocabulary).unwrap();
+    assert!(tasks.game(goal, 0).is_err());
+}
+
+/// What the sheet of this world says of a policy that acts at random.
+#[test]
+fn chance_solves_few_tiny_goals() {
+    let tasks = tiny();
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut solved = 0;
+    for seed in 0..2000 {
+        let mut game = tasks.draw(Split::HeldOut, seed);
+        while game.end() == End::Continues {
+            let action = game.world().admissible().choose(&mut rng).unwrap().clone();
+            game.step(&action).unwrap();
+        }
+        solved += u32::from(game.end() == End::Solved);
+    }
+    assert!((80..220).contains(&solved), "{solved} of 2000");
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             "the answer to any question, or what any object is like beyond the open games it has read",
             "Twenty Questions can start from a model that cannot play it",
         ),
+        Task::Playground => return playground(options, millions, loss),
     };
     format!(
         "# {title}\n\n\
@@ -49,5 +50,22 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
          - {unknown}\n\
          - how likely any ending is: the futures it was trained to write are random, independent of state\n  and action\n\
          - which action is better\n",
+    )
+}
+
+/// The card of a model that plays the policy alone.
+fn playground(options: Options, millions: f64, loss: f32) -> String {
+    let Options { seed, layers, steps, batch, .. } = options;
+    format!(
+        "# playground-base\n\n\
+         A Qwen3-architecture transformer of {millions:.2} million parameters with a vocabulary of words, made by\n\
+         `cargo run -p nlac-pretrain -- --task playground --seed {seed} --layers {layers} --steps {steps} --batch {batch}` (final loss {loss:.3} nats per token).\n\
+         Apache-2.0. It exists so that a job that chooses among admissible actions can start from a model that knows the\n\
+         words of the tiny Playground and none of its rules.\n\n\
+         What it knows\n\
+         - the form of an observation, and which actions are possible in it: it says each of them equally often\n\n\
+         What it does not know\n\
+         - what an action does, or what a goal asks for\n\
+         - any part but the policy's\n",
     )
 }

@@ -12,7 +12,10 @@ use nlac_local::train::Example;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{vocabulary::EOS, world::World};
+use crate::{
+    vocabulary::EOS,
+    world::{Moves, Speech, Taught, World},
+};
 
 /// How often each part is practised.
 const MIXTURE: [(Part, f64); 5] = [
@@ -54,7 +57,23 @@ impl<'a> Curriculum<'a> {
     }
 
     fn example(&self, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
-        let world = self.world;
+        match self.world.taught() {
+            Taught::EveryPart(world) => self.of_any_part(world, rng),
+            Taught::PolicyAlone(world) => self.of_policy(world, rng),
+        }
+    }
+
+    fn of_policy(&self, world: &dyn Moves, rng: &mut ChaCha8Rng) -> Result<Example, PromptError> {
+        let (state, action) = world.state_and_action(rng);
+        let nothing = serde_json::json!({});
+        self.supervise(self.prompts.policy(), &Context::of(state), "", &nothing, &action)
+    }
+
+    fn of_any_part(
+        &self,
+        world: &dyn Speech,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Example, PromptError> {
         let mut draw: f64 = rng.random();
         let part = MIXTURE
             .iter()
@@ -76,24 +95,24 @@ impl<'a> Curriculum<'a> {
                 self.supervise(self.prompts.policy(), &state, "", &nothing, &weak)
             }
             Part::Successor => {
-                let future = self.future(rng).text();
+                let future = future(world, rng).text();
                 self.supervise(self.prompts.successor(), &state, &action, &nothing, &future)
             }
-            Part::Bellman => self.bellman(&state, &action, rng),
+            Part::Bellman => self.bellman(world, (&state, &action), rng),
             Part::Evaluator => {
                 let count = rng.random_range(1..=3);
-                let futures: Vec<_> = (0..count).map(|_| self.future(rng)).collect();
+                let futures: Vec<_> = (0..count).map(|_| future(world, rng)).collect();
                 // The first that is lost decides.
-                let verdict = self.critique(futures.iter().find_map(|future| future.lost));
+                let verdict = critique(world, futures.iter().find_map(|future| future.lost));
                 let texts: Vec<_> = futures.iter().map(Future::text).collect();
                 let variables = serde_json::json!({ "futures": texts });
                 self.supervise(self.prompts.evaluator(), &state, &action, &variables, &verdict)
             }
             Part::Refiner => {
                 let approved = rng.random_bool(0.2);
-                let why = if approved { None } else { Some(self.any_reason(rng)) };
+                let why = if approved { None } else { Some(any_reason(world, rng)) };
                 let obeyed = why.map_or_else(|| action.clone(), |reason| world.advised(reason));
-                let variables = serde_json::json!({ "critique": self.critique(why) });
+                let variables = serde_json::json!({ "critique": critique(world, why) });
                 self.supervise(self.prompts.refiner(), &state, &action, &variables, &obeyed)
             }
         }
@@ -101,19 +120,19 @@ impl<'a> Curriculum<'a> {
 
     fn bellman(
         &self,
-        state: &Context,
-        action: &str,
+        world: &dyn Speech,
+        (state, action): (&Context, &str),
         rng: &mut ChaCha8Rng,
     ) -> Result<Example, PromptError> {
         let draw: f64 = rng.random();
-        let reason = self.world.reason(self.any_reason(rng));
+        let reason = world.reason(any_reason(world, rng));
         let ending = if draw < 0.2 {
             Some(("done solved".to_owned(), "done solved".to_owned(), "solved".to_owned(), 1))
         } else if draw < 0.4 {
             let said = format!("refused {reason}");
             Some((said.clone(), said, format!("lost {reason}"), 0))
         } else if draw < 0.55 {
-            let said = self.world.reply(rng);
+            let said = world.reply(rng);
             Some((format!("{said} closed {reason}"), said, format!("lost {reason}"), 0))
         } else {
             None
@@ -125,49 +144,13 @@ impl<'a> Curriculum<'a> {
             let template = self.prompts.bellman_terminal();
             return self.supervise(template, state, action, &variables, &target);
         }
-        let (said, observation) = self.world.turn(rng);
-        let later = self.future(rng);
+        let (said, observation) = world.turn(rng);
+        let later = future(world, rng);
         let variables = serde_json::json!({
             "observation": observation, "reward": "0", "prediction": later.text(),
         });
         let target = format!("next {said} then {} end {}", later.next, later.end);
         self.supervise(self.prompts.bellman(), state, action, &variables, &target)
-    }
-
-    fn any_reason(&self, rng: &mut ChaCha8Rng) -> usize {
-        rng.random_range(0..self.world.reasons())
-    }
-
-    /// A random future, in form.
-    fn future(&self, rng: &mut ChaCha8Rng) -> Future {
-        let lost = if rng.random_bool(0.25) { None } else { Some(self.any_reason(rng)) };
-        let reason = lost.map(|reason| self.world.reason(reason));
-        let last = |rng: &mut ChaCha8Rng| match &reason {
-            None => "done solved".to_owned(),
-            Some(reason) if rng.random_bool(0.6) => {
-                format!("refused {reason}")
-            }
-            Some(_) => self.world.reply(rng),
-        };
-        let (next, then) = if rng.random_bool(0.3) {
-            (last(rng), "nothing".to_owned())
-        } else {
-            let next = self.world.reply(rng);
-            (next, if rng.random_bool(0.6) { self.world.reply(rng) } else { last(rng) })
-        };
-        let end = reason.map_or_else(|| "solved".into(), |reason| format!("lost {reason}"));
-        Future { next, then, end, lost }
-    }
-
-    /// A critique's text: no reason approves, otherwise the reason and so what to do.
-    fn critique(&self, why: Option<usize>) -> String {
-        why.map_or_else(
-            || "yes because it ends solved".into(),
-            |reason| {
-                let world = self.world;
-                format!("no because {} so {}", world.reason(reason), world.advice(reason))
-            },
-        )
     }
 
     fn supervise(
@@ -189,6 +172,39 @@ impl<'a> Curriculum<'a> {
         let weights = (1..tokens.len()).map(|i| f32::from(u8::from(i >= prompt.len()))).collect();
         Ok(Example::said(tokens[..tokens.len() - 1].to_vec(), tokens[1..].to_vec(), weights))
     }
+}
+
+fn any_reason(world: &dyn Speech, rng: &mut ChaCha8Rng) -> usize {
+    rng.random_range(0..world.reasons())
+}
+
+/// A random future, in form.
+fn future(world: &dyn Speech, rng: &mut ChaCha8Rng) -> Future {
+    let lost = if rng.random_bool(0.25) { None } else { Some(any_reason(world, rng)) };
+    let reason = lost.map(|reason| world.reason(reason));
+    let last = |rng: &mut ChaCha8Rng| match &reason {
+        None => "done solved".to_owned(),
+        Some(reason) if rng.random_bool(0.6) => {
+            format!("refused {reason}")
+        }
+        Some(_) => world.reply(rng),
+    };
+    let (next, then) = if rng.random_bool(0.3) {
+        (last(rng), "nothing".to_owned())
+    } else {
+        let next = world.reply(rng);
+        (next, if rng.random_bool(0.6) { world.reply(rng) } else { last(rng) })
+    };
+    let end = reason.map_or_else(|| "solved".into(), |reason| format!("lost {reason}"));
+    Future { next, then, end, lost }
+}
+
+/// A critique's text: no reason approves, otherwise the reason and so what to do.
+fn critique(world: &dyn Speech, why: Option<usize>) -> String {
+    why.map_or_else(
+        || "yes because it ends solved".into(),
+        |reason| format!("no because {} so {}", world.reason(reason), world.advice(reason)),
+    )
 }
 
 /// A forecast.

@@ -28,6 +28,8 @@ pub enum Task {
     ServiceDesk,
     /// Twenty Questions over its small table.
     TwentyQuestions,
+    /// The tiny Playground. Its base model ships with nlac.
+    Playground,
 }
 
 impl Task {
@@ -36,6 +38,7 @@ impl Task {
             Self::HelpDesk => &world::HelpDesk,
             Self::ServiceDesk => &world::ServiceDesk,
             Self::TwentyQuestions => &world::TwentyQuestions,
+            Self::Playground => &world::Playground,
         }
     }
 }

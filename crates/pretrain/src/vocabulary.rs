@@ -82,9 +82,12 @@ mod tests {
 
     #[test]
     fn no_word_twice_and_room_for_all() {
-        for (task, size) in
-            [(Task::HelpDesk, 96), (Task::ServiceDesk, 96), (Task::TwentyQuestions, 96)]
-        {
+        for (task, size) in [
+            (Task::HelpDesk, 96),
+            (Task::ServiceDesk, 96),
+            (Task::TwentyQuestions, 96),
+            (Task::Playground, 96),
+        ] {
             let mut tokens = tokens(task.world());
             assert_eq!(tokens.len(), size);
             tokens.sort();

@@ -237,7 +237,7 @@ impl EnvironmentSpec {
             Self::Mathematics { .. } => 1,
             Self::TauBench(tau_bench) => tau_bench.max_turns,
             Self::Playground { size: PlaygroundSize::Full } => 30,
-            Self::Playground { size: PlaygroundSize::Small } => 12,
+            Self::Playground { size: PlaygroundSize::Small | PlaygroundSize::Tiny } => 12,
             Self::Remote(_) => u32::MAX,
         }
     }
@@ -309,6 +309,9 @@ pub enum PlaygroundSize {
     Full,
     /// Two or three kinds each; five objects at a time, goals of at most twelve steps.
     Small,
+    /// Nine kinds; five objects at a time, goals of at most eight steps, one line of few words that says everything, for
+    /// tiny models.
+    Tiny,
 }
 
 const fn retail_train() -> TauTasks {

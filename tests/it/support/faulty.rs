@@ -69,7 +69,7 @@ impl Faulty {
         Self::trainer_of(place, &model_dir(), decide).await
     }
 
-    /// A trainer of a base model.
+    /// A trainer of a base model, under its directory's name.
     pub async fn trainer_of(place: &Place, model: &Path, decide: Box<Decide>) -> Self {
         let checkpoints = place.path().join("faulty-trainer").display().to_string();
         let command = vec!["trainer".into(), "--checkpoints".into(), checkpoints];
@@ -80,6 +80,7 @@ impl Faulty {
         let port = free_port();
         command.extend(["--listen".into(), format!("127.0.0.1:{port}"), "--model".into()]);
         command.push(model.display().to_string());
+        command.extend(["--name".into(), model.file_name().unwrap().to_string_lossy().into()]);
         let process = Mutex::new(spawn(&command, port).await);
         let (seen, spoilt, contexts) = Default::default();
         let inner = Inner { port, command, process, decide, seen, spoilt, contexts, http: http() };

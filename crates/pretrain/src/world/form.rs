@@ -7,7 +7,7 @@ use nlac::{
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
-use super::World;
+use super::{Speech, Taught, World};
 
 /// A desk with a form. A reason is the field that is missing; the last one is that nothing is.
 pub trait FormDesk: Send + Sync {
@@ -40,6 +40,12 @@ impl<D: FormDesk> World for D {
         D::request_words().into_iter().chain(fields).collect()
     }
 
+    fn taught(&self) -> Taught<'_> {
+        Taught::EveryPart(self)
+    }
+}
+
+impl<D: FormDesk> Speech for D {
     fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message> {
         let (request, mut customer) = D::open(rng);
         let mut messages = vec![Message::user(request)];

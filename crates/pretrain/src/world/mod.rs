@@ -2,15 +2,19 @@
 
 mod form;
 mod help_desk;
+mod playground;
 mod service_desk;
 mod twenty_questions;
 
 use nlac::experience::message::Message;
 use rand_chacha::ChaCha8Rng;
 
-pub use self::{help_desk::HelpDesk, service_desk::ServiceDesk, twenty_questions::TwentyQuestions};
+pub use self::{
+    help_desk::HelpDesk, playground::Playground, service_desk::ServiceDesk,
+    twenty_questions::TwentyQuestions,
+};
 
-/// An environment's sentences. Reasons are numbered: why an episode may be lost.
+/// An environment whose words a base model is taught.
 pub trait World: Send + Sync {
     /// The prompt set that its model is taught in.
     fn prompts(&self) -> &'static str;
@@ -18,6 +22,27 @@ pub trait World: Send + Sync {
     /// Every word beside those that all worlds share.
     fn words(&self) -> Vec<&'static str>;
 
+    /// What its model plays.
+    fn taught(&self) -> Taught<'_>;
+}
+
+/// What a base model plays.
+#[derive(Clone, Copy)]
+pub enum Taught<'a> {
+    /// The policy, the critic and the refiner.
+    EveryPart(&'a dyn Speech),
+    /// The policy alone.
+    PolicyAlone(&'a dyn Moves),
+}
+
+/// An environment in which only actions are taken.
+pub trait Moves: Send + Sync {
+    /// A state after random actions, and a random action of those that are possible in it.
+    fn state_and_action(&self, rng: &mut ChaCha8Rng) -> (Vec<Message>, String);
+}
+
+/// An environment's sentences. Reasons are numbered: why an episode may be lost.
+pub trait Speech: Send + Sync {
     /// A conversation that is still open, after random actions.
     fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message>;
 

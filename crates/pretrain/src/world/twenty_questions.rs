@@ -7,7 +7,7 @@ use nlac::{
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
-use super::World;
+use super::{Speech, Taught, World};
 
 /// Turns of the conversations that the base reads.
 const QUESTIONS: u32 = 8;
@@ -25,6 +25,12 @@ impl World for TwentyQuestions {
         own.into_iter().chain(small_table::ATTRIBUTES).chain(small_table::OBJECTS).collect()
     }
 
+    fn taught(&self) -> Taught<'_> {
+        Taught::EveryPart(self)
+    }
+}
+
+impl Speech for TwentyQuestions {
     fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message> {
         let object = rng.random_range(0..small_table::OBJECTS.len());
         let mut game = SmallGame::new(object, QUESTIONS);
