@@ -20,9 +20,10 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
+    ("sac-glam", include_str!("../../../examples/sac-glam.yaml")),
     ("service-desk", include_str!("../../../examples/service-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];
