@@ -243,10 +243,8 @@ async fn put(service: &Service, path: &str, body: &Value) {
 }
 
 /// Runs a job to its success. Returns its id and every metric that does not measure time.
-async fn learnt(service: &Service, trainer: &str) -> (uuid::Uuid, Vec<Value>) {
-    let mut spec = job("playground-base");
-    spec["model"]["trainer"] = trainer.into();
-    let (status, job) = service.post("/v1/jobs", &spec).await;
+async fn learnt(service: &Service, spec: &Value) -> (uuid::Uuid, Vec<Value>) {
+    let (status, job) = service.post("/v1/jobs", spec).await;
     assert_eq!(status, 201, "{job}");
     let id = job["id"].as_str().unwrap().to_owned();
     let job = service.finished(&id).await;
@@ -266,7 +264,8 @@ async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_
     let mut with_model = settings(&place.path().join("service"));
     with_model.base_model = BaseModel::Shipped(Shipped::Playground);
     let service = Service::start_with(&with_model).await;
-    let (id, undisturbed) = learnt(&service, "local").await;
+    let mut spec = job("playground-base");
+    let (id, undisturbed) = learnt(&service, &spec).await;
 
     let of = |name: &str| -> Vec<f64> {
         let named = undisturbed.iter().filter(|m| m["name"] == name);
@@ -322,9 +321,36 @@ async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_
         Faulty::trainer_of(&place, &model_dir().with_file_name("playground-base"), decide).await;
     let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "playground-base" });
     put(&service, "trainers/faulty", &body).await;
-    let (_, disturbed) = learnt(&service, "faulty").await;
+    spec["model"]["trainer"] = "faulty".into();
+    let (_, disturbed) = learnt(&service, &spec).await;
     assert_eq!(trainer.spoilt().len(), 1, "{:?}", trainer.spoilt());
     assert_eq!(disturbed, undisturbed);
+
+    // The same world by a policy gradient.
+    spec["model"]["trainer"] = "local".into();
+    spec["algorithm"] = json!({ "kind": "ppo_glam", "critic": { "learning_rate": 0.01 } });
+    spec["optimizer"]["epochs"] = 2.into();
+    let (id, metrics) = learnt(&service, &spec).await;
+    for name in ["policy.approximate_kl", "policy.clip_fraction", "value.loss", "value.mean_return"]
+    {
+        let values: Vec<_> = metrics.iter().filter(|m| m["name"] == name).collect();
+        assert_eq!(values.len(), 2, "{name}: {metrics:?}");
+    }
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let (choices, wrong): (i64, i64) = sqlx::query_as(
+        "select count(*), count(*) filter (where returns is null or cardinality(returns) <> 1 or loss is null
+             or abs(old_logprobs[1] - t.choice_logprob) > 1e-6)
+         from training_examples x join transitions t on t.id = x.transition_id where x.job_id = $1",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(choices > 2 * 8 && wrong == 0, "{choices} {wrong}");
+    // The trainer scores the candidates as the engine did: the first pass over an iteration has no divergence to speak of.
+    let kl: Vec<_> = metrics.iter().filter(|m| m["name"] == "policy.approximate_kl").collect();
+    assert!(kl.iter().all(|m| m["value"].as_f64().unwrap() < 0.1), "{kl:?}");
+    drop(conn);
     service.stop().await;
 }
 
