@@ -15,6 +15,8 @@ create table checkpoints (
     parents         uuid[] not null,
     trainer_state   text,
     critic_state    text,                   -- null where no critic learns beside the policy
+    target_state    text,                   -- of the target critic; null where the critic has none
+    temperature     jsonb,                  -- weight of the policy's entropy, with Adam's moments; null where there is none
     optimizer_steps integer not null,
     -- When people last asked it something: for a while its files stay beside the engine.
     asked_at        timestamptz,
@@ -43,7 +45,8 @@ create table leftover_files (
     path          text not null,
     trainer       text not null,
     trainer_state text,                     -- null: a target has none
-    critic_state  text
+    critic_state  text,
+    target_state  text
 );
 
 -- One row is a text that a model wrote, with everything needed to say what made it. What belongs to an iteration belongs

@@ -93,8 +93,8 @@ create table training_examples (
     iteration_id      uuid not null references iterations on delete cascade,
     ordinal           integer not null,
     transition_id     uuid references transitions on delete cascade,
-    objective         text not null check (objective in ('critic', 'policy', 'rehearsal')),
-    source            text not null check (source in ('target', 'refinement', 'action', 'candidate', 'base')),
+    objective         text not null check (objective in ('critic', 'policy', 'rehearsal', 'choice')),
+    source            text not null check (source in ('target', 'refinement', 'action', 'candidate', 'base', 'hindsight')),
     prompt_hash       text not null,
     prompt_tokens     integer[] not null,
     completion_tokens integer[] not null,
@@ -108,9 +108,14 @@ create table training_examples (
     base_logprobs     real[],               -- per completion token, of the base model
     old_values        real[],               -- per completion token, of the critic before the iteration's first step
     returns           real[],               -- per completion token: what the critic learns
-    loss              real,                 -- cross entropy per token, before the iteration's first step on it
+    -- Of a choice: tokens of all candidates, the place of the one taken, how many tokens that is, and what is learnt: the
+    -- n-step return with its discount, prompt and candidates of the state after, or else the weight of the entropy. Null
+    -- for what is no choice.
+    scored            jsonb,
+    loss              real,                 -- before the iteration's first step on it: cross entropy per token, or the critic's
     unique (iteration_id, ordinal),
     check ((transition_id is null) = (objective = 'rehearsal')),
+    check ((scored is not null) = (objective = 'choice')),
     check ((advantages is null) = (old_logprobs is null)),
     check ((clip_low is null) = (clip_high is null)),
     check (clip_dual is null or clip_high is not null),

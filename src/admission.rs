@@ -14,6 +14,9 @@ use crate::{
 /// The loss of models with a value head.
 const VALUE_LOSS: &str = "ppo_critic";
 
+/// What the names of losses of candidates begin with.
+const SCORED: &str = "scored_";
+
 /// Why a job cannot run there, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {remedy}")]
@@ -222,25 +225,39 @@ pub fn trainer_unable(
         ));
     }
     let needs = algo::of(&spec.algorithm).needs();
-    if let Some((loss, all)) = needs.loss.zip(found.losses.as_ref())
-        && !all.iter().any(|known| known == loss)
-    {
-        let (what, known) = (spec.algorithm.name(), all.join(", "));
+    let what = spec.algorithm.name();
+    for loss in &needs.losses {
+        let missing = match &found.losses {
+            Some(all) if all.iter().any(|known| known == loss) => continue,
+            Some(all) => format!("trainer {name} has {}", all.join(", ")),
+            // The Tinker API has no losses of candidates, so those that a trainer does not tell of are not there.
+            None if loss.starts_with(SCORED) => format!("trainer {name} tells of no losses"),
+            None => continue,
+        };
         unable.push(misfit(
             "/model/trainer",
-            format!("{what} needs the loss {loss}, and trainer {name} has {known}"),
+            format!("{what} needs the loss {loss}, and {missing}"),
             "choose another trainer, or another algorithm",
         ));
+    }
+    let own = "choose nlac's embedded or PyTorch trainer, or another algorithm";
+    if needs.deep_head && !found.value_head {
+        let lacks =
+            format!("{what} needs a value head of several layers, and trainer {name} has none");
+        unable.push(misfit("/model/trainer", lacks, own));
+    }
+    if needs.polyak && !found.polyak {
+        let lacks = format!(
+            "{what} needs a critic that follows another (polyak), and trainer {name} has no such operation"
+        );
+        unable.push(misfit("/model/trainer", lacks, own));
     }
     // The Tinker API has no value head, so one that a trainer does not tell of is not there.
     let told = found.losses.iter().flatten().any(|known| known == VALUE_LOSS);
     if needs.value_head && !told {
-        let what = spec.algorithm.name();
-        unable.push(misfit(
-            "/model/trainer",
-            format!("{what} needs a value head, and trainer {name} tells of no loss {VALUE_LOSS}"),
-            "choose nlac's embedded or PyTorch trainer, or another algorithm",
-        ));
+        let lacks =
+            format!("{what} needs a value head, and trainer {name} tells of no loss {VALUE_LOSS}");
+        unable.push(misfit("/model/trainer", lacks, own));
     }
     unable
 }
@@ -248,8 +265,23 @@ pub fn trainer_unable(
 /// What a job asks of its environment and that it cannot do.
 #[must_use]
 pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Misfit> {
-    let Some(pointer) = algo::of(&spec.algorithm).needs().revisits else { return Vec::new() };
+    let (name, needs) = (spec.algorithm.name(), algo::of(&spec.algorithm).needs());
     let mut unable = Vec::new();
+    if needs.admissible && !capabilities.admissible {
+        let what = format!(
+            "{name} chooses among admissible actions, and the environment does not say which these are"
+        );
+        unable.push(misfit(
+            "/environment",
+            what,
+            "choose another environment, or another algorithm",
+        ));
+    }
+    if let Some(pointer) = needs.achieved_goals.filter(|_| !capabilities.achieved_goals) {
+        let what = "this needs the goals that a step achieved (achieved_goals), and the environment does not tell them";
+        unable.push(misfit(pointer, what, "leave it out, or choose another environment"));
+    }
+    let Some(pointer) = needs.revisits else { return unable };
     if !capabilities.replayable {
         let what = "this goes back to states of episodes, and the environment is not replayable";
         unable.push(misfit(pointer, what, "choose another value, or another environment"));
@@ -296,6 +328,16 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     let needs = algo::of(&spec.algorithm).needs();
+    if needs.admissible && spec.rehearsal.share > 0.0 {
+        let what = format!("{name} learns choices among actions, and rehearses no texts");
+        unfit.push(misfit("/rehearsal/share", what, "set rehearsal.share to 0"));
+    }
+    if needs.admissible && !needs.on_policy && !spec.datasets.is_empty() {
+        let what = format!(
+            "{name} learns from episodes whose admissible actions are known, which logged ones lack"
+        );
+        unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
+    }
     if needs.on_policy && !spec.datasets.is_empty() {
         let what = format!(
             "{name} learns from what its own policy has just sampled, not from logged episodes"

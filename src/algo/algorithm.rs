@@ -6,7 +6,7 @@ use super::{Annotations, Asked, Forecast, Needs, Replayed, Setting};
 use crate::domain::{
     fault::Fault,
     job::Phase,
-    spec::{AlgorithmSpec, PpoSpec, RejectionSpec, ReplaySpec, TargetUpdate},
+    spec::{AlgorithmSpec, PpoSpec, RejectionSpec, ReplaySpec, SacGlamSpec, TargetUpdate},
 };
 
 /// The phases of an iteration that trains.
@@ -84,8 +84,18 @@ pub trait Algorithm: Send + Sync {
         TargetUpdate::Copy { every: 1 }
     }
 
+    /// What is drawn comes with its whole episode.
+    fn reads_episodes(&self) -> bool {
+        false
+    }
+
+    /// How policy and critic learn choices among candidates; none where they learn no choices.
+    fn choices(&self) -> Option<&SacGlamSpec> {
+        None
+    }
+
     /// How a critic with a value head learns beside the policy; none where there is no such critic.
-    fn critic(&self) -> Option<&PpoSpec> {
+    fn critic(&self) -> Option<PpoSpec> {
         None
     }
 
@@ -125,6 +135,8 @@ pub fn of(spec: &AlgorithmSpec) -> &dyn Algorithm {
         AlgorithmSpec::ScalarCritic(scalar) => scalar,
         AlgorithmSpec::Grpo(grpo) => grpo,
         AlgorithmSpec::Ppo(ppo) => ppo,
+        AlgorithmSpec::SacGlam(sac_glam) => sac_glam,
+        AlgorithmSpec::PpoGlam(ppo_glam) => ppo_glam,
         AlgorithmSpec::Evaluation(evaluated) => evaluated,
     }
 }

@@ -42,6 +42,7 @@ impl Lesson<'_> {
             weight: self.weight,
             policy_gradient: None,
             credit: None,
+            scored: None,
             loss: None,
         })
     }

@@ -108,6 +108,7 @@ mod tests {
             weight,
             policy_gradient: None,
             credit: None,
+            scored: None,
             loss: None,
         }
     }

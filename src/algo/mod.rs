@@ -7,6 +7,7 @@
 mod algorithm;
 mod evaluation;
 mod forecast;
+pub mod glam;
 pub mod grpo;
 pub mod guard;
 mod left_out;
@@ -22,7 +23,10 @@ pub mod rejection;
 pub mod replay;
 pub mod scalar;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub use algorithm::{Acting, Algorithm, Checkup, Draw, of};
 pub use forecast::{Asked, Calls, End, Forecast};
@@ -156,6 +160,15 @@ fn message_of(read: Read) -> Message {
     read.map_or_else(|unreadable| unreadable.message, |action| action.message)
 }
 
+/// An episode that a replayed step belongs to.
+#[derive(Debug, Clone)]
+pub struct Played {
+    /// Its task, by the environment's own name for it.
+    pub task: String,
+    /// Its steps, in their order.
+    pub steps: Vec<Replayed>,
+}
+
 /// A stored transition with what the model saw.
 #[derive(Debug, Clone)]
 pub struct Replayed {
@@ -181,6 +194,8 @@ pub struct Replayed {
     pub episode_seed: Option<i64>,
     /// Weight of its critic loss that makes up for the chance of being drawn, 0 to 1.
     pub importance: f32,
+    /// Its episode, for algorithms that read whole ones.
+    pub episode: Option<Arc<Played>>,
 }
 
 impl Replayed {
@@ -217,6 +232,7 @@ impl Replayed {
             position: 0,
             episode_seed: None,
             importance: 1.0,
+            episode: None,
         }
     }
 

@@ -16,10 +16,18 @@ pub struct Needs {
     pub probabilities: bool,
     /// It compares the episodes of a group with each other.
     pub groups: bool,
-    /// The loss that it needs beside cross entropy, by its name in the Tinker API.
-    pub loss: Option<&'static str>,
+    /// The losses that it needs beside cross entropy, by their names in the Tinker API.
+    pub losses: Vec<&'static str>,
     /// A critic learns beside the policy: the trainer must train models with a value head.
     pub value_head: bool,
+    /// The trainer must train critics whose value head is a multi-layer perceptron.
+    pub deep_head: bool,
+    /// The trainer must move a model's weights towards those of another.
+    pub polyak: bool,
+    /// The environment must say which actions are possible.
+    pub admissible: bool,
+    /// JSON pointer of the setting that needs an environment which tells the goals that a step achieved.
+    pub achieved_goals: Option<&'static str>,
     /// Most tokens that the job's own engine writes for it in one answer.
     pub longest_answer: u32,
 }

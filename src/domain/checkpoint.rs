@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use super::{
     ids::{CheckpointId, IterationId, JobId},
     text_enum::text_enum,
+    training::TemperatureState,
 };
 
 text_enum!(
@@ -43,6 +44,10 @@ pub struct Checkpoint {
     pub trainer_state: Option<String>,
     /// The same of the value critic, where one learns beside the policy.
     pub critic_state: Option<String>,
+    /// The same of the target critic, where the critic has one.
+    pub target_state: Option<String>,
+    /// The weight of the policy's entropy, where it is one.
+    pub temperature: Option<TemperatureState>,
     /// Optimizer steps taken up to it.
     pub optimizer_steps: i32,
     /// When the retention rule deleted its files; nothing may use it since.

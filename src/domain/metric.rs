@@ -63,6 +63,18 @@ pub mod names {
     pub const VALUE_MEAN: &str = "value.mean";
     /// Mean return that the critic learns to predict, over the same tokens.
     pub const RETURN_MEAN: &str = "value.mean_return";
+    /// Mean Q of the action that was taken, over all updates.
+    pub const CHOSEN_VALUE: &str = "value.chosen";
+    /// Mean of what the critic learns less what it said, over all updates.
+    pub const TARGET_GAP: &str = "value.target_gap";
+    /// Mean of Σ π (α log π − Q) of a policy that learns choices, over all updates after the warm-up.
+    pub const CHOICE_LOSS: &str = "policy.choice_loss";
+    /// Mean entropy of a policy that learns choices, over all updates after the warm-up, nats.
+    pub const ENTROPY: &str = "policy.entropy";
+    /// α, the weight of the policy's entropy, after the iteration.
+    pub const ALPHA: &str = "policy.alpha";
+    /// Share of the choices learnt from that were relabelled with a goal reached by chance, 0 to 1.
+    pub const RELABELLED: &str = "replay.relabelled";
     /// Share of the returns' variance that the values explained before the first step; 1 knows all, 0 nothing.
     pub const EXPLAINED_VARIANCE: &str = "value.explained_variance";
     /// Share of Bellman targets accepted, 0 to 1.

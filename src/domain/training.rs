@@ -16,6 +16,8 @@ text_enum!(
         Policy = "policy",
         /// The model keeps saying what the base model says to general prompts.
         Rehearsal = "rehearsal",
+        /// A choice among candidates: the critic learns its value, and the policy to choose by values.
+        Choice = "choice",
     }
 );
 
@@ -32,6 +34,8 @@ text_enum!(
         Candidate = "candidate",
         /// An answer of the base model.
         Base = "base",
+        /// The transition's own action, learnt for a goal that its episode reached without being told to.
+        Hindsight = "hindsight",
     }
 );
 
@@ -84,6 +88,63 @@ pub struct Credit {
     pub returns: Option<Vec<f32>>,
 }
 
+/// A choice among the candidates of a state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scored {
+    /// Tokens of each candidate, end-of-text included.
+    pub candidates: Vec<Vec<i32>>,
+    /// Place of the candidate that was taken.
+    pub chosen: usize,
+    /// What is learnt of it.
+    #[serde(flatten)]
+    pub lesson: ChoiceLesson,
+    /// Tokens of the candidates and of the state after, beside the example's prompt and completion.
+    pub tokens: i32,
+}
+
+/// What is learnt of a choice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceLesson {
+    /// Its value, by what came of it, and the policy by the values of all candidates.
+    Outcome(Outcome),
+    /// The policy alone, by the example's advantage; the number is the weight of the entropy in its loss.
+    Entropy(f32),
+}
+
+/// What came of a choice, n steps later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// R: discounted sum of the rewards of k steps.
+    pub gained: f32,
+    /// γ^k; 0 where the task ended within them.
+    pub discount: f32,
+    /// The state after them; none where the task ended.
+    pub next: Option<Candidates>,
+}
+
+/// A state and what can be done in it, as tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidates {
+    /// The policy's prompt.
+    pub prompt_tokens: Vec<i32>,
+    /// Tokens of each candidate, end-of-text included.
+    pub candidates: Vec<Vec<i32>>,
+}
+
+/// The weight of the policy's entropy, and Adam's moments of its logarithm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TemperatureState {
+    /// α, at least 0.
+    pub alpha: f64,
+    /// Adam's first moment.
+    pub first: f64,
+    /// Adam's second moment.
+    pub second: f64,
+    /// Steps taken.
+    pub steps: u32,
+}
+
 /// A prompt and the text that it should bring forth, both as token ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingExample {
@@ -111,7 +172,10 @@ pub struct TrainingExample {
     /// Where a value critic learns beside the policy: what it learns from. The advantages are 0 until it has spoken.
     #[serde(flatten)]
     pub credit: Option<Credit>,
-    /// Cross entropy per token, natural log, before the iteration's first step on it; null until learnt.
+    /// The other candidates of a choice, and what came of it.
+    pub scored: Option<Scored>,
+    /// Cross entropy per token, natural log, before the iteration's first step on it; of a choice, half the squared
+    /// error of its value. Null until learnt.
     pub loss: Option<f32>,
 }
 
@@ -135,7 +199,7 @@ pub struct TrainStep {
     /// Mean cross entropy per token over critic examples; of a value critic, half the mean squared error of its values.
     /// Null when it had none.
     pub critic_loss: Option<f32>,
-    /// Mean cross entropy per token over policy examples; null when it had none.
+    /// Mean cross entropy per token over policy examples; of choices, the mean of Σ π (α log π − Q). Null when it had none.
     pub policy_loss: Option<f32>,
     /// Gradient norm before clipping, when the trainer tells.
     pub grad_norm: Option<f32>,

@@ -225,6 +225,12 @@ pub trait Environment: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// What the agent would have seen if it had been given another goal; none where the environment has no goals that it
+    /// can exchange.
+    fn aimed(&self, _state: &Context, _goal: &str) -> Option<Context> {
+        None
+    }
+
     /// Starts an episode of a task; the seed decides the environment's chance.
     ///
     /// # Errors

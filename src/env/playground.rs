@@ -18,9 +18,20 @@ use crate::{
         action::{Codec, Read},
         codec::Admissible,
         context::Context,
-        message::Message,
+        message::{Message, Speaker},
     },
 };
+
+/// What a message that says the goal begins with, in any case. The goal is the rest of its first line.
+const GOAL: &str = "Goal: ";
+
+/// A message of the world with another goal; none for one that says none.
+fn with_goal(message: &Message, goal: &str) -> Option<Message> {
+    let text = (message.role == Speaker::User).then(|| message.written())?;
+    let (first, rest) = text.split_once('\n')?;
+    let label = first.get(..GOAL.len()).filter(|label| label.eq_ignore_ascii_case(GOAL))?;
+    Some(Message::user(format!("{label}{goal}\n{rest}")))
+}
 
 /// The goal space. One goal in five of each kind is held out, in a tiny world one in four.
 pub struct Playground {
@@ -78,6 +89,20 @@ impl Environment for Playground {
         Ok(self.tasks.goals(goals(split)).map(ToString::to_string).collect())
     }
 
+    fn aimed(&self, state: &Context, goal: &str) -> Option<Context> {
+        let mut said_goal = false;
+        let aim = |message: &Message| match with_goal(message, goal) {
+            Some(aimed) => {
+                said_goal = true;
+                aimed
+            }
+            None => message.clone(),
+        };
+        let messages = state.messages().iter().map(aim).collect();
+        let aimed = Context::new(messages, state.frame().clone());
+        said_goal.then(|| aimed.admitting(state.admissible().to_vec()))
+    }
+
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
         let goal = match task {
             Task::Drawn(split) => {
@@ -121,7 +146,7 @@ impl Session for Play {
             // Each of its messages says the goal.
             PlaygroundSize::Tiny => self.view(),
             PlaygroundSize::Full | PlaygroundSize::Small => format!(
-                "Goal: {}\n{}\nAnswer with one of the possible actions, as it is written there, and nothing else.",
+                "{GOAL}{}\n{}\nAnswer with one of the possible actions, as it is written there, and nothing else.",
                 self.goal,
                 self.view()
             ),

@@ -123,7 +123,8 @@ impl Expiry {
             }
             _ => {}
         }
-        for state in leftover.trainer_state.iter().chain(&leftover.critic_state) {
+        let critics = leftover.critic_state.iter().chain(&leftover.target_state);
+        for state in leftover.trainer_state.iter().chain(critics) {
             self.peers.delete_state(&self.store, &leftover.trainer, state).await?;
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! Adapter versions.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 use time::OffsetDateTime;
 
 use super::StoreError;
 use crate::domain::{
     checkpoint::{Checkpoint, CheckpointRole},
     ids::{CheckpointId, IterationId, JobId},
+    training::TemperatureState,
 };
 
 #[derive(sqlx::FromRow)]
@@ -22,6 +23,8 @@ pub(super) struct Row {
     parents: Vec<CheckpointId>,
     trainer_state: Option<String>,
     critic_state: Option<String>,
+    target_state: Option<String>,
+    temperature: Option<Json<TemperatureState>>,
     optimizer_steps: i32,
     expired_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
@@ -41,6 +44,8 @@ impl From<Row> for Checkpoint {
             parents: row.parents,
             trainer_state: row.trainer_state,
             critic_state: row.critic_state,
+            target_state: row.target_state,
+            temperature: row.temperature.map(|Json(temperature)| temperature),
             optimizer_steps: row.optimizer_steps,
             expired_at: row.expired_at,
             created_at: row.created_at,
@@ -56,8 +61,8 @@ pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<
     sqlx::query(
         "-- checkpoints::insert
          insert into checkpoints (id, job_id, iteration_id, role, version, name, path, sha256, parents,
-             trainer_state, critic_state, optimizer_steps, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+             trainer_state, critic_state, target_state, temperature, optimizer_steps, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
     )
     .bind(checkpoint.id)
     .bind(checkpoint.job_id)
@@ -70,6 +75,8 @@ pub async fn insert(conn: &mut PgConnection, checkpoint: &Checkpoint) -> Result<
     .bind(&checkpoint.parents)
     .bind(&checkpoint.trainer_state)
     .bind(&checkpoint.critic_state)
+    .bind(&checkpoint.target_state)
+    .bind(checkpoint.temperature.map(Json))
     .bind(checkpoint.optimizer_steps)
     .bind(checkpoint.created_at)
     .execute(conn)

@@ -123,8 +123,9 @@ pub async fn remove_some(conn: &mut PgConnection) -> Result<bool, StoreError> {
         "-- deletion::remove_some
          with gone as (delete from datasets where id = any($2)),
          files as (
-             insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, critic_state, trainer)
-             select c.id, c.name, j.spec #>> '{model,engine}', c.path, c.trainer_state, c.critic_state,
+             insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, critic_state, target_state,
+                 trainer)
+             select c.id, c.name, j.spec #>> '{model,engine}', c.path, c.trainer_state, c.critic_state, c.target_state,
                  j.spec #>> '{model,trainer}'
              from jobs j join checkpoints c on c.job_id = j.id
              where j.id = any($1) and c.expired_at is null

@@ -57,10 +57,11 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
              update checkpoints c set expired_at = now()
              where c.job_id = $1 and c.expired_at is null and c.version not in (select version from kept)
                  and not exists (select from oldest_needed o where c.version >= o.version)
-             returning id, name, path, trainer_state, critic_state
+             returning id, name, path, trainer_state, critic_state, target_state
          )
-         insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, critic_state, trainer)
-         select e.id, e.name, job.spec #>> '{model,engine}', e.path, e.trainer_state, e.critic_state,
+         insert into leftover_files (checkpoint_id, name, engine, path, trainer_state, critic_state, target_state,
+             trainer)
+         select e.id, e.name, job.spec #>> '{model,engine}', e.path, e.trainer_state, e.critic_state, e.target_state,
              job.spec #>> '{model,trainer}'
          from expired e, job",
     )
@@ -88,6 +89,8 @@ pub struct Leftover {
     pub trainer_state: Option<String>,
     /// The same of the value critic, where there is one.
     pub critic_state: Option<String>,
+    /// The same of the target critic, where there is one.
+    pub target_state: Option<String>,
 }
 
 /// What is still to be unloaded and deleted, oldest first, from after a checkpoint on.

@@ -1,7 +1,7 @@
 //! Training examples and optimizer steps.
 
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 
 use super::{
     StoreError,
@@ -10,7 +10,7 @@ use super::{
 use crate::domain::{
     ids::{EpisodeId, ExampleId, IterationId, JobId, TransitionId},
     training::{
-        Clip, Credit, ExampleSource, Objective, PolicyGradient, TrainStep, TrainingExample,
+        Clip, Credit, ExampleSource, Objective, PolicyGradient, Scored, TrainStep, TrainingExample,
     },
 };
 
@@ -34,6 +34,7 @@ struct Row {
     base_logprobs: Option<Vec<f32>>,
     old_values: Option<Vec<f32>>,
     returns: Option<Vec<f32>>,
+    scored: Option<Json<Scored>>,
     loss: Option<f32>,
 }
 
@@ -64,6 +65,7 @@ impl From<Row> for TrainingExample {
                 clip,
             }),
             credit,
+            scored: row.scored.map(|Json(scored)| scored),
             loss: row.loss,
         }
     }
@@ -84,10 +86,10 @@ pub async fn insert_examples(
             "-- training::insert_examples
              insert into training_examples (id, job_id, iteration_id, ordinal, transition_id,
                  objective, source, prompt_hash, prompt_tokens, completion_tokens, weight, advantages,
-                 old_logprobs, clip_low, clip_high, clip_dual, rewards, base_logprobs)
+                 old_logprobs, clip_low, clip_high, clip_dual, rewards, base_logprobs, scored)
              select id, $2, $3, ordinal, transition_id, objective, source, prompt_hash,
                  prompt_tokens, completion_tokens, weight, advantages, old_logprobs, clip_low, clip_high,
-                 clip_dual, rewards, base_logprobs
+                 clip_dual, rewards, base_logprobs, scored
              from json_populate_recordset(null::training_examples, $1::json)",
         )
         .bind(json(rows)?)
@@ -110,7 +112,7 @@ pub struct Outline {
     pub transition_id: Option<TransitionId>,
     /// Which loss.
     pub objective: Objective,
-    /// Its tokens, prompt included.
+    /// Its tokens, prompt and candidates included.
     pub tokens: i32,
 }
 
@@ -125,7 +127,8 @@ pub async fn outlines(
     Ok(sqlx::query_as(
         "-- training::outlines
          select id, ordinal, transition_id, objective,
-             cardinality(prompt_tokens) + cardinality(completion_tokens) as tokens
+             cardinality(prompt_tokens) + cardinality(completion_tokens)
+                 + coalesce((scored ->> 'tokens')::int, 0) as tokens
          from training_examples where iteration_id = $1 order by ordinal",
     )
     .bind(iteration)

@@ -228,6 +228,35 @@ pub async fn of_iteration(
     .await?)
 }
 
+/// A step of an episode.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct OfEpisode {
+    /// The step.
+    pub id: TransitionId,
+    /// Its episode.
+    pub episode_id: EpisodeId,
+    /// The episode's task.
+    pub task: String,
+}
+
+/// All steps of episodes, those of each in their order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_episodes(
+    conn: &mut PgConnection,
+    episodes: &[EpisodeId],
+) -> Result<Vec<OfEpisode>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- transitions::of_episodes
+         select t.id, t.episode_id, e.task from transitions t join episodes e on e.id = t.episode_id
+         where t.episode_id = any($1) order by t.episode_id, t.step",
+    )
+    .bind(episodes)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Which steps of successful episodes are imitated.
 #[derive(Debug, Clone, Copy)]
 pub struct Successes {

@@ -1,6 +1,9 @@
 //! Replay: a slice of the iteration's batch becomes annotations and training examples.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,12 +14,12 @@ use super::{
     kind::{Planned, Work},
 };
 use crate::{
-    algo::{self, Annotations, Draw, Replayed, rehearsal, rejection, replay as selection},
+    algo::{self, Annotations, Draw, Played, Replayed, rehearsal, rejection, replay as selection},
     domain::{
         annotation::Verdict,
         event::EventKind,
         fault::Fault,
-        ids::TransitionId,
+        ids::{EpisodeId, TransitionId},
         job::{Job, Phase},
         seed::SeedPath,
         spec::{RejectionSpec, ReplaySpec},
@@ -280,7 +283,50 @@ async fn load(
             Err(fault) => drop(drawn.left_out.insert(draw.transition_id, fault.to_string())),
         }
     }
+    if algo::of(&context.job.spec.algorithm).reads_episodes() {
+        let mut episodes = episodes(context, conn, &drawn.batch).await?;
+        drawn.batch.retain_mut(|replayed| {
+            match episodes.get_mut(&replayed.transition.episode_id) {
+                Some(Ok(played)) => replayed.episode = Some(played.clone()),
+                Some(Err(reason)) => {
+                    drawn.left_out.insert(replayed.transition.id, reason.clone());
+                }
+                None => {}
+            }
+            replayed.episode.is_some()
+        });
+    }
     Ok(drawn)
+}
+
+/// The whole episodes of what was drawn, or why the job's model has no tokens for one.
+async fn episodes(
+    context: &JobContext,
+    conn: &mut sqlx::PgConnection,
+    batch: &[Replayed],
+) -> Result<HashMap<EpisodeId, Result<Arc<Played>, String>>, Fault> {
+    let mut ids: Vec<_> = batch.iter().map(|replayed| replayed.transition.episode_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let steps = transitions::of_episodes(conn, &ids).await?;
+    let tasks: HashMap<_, _> =
+        steps.iter().map(|step| (step.episode_id, step.task.clone())).collect();
+    let steps: Vec<_> = steps.into_iter().map(|step| step.id).collect();
+    let mut of_episode: HashMap<EpisodeId, Result<Vec<Replayed>, String>> = HashMap::new();
+    for loaded in transitions::load(conn, &steps).await? {
+        let episode_id = loaded.transition.episode_id;
+        let known = of_episode.entry(episode_id).or_insert_with(|| Ok(Vec::new()));
+        match (known.as_mut(), context.replayed(loaded, 0)) {
+            (Ok(steps), Ok(step)) => steps.push(step),
+            (Ok(_), Err(fault)) => *known = Err(fault.to_string()),
+            (Err(_), _) => {}
+        }
+    }
+    let played = |(id, steps): (EpisodeId, Result<Vec<Replayed>, String>)| {
+        let task = tasks.get(&id).cloned().unwrap_or_default();
+        (id, steps.map(|steps| Arc::new(Played { task, steps })))
+    };
+    Ok(of_episode.into_iter().map(played).collect())
 }
 
 impl JobContext {
@@ -307,6 +353,7 @@ impl JobContext {
             position,
             episode_seed: loaded.episode_seed,
             importance: 1.0,
+            episode: None,
         })
     }
 }

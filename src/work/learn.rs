@@ -10,9 +10,8 @@ use tracing::Instrument as _;
 use super::{
     Worker,
     context::IterationContext,
-    critic::Critic,
     kind::{Planned, Work},
-    models::{Learnt, Models, Underway},
+    models::{Beside, Learnt, Models, Underway},
 };
 use crate::{
     algo::minibatch,
@@ -72,8 +71,8 @@ impl Worker {
         let spec = &context.job.spec;
         let opening = trainer.open(ModelRole::Policy, spec.lora.rank, spec.seed, state);
         let policy = opening.await.map_err(|e| e.fault())?;
-        let mut models = Models { policy, critic: Critic::open(&context, &*trainer).await? };
-        if let Some(critic) = &mut models.critic {
+        let mut models = Models { policy, beside: Beside::open(&context, &*trainer).await? };
+        if let Beside::Values(critic) = &mut models.beside {
             self.value(lease, &context, critic).await?;
         }
         let mut conn = self.store.acquire().await?;
@@ -84,8 +83,8 @@ impl Worker {
         self.save(lease, &context, models, &examples, learnt, steps_before).await
     }
 
-    /// Takes every step, recorded before any is sent. Each is sent before the one before it has answered, so that
-    /// the trainer always has something to do.
+    /// Takes every step, recorded before any is sent. Where a step does not need what the one before it came to, it is
+    /// sent before that one has answered, so that the trainer always has something to do.
     async fn steps(
         &self,
         lease: &Lease,
@@ -120,6 +119,10 @@ impl Worker {
             steps.collect::<Result<Vec<_>, Fault>>()?.into_iter().unzip();
         self.record(lease, &steps).await?;
 
+        if let Models { policy, beside: Beside::Choices(choices) } = models {
+            let updates = steps.into_iter().zip(batches).collect();
+            return self.choose(&mut **policy, choices, updates, &adam).await;
+        }
         let mut learnt = Learnt::default();
         let mut before: Option<Underway> = None;
         for (step, ids) in steps.into_iter().zip(batches) {
@@ -156,23 +159,18 @@ impl Worker {
         steps_before: i32,
     ) -> Result<(), Fault> {
         let version = context.iteration.index;
-        let Models { policy: mut run, mut critic } = models;
+        let Models { policy: mut run, mut beside } = models;
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
-        let critic_state = match &mut critic {
-            Some(critic) => Some(critic.save(&label).await?),
-            None => None,
-        };
+        let beside_states = beside.save(&label).await?;
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
             tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
         }
         let mut measured: Vec<_> = learnt.movement.metrics().collect();
-        if let Some(critic) = critic {
-            measured.extend(critic.close().await);
-        }
+        measured.extend(beside.close().await);
         let metric = |(name, value): (&str, f64)| Metric {
             name: name.to_owned(),
             iteration: version,
@@ -196,7 +194,9 @@ impl Worker {
             sha256,
             parents: context.online.iter().map(|c| c.id).collect(),
             trainer_state: Some(state),
-            critic_state,
+            critic_state: beside_states.critic,
+            target_state: beside_states.target,
+            temperature: beside_states.temperature,
             optimizer_steps: steps_before
                 + i32::try_from(learnt.steps.len()).map_err(Fault::fail)?,
             expired_at: None,
@@ -206,7 +206,7 @@ impl Worker {
             examples.iter().filter_map(|e| Some((e, *learnt.first_losses.get(&e.id)?))).collect();
         let critic: Vec<_> = losses
             .iter()
-            .filter(|(e, _)| e.objective == Objective::Critic)
+            .filter(|(e, _)| matches!(e.objective, Objective::Critic | Objective::Choice))
             .filter_map(|(e, loss)| Some((e.transition_id?, *loss)))
             .collect();
         let all: Vec<_> = losses.iter().map(|(e, loss)| (e.id, *loss)).collect();

@@ -2,6 +2,7 @@
 
 mod annotate;
 mod assess;
+mod choices;
 mod collect;
 mod context;
 mod critic;

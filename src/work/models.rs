@@ -4,23 +4,76 @@ use std::collections::HashMap;
 
 use tracing::Instrument as _;
 
-use super::critic::Critic;
+use super::{choices::Choices, context::IterationContext, critic::Critic};
 use crate::{
-    algo::{minibatch, movement::Movement},
+    algo::{glam::update, minibatch, movement::Movement},
     domain::{
         fault::Fault,
         ids::ExampleId,
         spec::LossMean,
-        training::{Objective, StepState, TrainStep, TrainingExample},
+        training::{Objective, StepState, TemperatureState, TrainStep, TrainingExample},
     },
     telemetry::spans,
-    trainer::{Adam, AskedStep, Run},
+    trainer::{Adam, AskedStep, Run, Trainer, log_softmax},
 };
 
-/// The policy, and where the algorithm has one, a value critic.
+/// The policy, and what learns beside it.
 pub(super) struct Models {
     pub policy: Box<dyn Run>,
-    pub critic: Option<Critic>,
+    pub beside: Beside,
+}
+
+/// What learns beside a policy.
+pub(super) enum Beside {
+    /// Nothing does.
+    Nothing,
+    /// A critic that values tokens.
+    Values(Critic),
+    /// A critic that values candidates, with its target.
+    Choices(Choices),
+}
+
+/// Where the states of what learns beside a policy are kept.
+#[derive(Default)]
+pub(super) struct BesideStates {
+    pub critic: Option<String>,
+    pub target: Option<String>,
+    pub temperature: Option<TemperatureState>,
+}
+
+impl Beside {
+    /// What the algorithm has learn beside its policy, as the iteration before saved it.
+    pub async fn open(context: &IterationContext, trainer: &dyn Trainer) -> Result<Self, Fault> {
+        if let Some(critic) = Critic::open(context, trainer).await? {
+            return Ok(Self::Values(critic));
+        }
+        let choices = Choices::open(context, trainer).await?;
+        Ok(choices.map_or(Self::Nothing, Self::Choices))
+    }
+
+    /// Saves everything needed to go on.
+    pub async fn save(&mut self, label: &str) -> Result<BesideStates, Fault> {
+        Ok(match self {
+            Self::Nothing => BesideStates::default(),
+            Self::Values(critic) => {
+                BesideStates { critic: Some(critic.save(label).await?), ..BesideStates::default() }
+            }
+            Self::Choices(choices) => {
+                let (critic, target, temperature) = choices.save(label).await?;
+                let (critic, target) = (Some(critic), Some(target));
+                BesideStates { critic, target, temperature: Some(temperature) }
+            }
+        })
+    }
+
+    /// Gives the trainer's memory back. Returns the iteration's metrics by name.
+    pub async fn close(self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Values(critic) => critic.close().await,
+            Self::Choices(choices) => choices.close().await,
+        }
+    }
 }
 
 impl Models {
@@ -31,11 +84,17 @@ impl Models {
         adam: &Adam,
         mean: LossMean,
     ) -> Result<Asked, Fault> {
-        let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
-        let policy = self.policy.ask(&data, adam).await.map_err(|e| e.fault())?;
-        let critic = match &mut self.critic {
-            Some(critic) => critic.ask(members).await?,
-            None => None,
+        let surrogates = update::surrogates(members);
+        let asked = if surrogates.is_empty() {
+            let data = minibatch::data(&members.iter().collect::<Vec<_>>(), mean);
+            self.policy.ask(&data, adam).await
+        } else {
+            self.policy.ask_scored(&surrogates, adam).await
+        };
+        let policy = asked.map_err(|e| e.fault())?;
+        let critic = match &mut self.beside {
+            Beside::Values(critic) => critic.ask(members).await?,
+            Beside::Nothing | Beside::Choices(_) => None,
         };
         Ok(Asked { policy, critic })
     }
@@ -70,17 +129,26 @@ impl Learnt {
         let Underway { mut step, members, asked, span } = underway;
         let reporting = models.policy.report(asked.policy).instrument(span.clone());
         let report = reporting.await.map_err(|e| e.fault())?;
-        step.critic_loss = match &mut models.critic {
-            Some(critic) => critic.take(asked.critic).instrument(span.clone()).await?,
-            None => mean_loss(&members, &report.losses, Objective::Critic),
+        step.critic_loss = match &mut models.beside {
+            Beside::Values(critic) => critic.take(asked.critic).instrument(span.clone()).await?,
+            Beside::Nothing | Beside::Choices(_) => {
+                mean_loss(&members, &report.losses, Objective::Critic)
+            }
         };
-        step.policy_loss = mean_loss(&members, &report.losses, Objective::Policy);
+        let of = |objective| mean_loss(&members, &report.losses, objective);
+        step.policy_loss = of(Objective::Policy).or_else(|| of(Objective::Choice));
         step.grad_norm = report.grad_norm;
         step.state = StepState::Applied;
         spans::stepped(&span, step.critic_loss, step.policy_loss, step.grad_norm);
         for (example, logprobs) in members.iter().zip(&report.predicted) {
-            if let Some(gradient) = &example.policy_gradient {
-                self.movement.add(gradient, logprobs);
+            let Some(gradient) = &example.policy_gradient else { continue };
+            match &example.scored {
+                None => self.movement.add(gradient, logprobs),
+                // The probability of a choice is the one among its candidates.
+                Some(scored) => {
+                    let chosen = log_softmax(logprobs)[scored.chosen] as f32;
+                    self.movement.add(gradient, &[chosen]);
+                }
             }
         }
         for (example, loss) in members.iter().zip(&report.losses) {

@@ -127,6 +127,8 @@ impl Worker {
             parents: before.iter().map(|c| c.id).chain([online.id]).collect(),
             trainer_state: None,
             critic_state: None,
+            target_state: None,
+            temperature: None,
             optimizer_steps: online.optimizer_steps,
             expired_at: None,
             created_at: self.clock.now(),

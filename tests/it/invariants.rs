@@ -226,6 +226,7 @@ async fn invariant_04_the_trained_prompts_hold_nothing_that_the_teacher_knew() {
                 assert_eq!(example.completion_tokens.last(), Some(&2), "it learns to stop");
             }
             Objective::Rehearsal => panic!("nothing was rehearsed"),
+            Objective::Choice => panic!("nothing was chosen"),
         }
     }
 }

@@ -41,6 +41,7 @@ mod prompts;
 mod queue;
 mod replicas;
 mod retention;
+mod sac_glam;
 mod score;
 mod scored;
 mod search;

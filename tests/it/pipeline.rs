@@ -350,6 +350,8 @@ async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
             parents: Vec::new(),
             trainer_state: None,
             critic_state: None,
+            target_state: None,
+            temperature: None,
             optimizer_steps: index,
             expired_at: None,
             created_at: SystemClock.now(),

@@ -24,7 +24,7 @@ impl Algorithm for GrpoSpec {
             on_policy: true,
             probabilities: true,
             groups: true,
-            loss: Some(loss),
+            losses: vec![loss],
             ..Needs::default()
         }
     }

@@ -33,7 +33,7 @@ impl Algorithm for PpoSpec {
         Needs {
             on_policy: true,
             probabilities: true,
-            loss: Some(loss),
+            losses: vec![loss],
             value_head: true,
             ..Needs::default()
         }
@@ -43,8 +43,8 @@ impl Algorithm for PpoSpec {
         Draw::Rollouts
     }
 
-    fn critic(&self) -> Option<&PpoSpec> {
-        Some(self)
+    fn critic(&self) -> Option<PpoSpec> {
+        Some(self.clone())
     }
 
     fn forecast(&self, _forecast: &Forecast<'_>) -> Option<Asked> {
@@ -77,7 +77,7 @@ impl Algorithm for PpoSpec {
 }
 
 /// The episodes of which every step is in the batch, up to the end, with its reward: a gap would lose what it gained.
-fn whole(batch: &[Replayed]) -> BTreeSet<EpisodeId> {
+pub(super) fn whole(batch: &[Replayed]) -> BTreeSet<EpisodeId> {
     let mut episodes: BTreeMap<EpisodeId, Vec<&Replayed>> = BTreeMap::new();
     for step in batch {
         episodes.entry(step.transition.episode_id).or_default().push(step);

@@ -360,6 +360,23 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         plots.push(plot("Mean value and return", "free", series(&values)));
         plots.push(plot("Critic's fit", "free", series(&fit)));
     }
+    if let AlgorithmSpec::SacGlam(_) = spec.algorithm {
+        let values = [(names::CHOSEN_VALUE, "value"), (names::TARGET_GAP, "target less value")];
+        let losses = [(names::VALUE_LOSS, "critic"), (names::CHOICE_LOSS, "policy")];
+        plots.push(plot("Mean value of the actions taken", "free", series(&values)));
+        plots.push(plot("Losses of critic and policy", "free", series(&losses)));
+        plots.push(plot(
+            "Entropy of the policy, nats",
+            "free",
+            series(&[(names::ENTROPY, "entropy")]),
+        ));
+        plots.push(plot("Weight of the entropy", "free", series(&[(names::ALPHA, "alpha")])));
+        plots.push(plot(
+            "Relabelled choices",
+            "share",
+            series(&[(names::RELABELLED, "relabelled")]),
+        ));
+    }
     plots
 }
 

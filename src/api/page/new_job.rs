@@ -20,10 +20,11 @@ use crate::{
 };
 
 /// The examples that ship.
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: &[(&str, &str)] = &[
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("nlrl", include_str!("../../../examples/nlrl.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
+    ("sac-glam", include_str!("../../../examples/sac-glam.yaml")),
     ("service-desk", include_str!("../../../examples/service-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::{
     baselines::{RejectionSpec, ScalarSpec},
     evaluated::EvaluatedSpec,
+    glam::{PpoGlamSpec, SacGlamSpec},
     nlrl::NlrlSpec,
     on_policy::{GrpoSpec, PpoSpec},
     replay::ReplaySpec,
@@ -33,6 +34,10 @@ pub enum AlgorithmSpec {
     Grpo(#[garde(dive)] GrpoSpec),
     /// PPO: a policy gradient from the values of a critic.
     Ppo(#[garde(dive)] PpoSpec),
+    /// SAC-GLAM: an off-policy actor-critic over the actions that the environment says are possible.
+    SacGlam(#[garde(dive)] SacGlamSpec),
+    /// PPO-GLAM: a policy gradient over the actions that the environment says are possible.
+    PpoGlam(#[garde(dive)] PpoGlamSpec),
     /// No training: a checkpoint, the base model (ReAct) or a chat model plays, and is measured.
     Evaluation(#[garde(dive)] EvaluatedSpec),
 }

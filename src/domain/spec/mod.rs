@@ -6,6 +6,7 @@ mod baselines;
 mod environment;
 mod evaluated;
 mod evaluation;
+mod glam;
 mod guards;
 mod nlrl;
 mod on_policy;
@@ -24,6 +25,9 @@ pub use environment::{
 };
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};
+pub use glam::{
+    ChoiceCriticSpec, HindsightSpec, HindsightStrategy, PpoGlamSpec, SacGlamSpec, TemperatureSpec,
+};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use nlrl::{
     MonteCarloSpec, NlrlSampling, NlrlSpec, NlrlWeights, TemporalDifferenceSpec, ValueForm,

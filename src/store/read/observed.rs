@@ -113,7 +113,8 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
     let examples: Vec<(IterationId, Objective, i64, i64)> = sqlx::query_as(
         "-- read::observed::examples
          select iteration_id, objective, count(*),
-             sum(cardinality(prompt_tokens) + cardinality(completion_tokens))::int8
+             sum(cardinality(prompt_tokens) + cardinality(completion_tokens)
+                 + coalesce((scored ->> 'tokens')::int, 0))::int8
          from training_examples where iteration_id = any($1) group by iteration_id, objective",
     )
     .bind(&ids)

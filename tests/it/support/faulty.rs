@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -60,19 +61,26 @@ struct Inner {
 impl Faulty {
     /// An engine of the base model that ships.
     pub async fn engine(decide: Box<Decide>) -> Self {
-        Self::start(vec!["engine".into()], decide).await
+        Self::start(vec!["engine".into()], &model_dir(), decide).await
     }
 
     /// A trainer of the base model that ships.
     pub async fn trainer(place: &Place, decide: Box<Decide>) -> Self {
-        let checkpoints = place.path().join("faulty-trainer").display().to_string();
-        Self::start(vec!["trainer".into(), "--checkpoints".into(), checkpoints], decide).await
+        Self::trainer_of(place, &model_dir(), decide).await
     }
 
-    async fn start(mut command: Vec<String>, decide: Box<Decide>) -> Self {
+    /// A trainer of a base model, under its directory's name.
+    pub async fn trainer_of(place: &Place, model: &Path, decide: Box<Decide>) -> Self {
+        let checkpoints = place.path().join("faulty-trainer").display().to_string();
+        let command = vec!["trainer".into(), "--checkpoints".into(), checkpoints];
+        Self::start(command, model, decide).await
+    }
+
+    async fn start(mut command: Vec<String>, model: &Path, decide: Box<Decide>) -> Self {
         let port = free_port();
         command.extend(["--listen".into(), format!("127.0.0.1:{port}"), "--model".into()]);
-        command.push(model_dir().display().to_string());
+        command.push(model.display().to_string());
+        command.extend(["--name".into(), model.file_name().unwrap().to_string_lossy().into()]);
         let process = Mutex::new(spawn(&command, port).await);
         let (seen, spoilt, contexts) = Default::default();
         let inner = Inner { port, command, process, decide, seen, spoilt, contexts, http: http() };

@@ -1,0 +1,104 @@
+//! n-step returns within one episode (SAC-GLAM: R = Σ_{i<k} γ^i r_{t+i}).
+
+/// What a return knows of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    /// Its reward; none where nobody knows it.
+    pub reward: Option<f64>,
+    /// The task ended here: nothing follows.
+    pub done: bool,
+    /// The episode was cut here: something would have followed, and its value stands for it.
+    pub truncated: bool,
+}
+
+/// The rewards of the steps from one on, and what the value of the state after them counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Return {
+    /// R: the discounted sum of the rewards.
+    pub sum: f32,
+    /// k: steps that it covers, at least 1.
+    pub steps: usize,
+    /// γ^k; 0 where the task ended within these steps.
+    pub discount: f32,
+}
+
+/// The return of step `at` over at most `n` steps of its episode, whose steps are given in their order. It stops at the
+/// episode's end, at a cut, and before a reward that nobody knows. None where the step's own reward is not known.
+#[must_use]
+pub fn n_step(episode: &[Moment], at: usize, n: u32, gamma: f32) -> Option<Return> {
+    let gamma = f64::from(gamma);
+    let (mut sum, mut discount, mut steps, mut done) = (0.0, 1.0, 0, false);
+    for moment in episode.iter().skip(at).take(n.max(1) as usize) {
+        let Some(reward) = moment.reward else { break };
+        sum += discount * reward;
+        discount *= gamma;
+        steps += 1;
+        done = moment.done;
+        if moment.done || moment.truncated {
+            break;
+        }
+    }
+    let discount = if done { 0.0 } else { discount as f32 };
+    (steps > 0).then_some(Return { sum: sum as f32, steps, discount })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Moment, n_step};
+
+    const GAMMA: f32 = 0.9;
+
+    fn episode(rewards: &[f64], done: bool) -> Vec<Moment> {
+        let last = rewards.len() - 1;
+        let moment = |(place, reward): (usize, &f64)| Moment {
+            reward: Some(*reward),
+            done: done && place == last,
+            truncated: !done && place == last,
+        };
+        rewards.iter().enumerate().map(moment).collect()
+    }
+
+    fn close(found: f32, due: f32) {
+        assert!((found - due).abs() < 1e-6, "{found}, not {due}");
+    }
+
+    #[test]
+    fn invariant_16_the_tail_is_flushed_with_shorter_returns() {
+        let steps = episode(&[0.0, 0.0, 1.0], true);
+        for (at, power, k) in [(0, 2, 3), (1, 1, 2), (2, 0, 1)] {
+            let found = n_step(&steps, at, 3, GAMMA).unwrap();
+            close(found.sum, GAMMA.powi(power));
+            assert_eq!((found.steps, found.discount), (k, 0.0));
+        }
+        assert_eq!(n_step(&steps, 3, 3, GAMMA), None);
+        // Nothing crosses into another episode, even where its steps lie behind.
+        for done in [true, false] {
+            let two = [episode(&[0.0, 1.0], done), episode(&[7.0, 7.0], true)].concat();
+            let found = n_step(&two, 0, 3, GAMMA).unwrap();
+            close(found.sum, GAMMA);
+            assert_eq!(found.steps, 2);
+        }
+    }
+
+    #[test]
+    fn invariant_16_the_discount_is_that_of_the_steps_that_were_taken() {
+        // A cut is no end: what would have followed counts by γ^k, and k is 2 here although n is 3.
+        let cut = episode(&[0.0, 0.5, 0.0, 1.0], false);
+        let found = n_step(&cut, 2, 3, GAMMA).unwrap();
+        close(found.sum, GAMMA);
+        assert_eq!(found.steps, 2);
+        close(found.discount, GAMMA * GAMMA);
+        let inner = n_step(&cut, 0, 3, GAMMA).unwrap();
+        close(inner.sum, 0.45);
+        close(inner.discount, GAMMA.powi(3));
+    }
+
+    #[test]
+    fn a_reward_that_nobody_knows_ends_the_return_before_it() {
+        let mut steps = episode(&[0.25, 0.5, 1.0], true);
+        steps[1].reward = None;
+        let found = n_step(&steps, 0, 3, GAMMA).unwrap();
+        assert_eq!((found.sum, found.steps, found.discount), (0.25, 1, GAMMA));
+        assert_eq!(n_step(&steps, 1, 3, GAMMA), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! What the trainer is asked in an update, from the examples of a minibatch.
+
+use super::{returns::Return, target};
+use crate::{
+    domain::training::{Candidates, ChoiceLesson, Outcome, Scored, TrainingExample},
+    trainer::{ScoredDatum, ScoredLoss},
+};
+
+/// A prompt and its candidates, as a trainer scores them.
+pub type Question = (Vec<u32>, Vec<Vec<u32>>);
+
+/// A choice of a minibatch: its example, with the candidates of its state.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice<'a> {
+    example: &'a TrainingExample,
+    scored: &'a Scored,
+    outcome: &'a Outcome,
+}
+
+/// The choices of a minibatch of which the outcome is known, in its order.
+#[must_use]
+pub fn choices(members: &[TrainingExample]) -> Vec<Choice<'_>> {
+    members.iter().filter_map(choice).collect()
+}
+
+fn choice(example: &TrainingExample) -> Option<Choice<'_>> {
+    let scored = example.scored.as_ref()?;
+    match &scored.lesson {
+        ChoiceLesson::Outcome(outcome) => Some(Choice { example, scored, outcome }),
+        ChoiceLesson::Entropy(_) => None,
+    }
+}
+
+/// What a policy learns of the choices that have an advantage; empty where there are none.
+#[must_use]
+pub fn surrogates(members: &[TrainingExample]) -> Vec<ScoredDatum> {
+    let share = 1.0 / members.len().max(1) as f32;
+    let datum = |example: &TrainingExample| {
+        let (scored, gradient) = (example.scored.as_ref()?, example.policy_gradient.as_ref()?);
+        let ChoiceLesson::Entropy(entropy) = scored.lesson else { return None };
+        let loss = ScoredLoss::Ppo {
+            chosen: scored.chosen,
+            advantage: *gradient.advantages.first()?,
+            old_logprob: *gradient.old_logprobs.first()?,
+            clip: gradient.clip?,
+            entropy,
+        };
+        let (prompt, candidates) =
+            (unsigned(&example.prompt_tokens), unsigned_all(&scored.candidates));
+        Some(ScoredDatum { prompt, candidates, weight: example.weight * share, loss })
+    };
+    members.iter().filter_map(datum).collect()
+}
+
+impl Choice<'_> {
+    /// The place of the candidate that was taken.
+    #[must_use]
+    pub const fn chosen(&self) -> usize {
+        self.scored.chosen
+    }
+
+    /// Its state.
+    #[must_use]
+    pub fn now(&self) -> Question {
+        (unsigned(&self.example.prompt_tokens), unsigned_all(&self.scored.candidates))
+    }
+
+    /// The state after its return, with the actions that are possible there; none where the task had ended.
+    #[must_use]
+    pub fn after(&self) -> Option<Question> {
+        let Candidates { prompt_tokens, candidates } = self.outcome.next.as_ref()?;
+        Some((unsigned(prompt_tokens), unsigned_all(candidates)))
+    }
+
+    fn datum(&self, weight: f32, loss: ScoredLoss) -> ScoredDatum {
+        let (prompt, candidates) = self.now();
+        ScoredDatum { prompt, candidates, weight, loss }
+    }
+}
+
+/// y of each choice. `scores` of the policy and `values` of the target critic are those of the states after, in the order
+/// of the choices that have one. α is 0 where the entropy is no part of the backup.
+#[must_use]
+pub fn targets(
+    choices: &[Choice<'_>],
+    scores: &[Vec<f32>],
+    values: &[Vec<f32>],
+    alpha: f32,
+) -> Vec<f32> {
+    let mut after = scores.iter().zip(values);
+    let of = |choice: &Choice<'_>| {
+        let outcome = choice.outcome;
+        let gained = Return { sum: outcome.gained, steps: 1, discount: outcome.discount };
+        let next = outcome.next.as_ref().and_then(|_| after.next());
+        let value = next.map(|(scores, values)| target::soft_value(scores, values, alpha));
+        target::backup(gained, value)
+    };
+    choices.iter().map(of).collect()
+}
+
+/// What the critic learns: of each choice its y, weighed by its importance.
+#[must_use]
+pub fn critic(choices: &[Choice<'_>], targets: &[f32]) -> Vec<ScoredDatum> {
+    let share = 1.0 / choices.len().max(1) as f32;
+    let datum = |(choice, target): (&Choice<'_>, &f32)| {
+        let loss = ScoredLoss::Critic { chosen: choice.chosen(), target: *target };
+        choice.datum(choice.example.weight * share, loss)
+    };
+    choices.iter().zip(targets).map(datum).collect()
+}
+
+/// What the policy learns: in each state the values of all candidates. Importance does not count: this is no expectation
+/// over what was done.
+#[must_use]
+pub fn policy(choices: &[Choice<'_>], values: Vec<Vec<f32>>, alpha: f32) -> Vec<ScoredDatum> {
+    let share = 1.0 / choices.len().max(1) as f32;
+    let datum = |(choice, values): (&Choice<'_>, Vec<f32>)| {
+        choice.datum(share, ScoredLoss::Policy { values, temperature: alpha })
+    };
+    choices.iter().zip(values).map(datum).collect()
+}
+
+fn unsigned(tokens: &[i32]) -> Vec<u32> {
+    tokens.iter().map(|token| token.cast_unsigned()).collect()
+}
+
+fn unsigned_all(all: &[Vec<i32>]) -> Vec<Vec<u32>> {
+    all.iter().map(|tokens| unsigned(tokens)).collect()
+}

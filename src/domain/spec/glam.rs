@@ -1,0 +1,250 @@
+//! Reinforcement learning over the admissible actions of an environment.
+
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    on_policy::{ClipSpec, CriticSpec},
+    replay::ReplaySpec,
+};
+
+/// Settings of SAC-GLAM (arXiv 2410.12481; algorithms: §2). The policy chooses among the actions that the environment
+/// says are possible. `optimizer.learning_rate` is the policy's; `optimizer.minibatch` is the states of an update, and
+/// `optimizer.loss_mean` does not matter, because every state counts the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct SacGlamSpec {
+    /// γ: discount of what follows, from one step to the next.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub gamma: f32,
+    /// n: steps whose rewards a return adds up, before the value of the state after them stands for the rest.
+    #[garde(range(min = 1, max = 1_000))]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub n_step: u32,
+    /// τ: how far the target critic follows the critic at each update.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub target_rate: f32,
+    /// α: weight of the policy's entropy.
+    #[garde(dive)]
+    pub temperature: TemperatureSpec,
+    /// Whether the entropy is part of the value of the state after a return, as in the paper. It rewards surviving: at
+    /// γ 0.99, α 0.05 and six actions it is worth about 9, against a reward of 1. Without it, the entropy is in the
+    /// policy's loss alone.
+    #[garde(skip)]
+    pub entropy_in_backup: bool,
+    /// How the critic learns.
+    #[garde(dive)]
+    pub critic: ChoiceCriticSpec,
+    /// Updates in which only the critic learns.
+    #[garde(range(max = 1_000_000))]
+    #[schema(maximum = 1_000_000)]
+    pub warmup_updates: u32,
+    /// Whether steps also learn goals that their episode reached without being told to; null learns the commanded goals
+    /// alone. It needs an environment that tells which goals a step achieved.
+    #[garde(dive)]
+    pub hindsight: Option<HindsightSpec>,
+    /// Which transitions are replayed. Without it, they are drawn uniformly, as in the paper.
+    #[garde(dive)]
+    pub replay: ReplaySpec,
+}
+
+/// Settings of PPO-GLAM (algorithms: §3.3): PPO over the actions that the environment says are possible. The ratio is that
+/// of the normalised policies, and the critic says the value of a state. `optimizer.learning_rate` is the policy's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct PpoGlamSpec {
+    /// γ: discount of what follows, from one step to the next.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub gamma: f32,
+    /// λ: 1 compares a value with the rewards that followed, 0 with the next state's value.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub lambda: f32,
+    /// Whether the advantages of an iteration are brought to mean 0 and variance 1, over all steps.
+    #[garde(skip)]
+    pub whiten: bool,
+    /// Bounds of the ratio of the policy to the one that chose.
+    #[garde(dive)]
+    pub clip: ClipSpec,
+    /// Weight of the policy's entropy in its loss.
+    #[garde(range(min = 0.0, max = 10.0))]
+    #[schema(minimum = 0.0, maximum = 10.0)]
+    pub entropy: f32,
+    /// How the critic learns.
+    #[garde(dive)]
+    pub critic: CriticSpec,
+}
+
+/// How the weight of the policy's entropy is found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TemperatureSpec {
+    /// It stays.
+    Fixed {
+        /// α.
+        #[garde(range(min = 0.0, max = 100.0))]
+        #[schema(minimum = 0.0, maximum = 100.0)]
+        alpha: f32,
+    },
+    /// The entropy is led to a share of the greatest one that is possible in a state, log |A|.
+    Share {
+        /// α before the first update.
+        #[garde(range(min = 1e-6, max = 100.0))]
+        #[schema(minimum = 0.000_001, maximum = 100.0)]
+        initial: f32,
+        /// Share of log |A|.
+        #[garde(range(min = 0.01, max = 0.99))]
+        #[schema(minimum = 0.01, maximum = 0.99)]
+        share: f32,
+        /// Adam's learning rate on log α.
+        #[garde(range(min = 0.0, max = 1.0))]
+        #[schema(minimum = 0.0, maximum = 1.0)]
+        learning_rate: f32,
+    },
+    /// The entropy is led to a number of nats. The paper's is -0.125. No policy over a list of actions has a negative
+    /// entropy, so a negative target is a schedule: α can only fall.
+    Entropy {
+        /// α before the first update.
+        #[garde(range(min = 1e-6, max = 100.0))]
+        #[schema(minimum = 0.000_001, maximum = 100.0)]
+        initial: f32,
+        /// Nats.
+        #[garde(range(min = -100.0, max = 100.0))]
+        #[schema(minimum = -100.0, maximum = 100.0)]
+        target: f32,
+        /// Adam's learning rate on log α.
+        #[garde(range(min = 0.0, max = 1.0))]
+        #[schema(minimum = 0.0, maximum = 1.0)]
+        learning_rate: f32,
+    },
+}
+
+impl TemperatureSpec {
+    /// α before the first update.
+    #[must_use]
+    pub const fn initial(self) -> f32 {
+        match self {
+            Self::Fixed { alpha } => alpha,
+            Self::Share { initial, .. } | Self::Entropy { initial, .. } => initial,
+        }
+    }
+
+    /// Adam's learning rate on log α; none where it stays.
+    #[must_use]
+    pub const fn learning_rate(self) -> Option<f32> {
+        match self {
+            Self::Fixed { .. } => None,
+            Self::Share { learning_rate, .. } | Self::Entropy { learning_rate, .. } => {
+                Some(learning_rate)
+            }
+        }
+    }
+
+    /// The entropy that the policy is led to in a state with so many candidates, nats.
+    #[must_use]
+    pub fn target(self, candidates: usize) -> f64 {
+        match self {
+            Self::Fixed { .. } => 0.0,
+            Self::Share { share, .. } => f64::from(share) * (candidates.max(1) as f64).ln(),
+            Self::Entropy { target, .. } => f64::from(target),
+        }
+    }
+}
+
+/// How a critic of candidates learns: Q of each, by a multi-layer perceptron on the model's state after its last token.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChoiceCriticSpec {
+    /// Peak learning rate; it decays as the policy's does.
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub learning_rate: f32,
+    /// Width of each hidden layer of the value head.
+    #[garde(range(min = 1, max = 8_192))]
+    #[schema(minimum = 1, maximum = 8_192)]
+    pub hidden: u32,
+    /// Hidden layers of the value head.
+    #[garde(range(min = 1, max = 8))]
+    #[schema(minimum = 1, maximum = 8)]
+    pub layers: u32,
+}
+
+/// How episodes are relabelled with goals that they reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct HindsightSpec {
+    /// Which goals.
+    #[garde(skip)]
+    pub strategy: HindsightStrategy,
+    /// Most goals of an episode; with `future`, of each of its steps.
+    #[garde(range(min = 1, max = 1_000))]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub goals_per_episode: u32,
+    /// Most of the batch that is relabelled, 0 to 1.
+    #[garde(range(min = 0.0, max = 0.95))]
+    #[schema(minimum = 0.0, maximum = 0.95)]
+    pub share: f32,
+}
+
+/// Which goals an episode is relabelled with. The commanded goal is never one of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HindsightStrategy {
+    /// Those that the last successful step of the episode reached.
+    Final,
+    /// For each step, some that it or a later step reached.
+    Future,
+    /// Some of all that the episode reached, as an observer who knows them would name them.
+    #[default]
+    Oracle,
+}
+
+impl Default for SacGlamSpec {
+    fn default() -> Self {
+        Self {
+            gamma: 0.99,
+            n_step: 3,
+            target_rate: 0.005,
+            temperature: TemperatureSpec::Fixed { alpha: 0.05 },
+            entropy_in_backup: false,
+            critic: ChoiceCriticSpec::default(),
+            warmup_updates: 10,
+            hindsight: None,
+            replay: ReplaySpec {
+                priority_exponent: 0.0,
+                uniform_share: 1.0,
+                terminal_share: 0.0,
+                ..ReplaySpec::default()
+            },
+        }
+    }
+}
+
+impl Default for PpoGlamSpec {
+    fn default() -> Self {
+        Self {
+            gamma: 0.99,
+            lambda: 0.99,
+            whiten: true,
+            clip: ClipSpec::default(),
+            entropy: 0.01,
+            critic: CriticSpec::default(),
+        }
+    }
+}
+
+impl Default for ChoiceCriticSpec {
+    fn default() -> Self {
+        Self { learning_rate: 1e-4, hidden: 1024, layers: 2 }
+    }
+}
+
+impl Default for HindsightSpec {
+    fn default() -> Self {
+        Self { strategy: HindsightStrategy::default(), goals_per_episode: 4, share: 0.8 }
+    }
+}

@@ -1,0 +1,409 @@
+//! SAC-GLAM: what a replayed choice teaches (invariants 15 to 22 of the algorithms sheet, as far as they need stored
+//! episodes), and whole jobs on the playground.
+
+use std::sync::Arc;
+
+use nlac::{
+    algo::{Algorithm, Annotations, Played, Replayed, Setting},
+    domain::{
+        ids::EpisodeId,
+        seed::SeedPath,
+        spec::{
+            EnvironmentSpec, HindsightSpec, HindsightStrategy, PlaygroundSize, PpoGlamSpec,
+            RolloutSpec, SacGlamSpec, ToolFormat,
+        },
+        training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
+    },
+    embedded::base_model::{BaseModel, Shipped},
+    env::{Materials, build},
+    experience::{context::Context, message::Message},
+    prompt::{Encoder, PromptSet},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Place, Service,
+    endpoint::Endpoint,
+    faulty::{Decide, Fate, Faulty},
+    model_dir, settings,
+    stub::{Asked, Stub},
+};
+
+const ASK: &str = "what is your order ?";
+const ACT: &str = "do it now .";
+const WAIT: &str = "wait";
+
+/// What is seen at a step, and what can be done there.
+fn state(number: usize, goal: &str) -> Context {
+    let seen = ["form empty", "form order", "form order name", "done"][number];
+    let text = format!("Goal: {goal}\ni want a refund {seen}");
+    let possible: &[&str] = [&[ASK, ACT][..], &[ACT, WAIT, ASK], &[WAIT], &[]][number];
+    Context::of(vec![Message::user(text)])
+        .admitting(possible.iter().map(ToString::to_string).collect())
+}
+
+/// Three steps towards the goal `order`, of which the second reaches `name`. The last one ends the task or is cut.
+fn episode(done: bool) -> Vec<Replayed> {
+    let episode_id = EpisodeId::new();
+    let step = |(number, action): (usize, &str)| {
+        let imagined = Replayed::imagined(state(number, "order"), Message::assistant(action));
+        let mut step = Replayed { next_state: state(number + 1, "order"), ..imagined };
+        step.transition.episode_id = episode_id;
+        step.transition.step = i32::try_from(number).unwrap();
+        step.transition.env_action = Some(action.into());
+        step.transition.reward = Some(if number == 2 { 0.5 } else { 0.0 });
+        step.transition.done = done && number == 2;
+        step.transition.truncated = !done && number == 2;
+        if number == 1 {
+            step.transition.achieved_goals = vec!["name".into(), "order".into()];
+        }
+        Replayed { episode_seed: Some(3), ..step }
+    };
+    let steps: Vec<_> = [ASK, WAIT, WAIT].into_iter().enumerate().map(step).collect();
+    let played = Arc::new(Played { task: "order".into(), steps: steps.clone() });
+    steps.into_iter().map(|step| Replayed { episode: Some(played.clone()), ..step }).collect()
+}
+
+async fn annotate(spec: &dyn Algorithm, batch: &[Replayed]) -> Annotations {
+    let prompts = PromptSet::load("standard").unwrap();
+    let engine = Stub::new(|_: Asked<'_>| panic!("nothing is written"));
+    let sampler = engine.sampler(&prompts);
+    let playground = EnvironmentSpec::Playground { size: PlaygroundSize::Small };
+    let playground = build(&playground, &Materials::default()).unwrap();
+    let setting = Setting {
+        sampler: &sampler,
+        codec: &*playground.codec(ToolFormat::Hermes),
+        environment: &*playground,
+        rollout: &RolloutSpec::default(),
+        spec: &(),
+        iteration: 1,
+        seed: SeedPath::root(0),
+    };
+    spec.annotate(&setting, batch).await.unwrap()
+}
+
+/// Prompt and candidates of a state, as the model reads and writes them.
+fn tokens(state: &Context) -> (Vec<i32>, Vec<Vec<i32>>) {
+    let encoder = Encoder::load(&model_dir()).unwrap();
+    let signed = |all: Vec<u32>| all.into_iter().map(u32::cast_signed).collect::<Vec<_>>();
+    let candidate = |action: &String| {
+        signed(encoder.completion(state, &Message::assistant(action.as_str())).unwrap())
+    };
+    let candidates = state.admissible().iter().map(candidate).collect();
+    (signed(encoder.encode(state).unwrap()), candidates)
+}
+
+fn outcome(example: &TrainingExample) -> &Outcome {
+    match &example.scored.as_ref().unwrap().lesson {
+        ChoiceLesson::Outcome(outcome) => outcome,
+        ChoiceLesson::Entropy(_) => panic!("no outcome"),
+    }
+}
+
+fn spec(n_step: u32) -> SacGlamSpec {
+    SacGlamSpec { gamma: 0.5, n_step, ..SacGlamSpec::default() }
+}
+
+#[tokio::test]
+async fn invariant_22_the_bootstrap_uses_the_actions_of_the_state_after_the_return() {
+    let batch = episode(false);
+    for taken in 1..=2_usize {
+        let made = annotate(&spec(u32::try_from(taken).unwrap()), &batch[..1]).await;
+        let [example] = &made.examples[..] else { panic!("{:?}", made.left_out) };
+        let scored = example.scored.as_ref().unwrap();
+        let (prompt, candidates) = tokens(&state(0, "order"));
+        assert_eq!((&example.prompt_tokens, &scored.candidates), (&prompt, &candidates));
+        assert_eq!((scored.chosen, &example.completion_tokens), (0, &candidates[0]));
+        assert_eq!((example.objective, example.source), (Objective::Choice, ExampleSource::Action));
+        let next = outcome(example).next.as_ref().unwrap();
+        let after = tokens(&state(taken, "order"));
+        assert_eq!((&next.prompt_tokens, &next.candidates), (&after.0, &after.1));
+        assert_eq!(outcome(example).discount, 0.5_f32.powi(i32::try_from(taken).unwrap()));
+        let all = candidates.concat().len() + after.0.len() + after.1.concat().len();
+        assert_eq!(scored.tokens as usize + example.completion_tokens.len(), all);
+    }
+    // A cut leads to a state of which nothing is known to be possible: it cannot stand for what follows.
+    let made = annotate(&spec(2), &batch).await;
+    assert_eq!((made.examples.len(), made.left_out.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn an_end_bootstraps_nothing_and_what_is_no_choice_is_left_out() {
+    let batch = episode(true);
+    let made = annotate(&spec(3), &batch).await;
+    let gained: Vec<_> = made.examples.iter().map(|e| outcome(e).clone()).collect();
+    assert_eq!(gained.iter().map(|o| o.gained).collect::<Vec<_>>(), [0.125, 0.25, 0.5]);
+    assert!(gained.iter().all(|o| o.discount == 0.0 && o.next.is_none()));
+    let mut odd = batch.clone();
+    odd[0].transition.env_action = Some("fly away".into());
+    odd[1].transition.env_action = None;
+    let made = annotate(&spec(3), &odd).await;
+    assert_eq!((made.examples.len(), made.left_out.len()), (1, 2));
+    // A reward that nobody knows teaches nothing, and is nobody's fault.
+    let mut unknown = batch[2].clone();
+    let mut steps = unknown.episode.as_ref().unwrap().steps.clone();
+    steps[2].transition.reward = None;
+    unknown.episode = Some(Arc::new(Played { task: "order".into(), steps }));
+    let made = annotate(&spec(3), &[unknown]).await;
+    assert!(made.examples.is_empty() && made.left_out.is_empty());
+}
+
+#[tokio::test]
+async fn invariant_21_hindsight_relabels_up_to_the_hit_and_leaves_the_original() {
+    let hindsight =
+        |share| HindsightSpec { strategy: HindsightStrategy::Oracle, goals_per_episode: 4, share };
+    let steps = episode(true);
+    let batch: Vec<_> = (0..120)
+        .map(|position| Replayed { position, ..steps[position as usize % 3].clone() })
+        .collect();
+    for share in [0.25, 0.9] {
+        let spec = SacGlamSpec { hindsight: Some(hindsight(share)), ..spec(3) };
+        let made = annotate(&spec, &batch).await;
+        assert_eq!(made.examples.len(), 120);
+        let of = |source| -> Vec<(usize, &TrainingExample)> {
+            made.examples
+                .iter()
+                .enumerate()
+                .filter(|(_, e)| e.source == source)
+                .map(|(i, e)| (i % 3, e))
+                .collect()
+        };
+        let relabelled = of(ExampleSource::Hindsight);
+        assert!(!relabelled.is_empty() && relabelled.len() as f32 <= share * 120.0);
+        for (number, example) in &relabelled {
+            // `name` was reached by the second step: the third learns its own goal alone.
+            assert!(*number < 2);
+            assert_eq!(example.prompt_tokens, tokens(&state(*number, "name")).0);
+            let outcome = outcome(example);
+            assert_eq!((outcome.gained, outcome.discount), ([0.5, 1.0][*number], 0.0));
+        }
+        for (number, example) in of(ExampleSource::Action) {
+            assert_eq!(example.prompt_tokens, tokens(&state(number, "order")).0);
+            let outcome = outcome(example);
+            assert_eq!(outcome.gained, [0.125, 0.25, 0.5][number]);
+        }
+        // The same again, whoever asks.
+        let again = annotate(&spec, &batch).await;
+        let sources = |all: &Annotations| all.examples.iter().map(|e| e.source).collect::<Vec<_>>();
+        assert_eq!(sources(&made), sources(&again));
+    }
+}
+
+#[tokio::test]
+async fn a_policy_gradient_learns_whole_episodes_of_choices_that_somebody_measured() {
+    let spec = PpoGlamSpec { entropy: 0.25, ..PpoGlamSpec::default() };
+    let known = |mut steps: Vec<Replayed>| {
+        for step in &mut steps {
+            step.transition.choice_logprob = Some(-0.75);
+            step.action_tokens = vec![7, 2];
+        }
+        steps
+    };
+    let (whole, mut lacking) = (known(episode(true)), known(episode(false)));
+    lacking[1].transition.choice_logprob = None;
+    let batch = [whole.clone(), lacking.clone()].concat();
+    let made = annotate(&spec, &batch).await;
+    assert_eq!(made.left_out.keys().collect::<Vec<_>>(), [&lacking[1].transition.id]);
+    let taught: Vec<_> = made.examples.iter().filter_map(|e| e.transition_id).collect();
+    assert_eq!(taught, whole.iter().map(|step| step.transition.id).collect::<Vec<_>>());
+    for (number, example) in made.examples.iter().enumerate() {
+        let (prompt, candidates) = tokens(&state(number, "order"));
+        let scored = example.scored.as_ref().unwrap();
+        let chosen = [0, 1, 0][number];
+        assert_eq!((&example.prompt_tokens, &scored.candidates), (&prompt, &candidates));
+        assert_eq!((scored.chosen, &scored.lesson), (chosen, &ChoiceLesson::Entropy(0.25)));
+        // One token stands for the step: the value before it is the state's.
+        assert_eq!(example.completion_tokens, candidates[chosen][..1]);
+        let (gradient, credit) = (example.policy_gradient.as_ref(), example.credit.as_ref());
+        assert_eq!(gradient.unwrap().old_logprobs, [-0.75]);
+        assert_eq!(credit.unwrap().rewards, [[0.0, 0.0, 0.5][number]]);
+    }
+}
+
+fn job(base: &str) -> Value {
+    let text = include_str!("../../examples/sac-glam.yaml");
+    let mut spec: Value = serde_yaml_ng::from_str(text).unwrap();
+    spec["model"]["base"] = base.into();
+    let algorithm = &mut spec["algorithm"];
+    algorithm["critic"] = json!({ "learning_rate": 0.01, "hidden": 16, "layers": 2 });
+    algorithm["warmup_updates"] = 2.into();
+    algorithm["replay"]["batch"] = 24.into();
+    spec["rollout"]["episodes"] = 8.into();
+    spec["lora"]["rank"] = 4.into();
+    spec["optimizer"] = json!({ "learning_rate": 0.002, "minibatch": 12, "epochs": 1 });
+    spec["budget"]["iterations"] = 2.into();
+    spec["evaluation"] = json!({ "every": 100, "episodes": 2, "interim_episodes": 2, "temperature": 1.0, "also": [] });
+    spec
+}
+
+async fn put(service: &Service, path: &str, body: &Value) {
+    let put = service.http.put(format!("{}/v1/{path}", service.url)).json(body);
+    let answer = put.send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+}
+
+/// Runs a job to its success. Returns its id and every metric that does not measure time.
+async fn learnt(service: &Service, spec: &Value) -> (uuid::Uuid, Vec<Value>) {
+    let (status, job) = service.post("/v1/jobs", spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
+    let timed = |m: &&Value| {
+        let name = m["name"].as_str().unwrap();
+        !name.starts_with("time.") && !name.starts_with("busy.")
+    };
+    let metrics = page["data"].as_array().unwrap().iter().filter(timed).cloned().collect();
+    (id.parse().unwrap(), metrics)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_critic_and_target_learn_choices_and_a_trainer_that_dies_changes_nothing() {
+    let place = Place::new();
+    let mut with_model = settings(&place.path().join("service"));
+    with_model.base_model = BaseModel::Shipped(Shipped::Playground);
+    let service = Service::start_with(&with_model).await;
+    let mut spec = job("playground-base");
+    let (id, undisturbed) = learnt(&service, &spec).await;
+
+    let of = |name: &str| -> Vec<f64> {
+        let named = undisturbed.iter().filter(|m| m["name"] == name);
+        named.map(|m| m["value"].as_f64().unwrap()).collect()
+    };
+    for name in
+        ["value.loss", "value.chosen", "value.target_gap", "replay.relabelled", "policy.alpha"]
+    {
+        let values = of(name);
+        assert!(
+            values.iter().all(|value| value.is_finite()) && values.len() >= 2,
+            "{name}: {values:?}"
+        );
+    }
+    // The first two updates are the warm-up.
+    let (entropy, loss) = (of("policy.entropy"), of("policy.choice_loss"));
+    assert!(entropy.len() == 1 && entropy[0] > 0.0 && loss.len() == 1, "{entropy:?} {loss:?}");
+    let alpha = of("policy.alpha");
+    assert!(alpha[..2] == [f64::from(0.05_f32); 2] && alpha[2] != alpha[1], "{alpha:?}");
+
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let online: Vec<(String, i32, String, String, Value)> = sqlx::query_as(
+        "select sha256, optimizer_steps, critic_state, target_state, temperature from checkpoints
+         where job_id = $1 and role = 'online' order by version",
+    )
+    .bind(id)
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    let steps: Vec<_> = online.iter().map(|row| row.1).collect();
+    assert_eq!(steps, [0, 2, 4]);
+    // The warm-up leaves the policy as it was.
+    assert!(online[0].0 == online[1].0 && online[1].0 != online[2].0);
+    assert!(online.iter().all(|row| row.2 != row.3 && row.4["alpha"].as_f64().unwrap() > 0.0));
+    let (choices, wrong): (i64, i64) = sqlx::query_as(
+        "select count(*), count(*) filter (where scored is null or loss is null or prompt_tokens = '{}'
+             or ((scored #>> '{outcome,discount}')::float8 = 0) <> (scored #> '{outcome,next}' = 'null'))
+         from training_examples where job_id = $1 and objective = 'choice'",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!((choices, wrong), (2 * 24, 0));
+    drop(conn);
+
+    // The trainer dies between two states of the last checkpoint.
+    let decide: Box<Decide> = Box::new(|path, number| match (path, number) {
+        ("/api/v1/save_weights", 8) => Fate::Kill,
+        _ => Fate::Pass,
+    });
+    let trainer =
+        Faulty::trainer_of(&place, &model_dir().with_file_name("playground-base"), decide).await;
+    let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "playground-base" });
+    put(&service, "trainers/faulty", &body).await;
+    spec["model"]["trainer"] = "faulty".into();
+    let (_, disturbed) = learnt(&service, &spec).await;
+    assert_eq!(trainer.spoilt().len(), 1, "{:?}", trainer.spoilt());
+    assert_eq!(disturbed, undisturbed);
+
+    // The same world by a policy gradient.
+    spec["model"]["trainer"] = "local".into();
+    spec["algorithm"] = json!({ "kind": "ppo_glam", "critic": { "learning_rate": 0.01 } });
+    spec["optimizer"]["epochs"] = 2.into();
+    let (id, metrics) = learnt(&service, &spec).await;
+    for name in ["policy.approximate_kl", "policy.clip_fraction", "value.loss", "value.mean_return"]
+    {
+        let values: Vec<_> = metrics.iter().filter(|m| m["name"] == name).collect();
+        assert_eq!(values.len(), 2, "{name}: {metrics:?}");
+    }
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let (choices, wrong): (i64, i64) = sqlx::query_as(
+        "select count(*), count(*) filter (where returns is null or cardinality(returns) <> 1 or loss is null
+             or abs(old_logprobs[1] - t.choice_logprob) > 1e-6)
+         from training_examples x join transitions t on t.id = x.transition_id where x.job_id = $1",
+    )
+    .bind(id)
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert!(choices > 2 * 8 && wrong == 0, "{choices} {wrong}");
+    // The trainer scores the candidates as the engine did: the first pass over an iteration has no divergence to speak of.
+    let kl: Vec<_> = metrics.iter().filter(|m| m["name"] == "policy.approximate_kl").collect();
+    assert!(kl.iter().all(|m| m["value"].as_f64().unwrap() < 0.1), "{kl:?}");
+    drop(conn);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_learn_choices_is_refused_by_name() {
+    let service = Service::start().await;
+    let all = ["scored_policy", "scored_critic"];
+    let told = |losses: Value, head: bool, polyak: bool| {
+        json!({ "supported_models": [{ "model_name": "help-desk-base" }], "supported_loss_fns": losses,
+            "value_head": head, "polyak": polyak })
+    };
+    for (answer, words) in [
+        (
+            told(json!(["scored_critic"]), true, true),
+            "needs the loss scored_policy, and trainer plain has",
+        ),
+        (told(json!(null), true, true), "trainer plain tells of no losses"),
+        (told(json!(all), false, true), "needs a value head of several layers"),
+        (told(json!(all), true, false), "(polyak)"),
+        (told(json!(all), true, true), ""),
+    ] {
+        let trainer = Endpoint::start(Box::new(move |_| (200, answer.clone()))).await;
+        let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
+        put(&service, "trainers/plain", &body).await;
+        let mut spec = job("help-desk-base");
+        spec["model"]["trainer"] = "plain".into();
+        let (status, answer) = service.post("/v1/jobs", &spec).await;
+        if words.is_empty() {
+            assert_eq!(status, 201, "{answer}");
+            continue;
+        }
+        assert_eq!(status, 422, "{answer}");
+        let told = answer["errors"].to_string();
+        assert!(told.contains("/model/trainer") && told.contains(words), "{answer}");
+    }
+    for (pointer, value, words) in [
+        ("/environment", json!({ "kind": "help_desk" }), "does not say which"),
+        ("/rehearsal", json!({ "share": 0.5 }), "/rehearsal/share"),
+        ("/algorithm/gamma", json!(1.5), "/algorithm/gamma"),
+        ("/algorithm/hindsight/share", json!(0.99), "/algorithm/hindsight/share"),
+        (
+            "/algorithm/temperature",
+            json!({ "kind": "fixed", "alpha": -1.0 }),
+            "/algorithm/temperature",
+        ),
+        ("/algorithm/twin", json!(true), "twin"),
+    ] {
+        let mut spec = job("help-desk-base");
+        let (above, field) = pointer.rsplit_once('/').unwrap();
+        spec.pointer_mut(above).unwrap()[field] = value;
+        let (status, answer) = service.post("/v1/jobs", &spec).await;
+        assert_eq!(status, 422, "{pointer}: {answer}");
+        assert!(answer.to_string().contains(words), "{pointer}: {answer}");
+    }
+    service.stop().await;
+}
