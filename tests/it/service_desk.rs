@@ -73,8 +73,11 @@ async fn names(desk: &Arc<dyn Environment>, split: Split) -> Vec<String> {
     desk.tasks(split).await.unwrap()
 }
 
+/// How often each is there.
+type Counts<T> = BTreeMap<T, usize>;
+
 /// How many of the tasks have each value, and how many each pair of values.
-fn counts(tasks: &[String]) -> (BTreeMap<&str, usize>, BTreeMap<(&str, &str), usize>) {
+fn counts(tasks: &[String]) -> (Counts<&str>, Counts<(&str, &str)>) {
     let (mut values, mut pairs) = (BTreeMap::new(), BTreeMap::new());
     for task in tasks {
         let parts: Vec<_> = task.split('/').collect();
