@@ -32,6 +32,9 @@ pub struct Drawn {
     pub importance: f32,
 }
 
+/// Whether an entry counts towards a least share.
+type Counts = fn(&Entry) -> bool;
+
 /// Keeps a transition whose loss is 0 reachable.
 const FLOOR: f64 = 1e-3;
 
@@ -51,7 +54,7 @@ pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rn
     let mut left: Vec<usize> = (0..entries.len()).collect();
     let mut drawn = Vec::with_capacity(batch);
     let count = |share: f32| ((batch as f64) * f64::from(share)).round() as usize;
-    let floors: [(usize, fn(&Entry) -> bool); 3] = [
+    let floors: [(usize, Counts); 3] = [
         (count(spec.solved_share), |e| e.solved),
         (count(spec.terminal_share), |e| e.done),
         (batch, |_| true),

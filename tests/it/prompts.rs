@@ -229,7 +229,10 @@ async fn a_job_runs_by_a_set_of_the_users_own_and_a_dry_run_reads_it() {
     assert_eq!(status, 422);
     let error = &problem["errors"][0];
     assert_eq!(error["path"], "model.prompts");
-    assert!(error["message"].as_str().unwrap().contains("desk, questions, standard"), "{problem}");
+    assert!(
+        error["message"].as_str().unwrap().contains("desk, playground, questions, standard"),
+        "{problem}"
+    );
 
     put(&service, "mine", &desk()).await;
     let (status, job) = service.post("/v1/jobs", &spec).await;
