@@ -44,7 +44,7 @@ pub fn n_step(episode: &[Moment], at: usize, n: u32, gamma: f32) -> Option<Retur
 
 #[cfg(test)]
 mod tests {
-    use super::{Moment, n_step};
+    use super::{Moment, Return, n_step};
 
     const GAMMA: f32 = 0.9;
 
@@ -58,6 +58,12 @@ mod tests {
         rewards.iter().enumerate().map(moment).collect()
     }
 
+    /// The return of a step whose reward is known.
+    fn known(episode: &[Moment], at: usize) -> Return {
+        let nothing = Return { sum: f32::NAN, steps: 0, discount: f32::NAN };
+        n_step(episode, at, 3, GAMMA).unwrap_or(nothing)
+    }
+
     fn close(found: f32, due: f32) {
         assert!((found - due).abs() < 1e-6, "{found}, not {due}");
     }
@@ -66,7 +72,7 @@ mod tests {
     fn invariant_16_the_tail_is_flushed_with_shorter_returns() {
         let steps = episode(&[0.0, 0.0, 1.0], true);
         for (at, power, k) in [(0, 2, 3), (1, 1, 2), (2, 0, 1)] {
-            let found = n_step(&steps, at, 3, GAMMA).unwrap();
+            let found = known(&steps, at);
             close(found.sum, GAMMA.powi(power));
             assert_eq!((found.steps, found.discount), (k, 0.0));
         }
@@ -74,7 +80,7 @@ mod tests {
         // Nothing crosses into another episode, even where its steps lie behind.
         for done in [true, false] {
             let two = [episode(&[0.0, 1.0], done), episode(&[7.0, 7.0], true)].concat();
-            let found = n_step(&two, 0, 3, GAMMA).unwrap();
+            let found = known(&two, 0);
             close(found.sum, GAMMA);
             assert_eq!(found.steps, 2);
         }
@@ -84,11 +90,11 @@ mod tests {
     fn invariant_16_the_discount_is_that_of_the_steps_that_were_taken() {
         // A cut is no end: what would have followed counts by γ^k, and k is 2 here although n is 3.
         let cut = episode(&[0.0, 0.5, 0.0, 1.0], false);
-        let found = n_step(&cut, 2, 3, GAMMA).unwrap();
+        let found = known(&cut, 2);
         close(found.sum, GAMMA);
         assert_eq!(found.steps, 2);
         close(found.discount, GAMMA * GAMMA);
-        let inner = n_step(&cut, 0, 3, GAMMA).unwrap();
+        let inner = known(&cut, 0);
         close(inner.sum, 0.45);
         close(inner.discount, GAMMA.powi(3));
     }
@@ -97,7 +103,7 @@ mod tests {
     fn a_reward_that_nobody_knows_ends_the_return_before_it() {
         let mut steps = episode(&[0.25, 0.5, 1.0], true);
         steps[1].reward = None;
-        let found = n_step(&steps, 0, 3, GAMMA).unwrap();
+        let found = known(&steps, 0);
         assert_eq!((found.sum, found.steps, found.discount), (0.25, 1, GAMMA));
         assert_eq!(n_step(&steps, 1, 3, GAMMA), None);
     }
