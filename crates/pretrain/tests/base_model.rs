@@ -278,7 +278,7 @@ async fn the_service_desks_base_follows_advice() {
     it_reads_forecasts_and_follows_advice(Base::service_desk()).await;
 }
 
-/// It takes every possible action about equally often, so it solves what chance solves: 5 to 8 % of held-out goals.
+/// It takes every possible action about equally often, so it solves about what chance solves, 7 % of held-out goals.
 #[tokio::test]
 async fn the_playgrounds_base_says_possible_actions_and_nothing_about_goals() {
     let spec = EnvironmentSpec::Playground { size: PlaygroundSize::Tiny };
