@@ -182,6 +182,11 @@ async fn invariant_21_hindsight_relabels_up_to_the_hit_and_leaves_the_original()
             let outcome = outcome(example);
             assert_eq!(outcome.gained, [0.125, 0.25, 0.5][number]);
         }
+        // A quarter of three steps is none.
+        for few in batch.chunks(3).filter(|_| share < 0.3) {
+            let made = annotate(&spec, few).await;
+            assert!(made.examples.iter().all(|e| e.source == ExampleSource::Action));
+        }
         // The same again, whoever asks.
         let again = annotate(&spec, &batch).await;
         let sources = |all: &Annotations| all.examples.iter().map(|e| e.source).collect::<Vec<_>>();
