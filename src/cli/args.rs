@@ -401,7 +401,7 @@ pub struct ExperimentRun {
     #[arg(long, default_value_t = 2)]
     pub parallel: usize,
     /// A running service; without it one is started for the time.
-    #[arg(long)]
+    #[arg(long, env = "NLAC_SERVER", value_name = "URL")]
     pub server: Option<String>,
     /// An API key of the running service, where it asks for one.
     #[arg(long, env = "NLAC_API_KEY", hide_env_values = true, value_name = "KEY")]

@@ -21,14 +21,22 @@ T = TypeVar("T", bound="TransitionView")
 class TransitionView:
     """A transition as it is shown, with the newest annotation of a job that learns from it."""
 
+    achieved_goals: list[str]
+    """ Goals that the step achieved, where the environment says so. """
     action: str
     """ The policy's reply. """
+    admissible: list[str]
+    """ Actions that were possible; none where the environment does not say. """
     annotated_in: int | None
     """ The iteration whose annotation the next fields show: the newest that judged the action. They belong
     together: a
     refinement is what the rounds after this critique came to. """
     changed: bool | None
     """ Whether the refinement is another text than the action. """
+    choice_logprob: float | None
+    """ Log-probability that the policy gave the action among the admissible ones, natural log, at temperature 1;
+    null
+    where it wrote freely. """
     context: int
     """ Which of the episode's contexts the policy saw, from 0. """
     critique: None | str
@@ -47,6 +55,8 @@ class TransitionView:
     job_id: None | UUID
     loss: float | None
     """ Critic loss per token when the job last learnt from it, nats; its priority in replay. """
+    next_admissible: list[str]
+    """ Actions that were possible after the step. """
     observation: str
     """ What the environment answered. """
     refinement: None | str
@@ -71,13 +81,20 @@ class TransitionView:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        achieved_goals = self.achieved_goals
+
         action = self.action
+
+        admissible = self.admissible
 
         annotated_in: int | None
         annotated_in = self.annotated_in
 
         changed: bool | None
         changed = self.changed
+
+        choice_logprob: float | None
+        choice_logprob = self.choice_logprob
 
         context = self.context
 
@@ -110,6 +127,8 @@ class TransitionView:
 
         loss: float | None
         loss = self.loss
+
+        next_admissible = self.next_admissible
 
         observation = self.observation
 
@@ -149,9 +168,12 @@ class TransitionView:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "achieved_goals": achieved_goals,
                 "action": action,
+                "admissible": admissible,
                 "annotated_in": annotated_in,
                 "changed": changed,
+                "choice_logprob": choice_logprob,
                 "context": context,
                 "critique": critique,
                 "done": done,
@@ -162,6 +184,7 @@ class TransitionView:
                 "iteration": iteration,
                 "job_id": job_id,
                 "loss": loss,
+                "next_admissible": next_admissible,
                 "observation": observation,
                 "refinement": refinement,
                 "reward": reward,
@@ -183,7 +206,11 @@ class TransitionView:
         from ..models.chat_message import ChatMessage
 
         d = dict(src_dict)
+        achieved_goals = cast(list[str], d.pop("achieved_goals"))
+
         action = d.pop("action")
+
+        admissible = cast(list[str], d.pop("admissible"))
 
         def _parse_annotated_in(data: object) -> int | None:
             if data is None:
@@ -198,6 +225,13 @@ class TransitionView:
             return cast(bool | None, data)
 
         changed = _parse_changed(d.pop("changed", None))
+
+        def _parse_choice_logprob(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        choice_logprob = _parse_choice_logprob(d.pop("choice_logprob", None))
 
         context = d.pop("context")
 
@@ -265,6 +299,8 @@ class TransitionView:
 
         loss = _parse_loss(d.pop("loss", None))
 
+        next_admissible = cast(list[str], d.pop("next_admissible"))
+
         observation = d.pop("observation")
 
         def _parse_refinement(data: object) -> None | str:
@@ -331,9 +367,12 @@ class TransitionView:
         verdict = _parse_verdict(d.pop("verdict", None))
 
         transition_view = cls(
+            achieved_goals=achieved_goals,
             action=action,
+            admissible=admissible,
             annotated_in=annotated_in,
             changed=changed,
+            choice_logprob=choice_logprob,
             context=context,
             critique=critique,
             done=done,
@@ -344,6 +383,7 @@ class TransitionView:
             iteration=iteration,
             job_id=job_id,
             loss=loss,
+            next_admissible=next_admissible,
             observation=observation,
             refinement=refinement,
             reward=reward,
