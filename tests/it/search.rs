@@ -234,7 +234,7 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
          select id, id, id, 'critic', 'base', '', '', '', 0, 1, 1, '{}', 'no', 'stop' from said",
         "insert into critiques select id, id, id, transition_id, round, '', '{}', id, 'no' from said",
         "insert into refinements select id, id, id, transition_id, round, id, id, true, true from said",
-        "insert into targets select id, id, id, transition_id, null, null, id, 'accepted' from said",
+        "insert into targets select id, id, id, transition_id, null, null, id, 1, 'accepted' from said",
         "analyze",
     ] {
         sqlx::query(fill).execute(&mut *tx).await.unwrap();
