@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("help-desk", include_str!("../../../examples/help-desk.yaml")),
     ("nlrl", include_str!("../../../examples/nlrl.yaml")),
     ("ppo", include_str!("../../../examples/ppo.yaml")),
+    ("ppo-glam", include_str!("../../../examples/ppo-glam.yaml")),
     ("sac-glam", include_str!("../../../examples/sac-glam.yaml")),
     ("service-desk", include_str!("../../../examples/service-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),

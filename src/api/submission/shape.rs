@@ -276,6 +276,7 @@ mod tests {
         for text in [
             include_str!("../../../examples/nlrl.yaml"),
             include_str!("../../../examples/ppo.yaml"),
+            include_str!("../../../examples/ppo-glam.yaml"),
             include_str!("../../../examples/sac-glam.yaml"),
         ] {
             let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
