@@ -95,14 +95,14 @@ impl Service {
 
     /// Waits until a job is over, or fails the test.
     pub async fn finished(&self, id: &str) -> Value {
-        for _ in 0..1200 {
+        for _ in 0..3000 {
             let (_, job) = self.get(&format!("/v1/jobs/{id}")).await;
             if ["succeeded", "failed", "cancelled"].contains(&job["status"].as_str().unwrap()) {
                 return job;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("job {id} is not over after two minutes");
+        panic!("job {id} is not over after five minutes");
     }
 }
 

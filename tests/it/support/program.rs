@@ -100,7 +100,7 @@ impl Program {
 
     /// Waits until the job is as it should be.
     pub async fn until(&self, id: &str, what: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..2400 {
+        for _ in 0..6000 {
             let job = self.ask(reqwest::Method::GET, &format!("/v1/jobs/{id}"), &Value::Null).await;
             if what(&job) {
                 return job;
