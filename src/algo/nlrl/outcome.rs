@@ -14,7 +14,7 @@ use crate::{
 /// What followed an action: the next step, and a real or a predicted rest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Outcome {
-    /// What came next.
+    /// The next observation.
     observation: String,
     /// Reward of this step; `unknown` where it is.
     reward: String,
@@ -61,7 +61,7 @@ impl Outcome {
         if ended { Self::real(&taken.collect::<Vec<_>>()) } else { None }
     }
 
-    /// What really came next, and a prediction of the rest; without one, the task ended there.
+    /// The next observation, and a prediction of the rest; without one, the task ended there.
     pub(super) fn predicted(step: &Replayed, prediction: Option<String>) -> Self {
         let (observation, reward) = (step.observed(), number(step.transition.reward));
         let total = if prediction.is_some() { number(None) } else { reward.clone() };

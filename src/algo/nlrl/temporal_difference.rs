@@ -1,4 +1,4 @@
-//! Language temporal difference: language values from what really came next and several predictions of the rest, by the
+//! Language temporal difference: language values from the next observation and several predictions of the rest, by the
 //! target weights. An ending has nothing to predict.
 
 use futures_util::future::try_join_all;

@@ -46,7 +46,7 @@ pub struct NlrlSpec {
 pub enum ValueForm {
     /// Language Monte Carlo: what really followed the action, in the iteration's own episodes.
     MonteCarlo(#[garde(dive)] MonteCarloSpec),
-    /// Language temporal difference: what really came next, and predictions from there on. Off-policy, from replay.
+    /// Language temporal difference: the next observation, and predictions from there on. Off-policy, from replay.
     TemporalDifference(#[garde(dive)] TemporalDifferenceSpec),
 }
 
