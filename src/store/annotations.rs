@@ -1,5 +1,6 @@
 //! Predictions, targets, critiques, refinements and choices. Their texts are in `generations`.
 
+use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::{
@@ -21,21 +22,12 @@ pub async fn insert_predictions(
     iteration: IterationId,
     predictions: &[Prediction],
 ) -> Result<(), StoreError> {
-    for rows in predictions.chunks(ROWS) {
-        sqlx::query(
-            "-- annotations::insert_predictions
-             insert into predictions (id, job_id, iteration_id, transition_id, purpose, round,
-                 ordinal, action, generation_id)
-             select id, $2, $3, transition_id, purpose, round, ordinal, action, generation_id
-             from json_populate_recordset(null::predictions, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
-    }
-    Ok(())
+    let sql = "-- annotations::insert_predictions
+         insert into predictions (id, job_id, iteration_id, transition_id, purpose, round,
+             ordinal, action, generation_id)
+         select id, $2, $3, transition_id, purpose, round, ordinal, action, generation_id
+         from json_populate_recordset(null::predictions, $1::json)";
+    insert_rows(conn, sql, job, iteration, predictions).await
 }
 
 /// Stores targets.
@@ -48,22 +40,13 @@ pub async fn insert_targets(
     iteration: IterationId,
     targets: &[Target],
 ) -> Result<(), StoreError> {
-    for rows in targets.chunks(ROWS) {
-        sqlx::query(
-            "-- annotations::insert_targets
-             insert into targets (id, job_id, iteration_id, transition_id,
-                 next_action_generation_id, next_prediction_id, generation_id, outcomes, status)
-             select id, $2, $3, transition_id, next_action_generation_id, next_prediction_id,
-                 generation_id, outcomes, status
-             from json_populate_recordset(null::targets, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
-    }
-    Ok(())
+    let sql = "-- annotations::insert_targets
+         insert into targets (id, job_id, iteration_id, transition_id,
+             next_action_generation_id, next_prediction_id, generation_id, outcomes, status)
+         select id, $2, $3, transition_id, next_action_generation_id, next_prediction_id,
+             generation_id, outcomes, status
+         from json_populate_recordset(null::targets, $1::json)";
+    insert_rows(conn, sql, job, iteration, targets).await
 }
 
 /// Stores critiques.
@@ -76,22 +59,13 @@ pub async fn insert_critiques(
     iteration: IterationId,
     critiques: &[Critique],
 ) -> Result<(), StoreError> {
-    for rows in critiques.chunks(ROWS) {
-        sqlx::query(
-            "-- annotations::insert_critiques
-             insert into critiques (id, job_id, iteration_id, transition_id, round, action,
-                 prediction_ids, generation_id, verdict)
-             select id, $2, $3, transition_id, round, action, prediction_ids, generation_id,
-                 verdict
-             from json_populate_recordset(null::critiques, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
-    }
-    Ok(())
+    let sql = "-- annotations::insert_critiques
+         insert into critiques (id, job_id, iteration_id, transition_id, round, action,
+             prediction_ids, generation_id, verdict)
+         select id, $2, $3, transition_id, round, action, prediction_ids, generation_id,
+             verdict
+         from json_populate_recordset(null::critiques, $1::json)";
+    insert_rows(conn, sql, job, iteration, critiques).await
 }
 
 /// Stores refinements.
@@ -104,22 +78,13 @@ pub async fn insert_refinements(
     iteration: IterationId,
     refinements: &[Refinement],
 ) -> Result<(), StoreError> {
-    for rows in refinements.chunks(ROWS) {
-        sqlx::query(
-            "-- annotations::insert_refinements
-             insert into refinements (id, job_id, iteration_id, transition_id, round,
-                 critique_id, generation_id, valid, changed)
-             select id, $2, $3, transition_id, round, critique_id, generation_id, valid,
-                 changed
-             from json_populate_recordset(null::refinements, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
-    }
-    Ok(())
+    let sql = "-- annotations::insert_refinements
+         insert into refinements (id, job_id, iteration_id, transition_id, round,
+             critique_id, generation_id, valid, changed)
+         select id, $2, $3, transition_id, round, critique_id, generation_id, valid,
+             changed
+         from json_populate_recordset(null::refinements, $1::json)";
+    insert_rows(conn, sql, job, iteration, refinements).await
 }
 
 /// Stores choices.
@@ -132,19 +97,25 @@ pub async fn insert_choices(
     iteration: IterationId,
     choices: &[Choice],
 ) -> Result<(), StoreError> {
-    for rows in choices.chunks(ROWS) {
-        sqlx::query(
-            "-- annotations::insert_choices
-             insert into choices (id, job_id, iteration_id, transition_id, prediction_ids,
-                 generation_id, action, changed)
-             select id, $2, $3, transition_id, prediction_ids, generation_id, action, changed
-             from json_populate_recordset(null::choices, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
+    let sql = "-- annotations::insert_choices
+         insert into choices (id, job_id, iteration_id, transition_id, prediction_ids,
+             generation_id, action, changed)
+         select id, $2, $3, transition_id, prediction_ids, generation_id, action, changed
+         from json_populate_recordset(null::choices, $1::json)";
+    insert_rows(conn, sql, job, iteration, choices).await
+}
+
+/// Inserts rows as JSON: `$1` are some of the rows, `$2` is the job and `$3` the iteration.
+async fn insert_rows<T: Serialize>(
+    conn: &mut PgConnection,
+    sql: &'static str,
+    job: JobId,
+    iteration: IterationId,
+    rows: &[T],
+) -> Result<(), StoreError> {
+    for some in rows.chunks(ROWS) {
+        let inserted = sqlx::query(sql).bind(json(some)?).bind(job).bind(iteration);
+        inserted.execute(&mut *conn).await?;
     }
     Ok(())
 }
