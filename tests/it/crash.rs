@@ -35,7 +35,7 @@ async fn five_kills_lose_and_double_nothing() {
     let report = place.path().join("report.json");
     let mut child = demo(&place, &["--resume", "--report", report.to_str().unwrap()]);
     let ended = tokio::task::spawn_blocking(move || child.wait().unwrap());
-    let status = tokio::time::timeout(Duration::from_secs(240), ended).await.unwrap().unwrap();
+    let status = tokio::time::timeout(Duration::from_secs(900), ended).await.unwrap().unwrap();
     let said = std::fs::read_to_string(place.path().join("stderr")).unwrap();
     assert!(status.success(), "the last start ends by itself: {said}");
     let report: serde_json::Value =

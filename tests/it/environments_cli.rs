@@ -158,7 +158,8 @@ async fn a_check_finds_each_defect() {
         let line = line(&said, tried);
         assert!(line.starts_with("ok ") && line.contains(part), "{tried}: {line}");
     }
-    assert_eq!(good.most_sessions(), 3);
+    // A server may notice a closed connection only after the next one is open.
+    assert!((3..=4).contains(&good.most_sessions()), "{}", good.most_sessions());
     let said = check(&good, &[], &["--episodes", "6", "--json"]).await;
     let findings = said.json();
     let repeat = findings.as_array().unwrap().iter().find(|f| f["tried"] == "repeat").unwrap();
