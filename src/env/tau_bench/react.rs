@@ -3,8 +3,7 @@
 use nlac_tau_bench::{Call, ReactPrompts, Value};
 
 use crate::experience::{
-    action::{Action, Codec, Read, Reply, Unreadable},
-    codec::React,
+    action::{Action, Codec, Read, Reply, Unreadable, plain},
     context::Context,
     message::ToolCall,
 };
@@ -19,8 +18,8 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// Reads what follows `Action:`. As in the benchmark, a text that is not JSON is said to the user.
-    pub(super) fn of(text: &str) -> Result<Self, String> {
+    /// Reads what is left of a reply. As in the benchmark, a text that is not JSON is said to the user.
+    fn of(text: &str) -> Result<Self, String> {
         let Ok(Value::Object(call)) = Value::parse(text) else {
             return Ok(Self::Say(text.to_owned()));
         };
@@ -36,8 +35,7 @@ impl Deed {
 
     /// What a whole reply does.
     pub(super) fn written(reply: &str) -> Result<Self, String> {
-        let read = React.read(Reply::whole(reply), &Context::of(Vec::new()));
-        Self::of(&read.map_err(|unreadable| unreadable.why)?.key)
+        Self::of(&after_thought(Reply::whole(reply)).map_err(|unreadable| unreadable.why)?.key)
     }
 
     fn key(&self) -> String {
@@ -51,13 +49,23 @@ impl Deed {
     }
 }
 
+/// What follows the last `Action:`; as in the benchmark, the whole reply if there is none.
+fn after_thought(reply: Reply<'_>) -> Read {
+    let action = |said: &str| said.rsplit("Action:").next().unwrap_or(said).trim().to_owned();
+    plain(
+        reply,
+        |said| Some(action(said)).filter(|action| !action.is_empty()),
+        "an action: it is empty",
+    )
+}
+
 /// ReAct whose action is a call in JSON: calls that do the same are the same action.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReactCall;
 
 impl Codec for ReactCall {
-    fn read(&self, reply: Reply<'_>, context: &Context) -> Read {
-        let Action { message, key } = React.read(reply, context)?;
+    fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
+        let Action { message, key } = after_thought(reply)?;
         match Deed::of(&key) {
             Ok(deed) => Ok(Action { message, key: deed.key() }),
             Err(why) => Err(Unreadable { message, why: format!("the action {why}") }),
