@@ -1,6 +1,10 @@
 //! The critic asked about one action, outside of any batch: the same rounds, and nothing of it trains.
 
-use super::{Candidate, Fate, Setting, improve, play_round};
+use super::{
+    Setting,
+    candidate::{Candidate, Fate},
+    improve,
+};
 use crate::{
     algo::{Annotations, Replayed},
     domain::{annotation::Verdict, fault::Fault},
@@ -25,11 +29,7 @@ pub struct Advised {
 pub async fn advise(setting: &Setting<'_>, replayed: &Replayed) -> Result<Advised, Fault> {
     let mut annotations = Annotations::default();
     let mut candidates = [Candidate::of(replayed)];
-    if setting.spec.rounds == 0 {
-        play_round(setting, 0, &mut candidates, &mut annotations).await?;
-    } else {
-        improve(setting, &mut candidates, &mut annotations).await?;
-    }
+    improve(setting, &mut candidates, &mut annotations).await?;
     let [candidate] = candidates;
     let outcome = outcome(setting, &candidate, &annotations);
     Ok(Advised { annotations, action: candidate.action, outcome })

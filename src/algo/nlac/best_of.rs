@@ -9,7 +9,8 @@ use futures_util::future::try_join_all;
 use rand::seq::IndexedRandom;
 
 use super::{
-    Annotations, Candidate, Fate, Setting,
+    Annotations, Setting,
+    candidate::{Candidate, Fate},
     critique::{self, Judged},
 };
 use crate::algo::left_out::all_but_refused;

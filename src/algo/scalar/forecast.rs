@@ -1,6 +1,6 @@
 //! What the scalar critic will ask of the engine and the trainer.
 
-use super::VALUE_TOKENS;
+use super::value::VALUE_TOKENS;
 use crate::{
     algo::{Asked, Calls, Forecast},
     domain::{generation::Role, spec::ScalarSpec, training::Objective},

@@ -1,0 +1,62 @@
+//! What the critic learns of a batch: a Bellman target for each transition.
+
+use super::{Annotations, Setting, successor, target};
+use crate::{
+    algo::{Replayed, left_out::all_but_refused, lesson::Lesson},
+    domain::{
+        annotation::TargetStatus,
+        fault::Fault,
+        spec::Ablation,
+        training::{ExampleSource, Objective, TrainingExample},
+    },
+};
+
+/// Makes the targets, and an example of each that was accepted.
+pub(super) async fn learn(
+    setting: &Setting<'_>,
+    batch: &[Replayed],
+    annotations: &mut Annotations,
+) -> Result<(), Fault> {
+    let ablation = setting.spec.ablation;
+    let trains_critic = ablation != Ablation::UntrainedCritic;
+    let targeted: Vec<_> = batch
+        .iter()
+        .filter(|r| match ablation {
+            Ablation::RawRollouts => false,
+            Ablation::TerminalTargets => r.transition.done,
+            _ => true,
+        })
+        .collect();
+    let targets =
+        all_but_refused(targeted.iter().map(|r| target::bellman_target(setting, r))).await?;
+    for (replayed, made) in targeted.into_iter().zip(targets) {
+        let Some(made) = annotations.heard(replayed, made) else { continue };
+        if trains_critic && made.target.status == TargetStatus::Accepted {
+            annotations.examples.push(example(setting, replayed, &made)?);
+        }
+        annotations.generations.extend(made.generations);
+        annotations.predictions.extend(made.prediction);
+        annotations.targets.push(made.target);
+    }
+    Ok(())
+}
+
+/// L1: the successor prompt of (s, a) alone, and d*. A cut action counts too: the environment answered it as it
+/// was, and the critic predicts for the policy that acts, whose actions are sometimes cut.
+fn example(
+    setting: &Setting<'_>,
+    replayed: &Replayed,
+    made: &target::Made,
+) -> Result<TrainingExample, Fault> {
+    let prompt = successor::prompt(setting, &replayed.state, &replayed.action)?;
+    let lesson = Lesson {
+        objective: Objective::Critic,
+        source: ExampleSource::Target,
+        transition_id: Some(replayed.transition.id),
+        prompt_hash: setting.sampler.prompts.successor().hash(),
+        prompt: &prompt,
+        completion: made.d_star().token_ids.clone(),
+        weight: setting.spec.critic_weight * replayed.importance,
+    };
+    lesson.encode(setting.sampler.encoder)
+}

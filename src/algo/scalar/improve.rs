@@ -1,0 +1,60 @@
+//! What the policy learns: several actions, each weighed by its value.
+
+use futures_util::future::try_join_all;
+
+use super::{
+    Annotations, Setting,
+    value::{judge, record},
+};
+use crate::{
+    algo::{Replayed, lesson, message_of},
+    domain::{
+        annotation::PredictionUse, fault::Fault, generation::Weights, spec::SamplingSpec,
+        training::ExampleSource,
+    },
+};
+
+/// Several actions of the target policy, each weighed by the online critic's value of it. One that the token limit
+/// cut has no weight.
+pub(super) async fn made(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
+    let seed = setting.seed.index(replayed.position);
+    let (state, spec) = (&replayed.state, setting.spec);
+    let sampling = SamplingSpec {
+        temperature: setting.rollout.temperature,
+        max_tokens: setting.rollout.max_tokens,
+    };
+    let actions = try_join_all((0..spec.candidates).map(|i| {
+        let seed = seed.label("candidate").index(u64::from(i));
+        setting.sampler.act(state, Weights::Target, sampling, seed)
+    }))
+    .await?;
+    let read: Vec<_> = actions.iter().map(|reply| setting.read(reply, state)).collect();
+    let readable: Vec<_> = read.iter().map(Result::is_ok).collect();
+    let taken: Vec<_> = read.into_iter().map(message_of).collect();
+    let judged = try_join_all((0..).zip(&taken).map(|(i, action)| {
+        judge(setting, state, action, Weights::Online, seed.label("value").index(i))
+    }))
+    .await?;
+    let mut made = Annotations::default();
+    let mut valued = Vec::new();
+    let each = actions.iter().zip(&taken).zip(readable).zip(judged);
+    for (ordinal, (((action, taken), readable), judged)) in (0..).zip(each) {
+        if let Some(value) = judged.value.filter(|_| readable) {
+            valued.push((action, value));
+        }
+        record(&mut made, replayed, PredictionUse::Critique, ordinal, taken, judged.said);
+    }
+    let highest = valued.iter().map(|(_, v)| *v).fold(f64::MIN, f64::max);
+    let weigh = |value: f64| ((value - highest) / f64::from(spec.temperature)).exp();
+    let total: f64 = valued.iter().map(|(_, v)| weigh(*v)).sum();
+    let model = (setting.sampler.prompts, setting.sampler.encoder);
+    for (action, value) in &valued {
+        let share = (weigh(*value) / total) as f32;
+        let tokens = action.token_ids.clone();
+        let source = ExampleSource::Candidate;
+        let weight = spec.policy_weight * share;
+        made.examples.push(lesson::policy(model, replayed, source, tokens, weight)?);
+    }
+    made.generations.extend(actions);
+    Ok(made)
+}

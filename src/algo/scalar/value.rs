@@ -1,0 +1,94 @@
+//! The number that the critic says of an action.
+
+use futures_util::future::try_join_all;
+
+use super::{Annotations, Setting};
+use crate::{
+    algo::Replayed,
+    domain::{
+        annotation::{Prediction, PredictionUse},
+        fault::Fault,
+        generation::{FinishReason, Generation, Role, Weights},
+        ids::PredictionId,
+        seed::SeedPath,
+        spec::SamplingSpec,
+    },
+    experience::{context::Context, message::Message},
+    prompt::Template,
+    rollout::Prompt,
+};
+
+/// A value is one token or two.
+pub(super) const VALUE_TOKENS: u32 = 4;
+
+/// What the critic said of an action.
+pub(super) struct Judged {
+    /// Mean of the values that could be read.
+    pub(super) value: Option<f64>,
+    pub(super) said: Vec<Generation>,
+}
+
+/// Asks the critic for the value of an action, as often as the spec says.
+pub(super) async fn judge(
+    setting: &Setting<'_>,
+    state: &Context,
+    action: &Message,
+    weights: Weights,
+    seed: SeedPath,
+) -> Result<Judged, Fault> {
+    let template = template(setting)?;
+    let action = setting.quoted(action);
+    let context =
+        template.render(state, Some(&action), &serde_json::json!({})).map_err(Fault::fail)?;
+    let sampling = SamplingSpec { temperature: 1.0, max_tokens: VALUE_TOKENS };
+    let said = try_join_all((0..setting.spec.values).map(|i| {
+        setting.sampler.sample(Prompt {
+            role: Role::Value,
+            template,
+            context: &context,
+            weights,
+            sampling,
+            seed: seed.index(u64::from(i)),
+        })
+    }))
+    .await?;
+    let spec = setting.spec;
+    let step = (spec.highest - spec.lowest) / f64::from(spec.bins - 1);
+    let values: Vec<f64> = said
+        .iter()
+        .filter(|g| g.finish_reason == FinishReason::Stop)
+        .filter_map(|g| g.text.parse::<u32>().ok().filter(|bin| *bin < spec.bins))
+        .map(|bin| f64::from(bin).mul_add(step, spec.lowest))
+        .collect();
+    let value = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    Ok(Judged { value, said })
+}
+
+/// The critic's prompt.
+pub(super) fn template<'a>(setting: &Setting<'a>) -> Result<&'a Template, Fault> {
+    let prompts = setting.sampler.prompts;
+    let missing = || Fault::Fail(format!("prompt set {} has no value.md", prompts.name()));
+    prompts.value().ok_or_else(missing)
+}
+
+/// Keeps what the critic said: the values of the i-th action are stored as round i.
+pub(super) fn record(
+    made: &mut Annotations,
+    replayed: &Replayed,
+    purpose: PredictionUse,
+    round: i32,
+    action: &Message,
+    said: Vec<Generation>,
+) {
+    made.predictions.extend((0..).zip(&said).map(|(ordinal, generation)| Prediction {
+        id: PredictionId::new(),
+        transition_id: replayed.transition.id,
+        purpose,
+        round,
+        ordinal,
+        action: action.written().into_owned(),
+        generation_id: generation.id,
+        text: generation.text.clone(),
+    }));
+    made.generations.extend(said);
+}
