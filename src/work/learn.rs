@@ -95,8 +95,9 @@ impl Worker {
     ) -> Result<Learnt, Fault> {
         let spec = &context.job.spec;
         let adam = minibatch::adam(&spec.optimizer, context.index(), spec.budget.iterations);
-        let batches =
+        let mut batches =
             minibatch::minibatches(examples.len(), &spec.optimizer, &context.seed("learn"));
+        batches.truncate(self.steps_left(context).await?);
         let steps = (steps_before + 1..).zip(batches).map(|(number, batch)| {
             let members: Vec<_> = batch.iter().map(|&i| examples[i]).collect();
             let tokens: i64 = members.iter().map(|e| i64::from(e.tokens)).sum();
@@ -139,6 +140,16 @@ impl Worker {
             learnt.take(last, models).await?;
         }
         Ok(learnt)
+    }
+
+    /// How many optimizer steps the job's budget leaves; those of rolled-back iterations are spent.
+    async fn steps_left(&self, context: &IterationContext) -> Result<usize, Fault> {
+        let job = &context.job;
+        let Some(limit) = job.spec.budget.optimizer_steps else { return Ok(usize::MAX) };
+        let mut conn = self.store.acquire().await?;
+        let spent = spending::of_job(&mut conn, job.id, i32::MAX).await?.optimizer_steps;
+        let left = limit.saturating_sub(spent.cast_unsigned());
+        Ok(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     async fn record(&self, lease: &Lease, steps: &[TrainStep]) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 mod ablations;
 mod api;
 mod assessment;
+mod budgets;
 mod chat;
 mod choosing;
 mod cli;
