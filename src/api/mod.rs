@@ -17,6 +17,7 @@ mod episodes;
 mod estimate;
 mod evaluations;
 mod events;
+mod examples;
 mod export;
 mod extract;
 mod fields;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{format, render, settings::Settings};
 use crate::{
     api::{
-        AppState, estimate,
+        AppState, estimate, examples,
         extract::Params,
         problem::Problem,
         submission::{self, Format, Mistake, Refused},
@@ -19,16 +19,6 @@ use crate::{
     store::read::jobs as read_jobs,
 };
 
-/// The examples that ship.
-const EXAMPLES: &[(&str, &str)] = &[
-    ("help-desk", include_str!("../../../examples/help-desk.yaml")),
-    ("nlrl", include_str!("../../../examples/nlrl.yaml")),
-    ("ppo", include_str!("../../../examples/ppo.yaml")),
-    ("ppo-glam", include_str!("../../../examples/ppo-glam.yaml")),
-    ("sac-glam", include_str!("../../../examples/sac-glam.yaml")),
-    ("service-desk", include_str!("../../../examples/service-desk.yaml")),
-    ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
-];
 /// Earlier jobs that can be started from.
 const EARLIER: i64 = 50;
 
@@ -81,12 +71,12 @@ pub(super) async fn page(
     State(state): State<AppState>,
     Params(origin): Params<Origin>,
 ) -> Result<Html<String>, Problem> {
-    let from = origin.from.unwrap_or_else(|| EXAMPLES[0].0.into());
+    let from = origin.from.unwrap_or_else(|| examples::FIRST.into());
     let mut conn = state.store.acquire().await?;
     let jobs = read_jobs::titles(&mut conn, from.parse().ok(), EARLIER).await?;
     drop(conn);
-    let spec = match EXAMPLES.iter().find(|(name, _)| *name == from) {
-        Some((_, text)) => (*text).to_owned(),
+    let spec = match examples::spec(&from) {
+        Some(text) => text,
         None => {
             let id: JobId =
                 from.parse().map_err(|_| Problem::not_found("example or job", &from))?;
@@ -98,12 +88,15 @@ pub(super) async fn page(
             })?
         }
     };
-    let examples = EXAMPLES.iter().map(|(name, _)| ((*name).to_owned(), format!("example {name}")));
+    let shipped = examples::names().map(|name| {
+        let title = format!("example {name}");
+        (name, title)
+    });
     let earlier = jobs.into_iter().map(|job| {
         let title = format!("{} of {}", job.name, format::minute(job.created_at));
         (job.id.to_string(), title)
     });
-    let origins = examples.chain(earlier).map(|(value, title)| {
+    let origins = shipped.chain(earlier).map(|(value, title)| {
         let chosen = value == from;
         (value, title, chosen)
     });

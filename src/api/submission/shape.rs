@@ -269,19 +269,18 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::mistakes;
-    use crate::domain::spec::{AlgorithmSpec, JobSpec};
+    use crate::{
+        api::examples,
+        domain::spec::{AlgorithmSpec, JobSpec},
+    };
 
     #[test]
-    fn the_examples_of_other_algorithms_have_no_mistakes() {
-        for text in [
-            include_str!("../../../examples/nlrl.yaml"),
-            include_str!("../../../examples/ppo.yaml"),
-            include_str!("../../../examples/ppo-glam.yaml"),
-            include_str!("../../../examples/sac-glam.yaml"),
-        ] {
-            let spec: Value = serde_yaml_ng::from_str(text).unwrap_or_default();
-            assert_eq!(mistakes(&spec, "JobSpec").len(), 0);
-            assert!(serde_json::from_value::<JobSpec>(spec).is_ok());
+    fn the_examples_that_ship_have_no_mistakes() {
+        for name in examples::names() {
+            let text = examples::spec(&name).unwrap_or_default();
+            let spec: Value = serde_yaml_ng::from_str(&text).unwrap_or_default();
+            assert_eq!(mistakes(&spec, "JobSpec").len(), 0, "{name}");
+            assert!(serde_json::from_value::<JobSpec>(spec).is_ok(), "{name}");
         }
     }
 

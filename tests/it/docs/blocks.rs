@@ -62,10 +62,12 @@ pub fn root() -> &'static Path {
 /// The README and the pages of the site.
 pub fn pages() -> Vec<Page> {
     let mut paths = vec!["README.md".to_owned()];
-    for entry in fs::read_dir(root().join("docs/src")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") {
-            paths.push(format!("docs/src/{name}"));
+    for folder in ["docs/src", "docs/src/algorithms"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                paths.push(format!("{folder}/{name}"));
+            }
         }
     }
     paths.sort();

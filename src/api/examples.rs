@@ -1,0 +1,27 @@
+//! The example jobs that ship.
+
+use std::borrow::Cow;
+
+use rust_embed::RustEmbed;
+
+/// The files of `examples/`.
+#[derive(RustEmbed)]
+#[folder = "examples"]
+#[include = "*.yaml"]
+struct Files;
+
+/// The example that people start with.
+pub(in crate::api) const FIRST: &str = "help-desk";
+
+/// Their names, in order.
+pub(in crate::api) fn names() -> impl Iterator<Item = String> {
+    Files::iter().filter_map(|file| file.strip_suffix(".yaml").map(ToOwned::to_owned))
+}
+
+/// The spec of an example, as text.
+pub(in crate::api) fn spec(name: &str) -> Option<String> {
+    match Files::get(&format!("{name}.yaml"))?.data {
+        Cow::Borrowed(data) => std::str::from_utf8(data).ok().map(ToOwned::to_owned),
+        Cow::Owned(data) => String::from_utf8(data).ok(),
+    }
+}
