@@ -80,6 +80,12 @@ async fn a_second_start_keeps_what_succeeded_and_tries_again_what_did_not() {
     assert!(output.status.success());
     assert_eq!(jobs(&service).await.len(), 3, "nothing is left to do");
     service.stop().await;
+
+    let another = Service::start().await;
+    let output = ended(start(&another, place.path())).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(jobs(&another).await.len(), 0, "the folder of results has all runs");
+    another.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

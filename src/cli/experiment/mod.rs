@@ -1,6 +1,7 @@
 //! `nlac experiment run`: algorithms × seeds under one protocol. Where an experiment asks for it, each arm first chooses
 //! its setting on training tasks; then the chosen settings run on held-out tasks. Every run is an ordinary job under an
-//! idempotency key, so a second start goes on where the first was stopped, and tries again what failed.
+//! idempotency key, so a second start goes on where the first was stopped, and tries again what failed. What is over is
+//! kept in the folder of results, so it counts on another machine as well.
 
 mod budgets;
 mod choice;
@@ -9,6 +10,7 @@ mod outcome;
 mod plan;
 mod remaining;
 mod resampling;
+mod results;
 mod runs;
 mod table;
 mod worlds;
@@ -17,7 +19,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde::de::DeserializeOwned;
 
-use self::{choice::Choice, outcome::Run, plan::Experiment, runs::Progress, worlds::World};
+use self::{choice::Choice, outcome::Run, runs::Progress, worlds::World};
 use super::{
     Failure,
     args::{ExperimentArgs, ExperimentCommand, ExperimentRun},
@@ -56,9 +58,14 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
 
 async fn conduct(args: &ExperimentRun, worlds: &[World], api: &Api) -> Result<ExitCode, Failure> {
     let mut ahead = Vec::new();
-    for World { experiment, .. } in worlds {
-        ahead.extend(experiment.development()?);
-        ahead.extend(experiment.measurement(|_| 0)?);
+    for World { experiment, results } in worlds {
+        let kept = results.kept()?;
+        let development = experiment.development()?;
+        let tried: Vec<Run> = development.iter().filter_map(|run| kept.get(run)).collect();
+        let choice = Choice::of(experiment, &tried);
+        ahead.extend(development.into_iter().filter(|run| kept.get(run).is_none()));
+        let measurement = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
+        ahead.extend(measurement.into_iter().filter(|run| kept.get(run).is_none()));
     }
     let mut progress = Progress::new(ahead.len(), args.parallel.max(1));
     report::line(&progress.announcement(api, &ahead).await?);
@@ -66,51 +73,21 @@ async fn conduct(args: &ExperimentRun, worlds: &[World], api: &Api) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let mut all_succeeded = true;
-    for World { experiment, out } in worlds {
+    for World { experiment, results } in worlds {
         report::line(&format!("\n{}", experiment.name));
-        let tried = runs::all(api, experiment.development()?, &mut progress, |_| Ok(())).await?;
+        let kept = results.kept()?;
+        let keep =
+            |tried: &[Run]| results.write_tries(tried, &Choice::of(experiment, tried).table(tried));
+        let tried = runs::all(api, experiment.development()?, &kept, &mut progress, keep).await?;
         let choice = Choice::of(experiment, &tried);
-        let tries = choice.table(&tried);
         let measured = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
-        let keep = |runs: &[Run]| write(out, experiment, &tried, &tries, runs);
-        let runs = runs::all(api, measured, &mut progress, keep).await?;
+        let keep = |runs: &[Run]| results.write(experiment, runs);
+        let runs = runs::all(api, measured, &kept, &mut progress, keep).await?;
         report::raw(&table::markdown(experiment, &runs));
-        report::line(&format!("\nwritten to {}", out.display()));
+        report::line(&format!("\nwritten to {results}"));
         all_succeeded &= runs.iter().chain(&tried).all(|run| run.status == JobStatus::Succeeded);
     }
     Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Writes what is known so far.
-fn write(
-    out: &Path,
-    experiment: &Experiment,
-    tried: &[Run],
-    tries: &str,
-    runs: &[Run],
-) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| format!("cannot write {}: {e}", out.display());
-    std::fs::create_dir_all(out).map_err(failed)?;
-    let mut sorted = runs.to_vec();
-    let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
-    sorted.sort_by_key(|run| (place(run), run.seed));
-    let json = |runs: &[Run]| serde_json::to_string_pretty(runs).map(|text| text + "\n");
-    let mut files = vec![
-        ("runs.json", json(&sorted)?),
-        ("table.md", table::markdown(experiment, &sorted)),
-        ("equal-budgets.md", budgets::markdown(experiment, &sorted)),
-    ];
-    if !tried.is_empty() {
-        files.extend([("development.json", json(tried)?), ("development.md", tries.to_owned())]);
-    }
-    for (name, text) in files {
-        std::fs::write(out.join(name), text).map_err(failed)?;
-    }
-    for axis in outcome::Axis::ALL {
-        let file = out.join(format!("curve-{}.svg", axis.slug()));
-        curves::draw(&file, experiment, &sorted, *axis)?;
-    }
-    Ok(())
 }
 
 /// Reads a YAML file; errors name it.

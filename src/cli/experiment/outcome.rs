@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::Planned;
@@ -44,7 +44,7 @@ impl Axis {
 }
 
 /// An evaluation, and what had been used up to it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Point {
     pub iteration: i64,
     pub env_steps: f64,
@@ -66,9 +66,11 @@ impl Point {
 }
 
 /// One finished run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Run {
     pub arm: String,
+    /// By which it is known again: of its experiment, arm, seed and spec.
+    pub key: String,
     /// Which of its arm's tries it ran with.
     pub setting: usize,
     pub seed: u64,
@@ -135,6 +137,7 @@ impl Run {
         Ok(Self {
             episodes: episodes.map_or(0.0, value),
             arm: planned.arm.clone(),
+            key: planned.key.clone(),
             setting: planned.setting,
             seed: planned.seed,
             spec: view["spec"].clone(),
@@ -234,6 +237,7 @@ mod tests {
         Run {
             episodes: 300.0,
             arm: "x".into(),
+            key: String::new(),
             setting: 0,
             seed: 0,
             spec: serde_json::Value::Null,

@@ -1,6 +1,6 @@
 //! The experiment file, and the jobs that it asks for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -27,7 +27,10 @@ pub(super) struct Experiment {
     #[serde(default)]
     common: Settings,
     /// What is compared; the first arm is what the others are compared with.
+    #[serde(default)]
     pub arms: Vec<Arm>,
+    /// A file with arms that come before these, relative to this one: several experiments may share it.
+    arms_from: Option<PathBuf>,
     #[serde(skip)]
     job: Value,
 }
@@ -75,8 +78,11 @@ impl Experiment {
     /// Reads an experiment and its base job.
     pub fn load(file: &Path) -> Result<Self, Failure> {
         let mut experiment: Self = super::read_yaml(file)?;
-        let base = file.parent().unwrap_or(Path::new(".")).join(&experiment.base);
-        experiment.job = super::read_yaml(&base)?;
+        let beside = file.parent().unwrap_or(Path::new("."));
+        experiment.job = super::read_yaml(&beside.join(&experiment.base))?;
+        if let Some(shared) = &experiment.arms_from {
+            experiment.arms.splice(0..0, super::read_yaml::<Vec<Arm>>(&beside.join(shared))?);
+        }
         experiment.check().map_err(|e| format!("{}: {e}", file.display()))?;
         Ok(experiment)
     }
@@ -200,18 +206,24 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Experiment, set};
-    use crate::domain::spec::JobSpec;
+    use crate::{
+        cli::experiment::worlds::{self, World},
+        domain::spec::JobSpec,
+    };
 
     #[test]
     fn the_experiments_of_the_repository_are_jobs_that_would_be_accepted() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+        let mut worlds = Vec::new();
         for entry in std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{e}")) {
             let file = entry.unwrap_or_else(|e| panic!("{e}")).path();
-            if file.extension().is_none_or(|extension| extension != "yaml") {
-                continue;
+            if file.extension().is_some_and(|extension| extension == "yaml") {
+                let loaded = worlds::load(&file, Path::new("results"), None);
+                worlds.extend(loaded.unwrap_or_else(|e| panic!("{e}")));
             }
-            let name = file.display();
-            let experiment = Experiment::load(&file).unwrap_or_else(|e| panic!("{e}"));
+        }
+        for World { experiment, .. } in worlds {
+            let name = &experiment.name;
             let mut planned =
                 experiment.measurement(|_| 0).unwrap_or_else(|e| panic!("{name}: {e}"));
             planned.extend(experiment.development().unwrap_or_else(|e| panic!("{name}: {e}")));

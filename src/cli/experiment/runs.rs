@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{outcome::Run, plan::Planned, remaining};
+use super::{outcome::Run, plan::Planned, remaining, results::Kept};
 use crate::{
     cli::{Failure, client::Api, report},
     domain::job::JobStatus,
@@ -48,15 +48,21 @@ impl Progress {
     }
 }
 
-/// Runs all of these. `keep` is told what is over whenever that is more.
+/// Runs all of these that are not kept. `keep` is told what is over whenever that is more.
 pub(super) async fn all(
     api: &Api,
-    mut waiting: Vec<Planned>,
+    planned: Vec<Planned>,
+    kept: &Kept,
     progress: &mut Progress,
     keep: impl Fn(&[Run]) -> Result<(), Failure>,
 ) -> Result<Vec<Run>, Failure> {
-    waiting.reverse();
-    let (mut open, mut runs): (Vec<(Planned, String)>, Vec<Run>) = Default::default();
+    let (mut waiting, mut runs, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for planned in planned.into_iter().rev() {
+        match kept.get(&planned) {
+            Some(run) => runs.push(run),
+            None => waiting.push(planned),
+        }
+    }
     while !(waiting.is_empty() && open.is_empty()) {
         while open.len() < progress.parallel {
             let Some(planned) = waiting.pop() else { break };

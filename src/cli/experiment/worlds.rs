@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{plan::Experiment, read_yaml};
+use super::{plan::Experiment, read_yaml, results::Results};
 use crate::cli::Failure;
 
 /// A file of several experiments.
@@ -16,10 +16,10 @@ struct Worlds {
     worlds: Vec<PathBuf>,
 }
 
-/// An experiment, and where its results are written.
+/// An experiment and its results.
 pub(super) struct World {
     pub experiment: Experiment,
-    pub out: PathBuf,
+    pub results: Results,
 }
 
 /// The experiments of a file; of several, those of `only` alone if it names one.
@@ -29,15 +29,15 @@ pub(super) fn load(file: &Path, out: &Path, only: Option<&str>) -> Result<Vec<Wo
         if let Some(only) = only {
             return Err(format!("{} has no worlds, so none called {only}", file.display()).into());
         }
-        return Ok(vec![World { experiment: Experiment::load(file)?, out: out.to_owned() }]);
+        return Ok(vec![World { experiment: Experiment::load(file)?, results: Results::new(out) }]);
     }
     let Worlds { worlds } = read_yaml(file)?;
     let beside = file.parent().unwrap_or(Path::new("."));
     let mut loaded = Vec::new();
     for world in worlds {
         let experiment = Experiment::load(&beside.join(world))?;
-        let out = out.join(&experiment.name);
-        loaded.push(World { experiment, out });
+        let results = Results::new(&out.join(&experiment.name));
+        loaded.push(World { experiment, results });
     }
     let names: Vec<_> = loaded.iter().map(|world| world.experiment.name.clone()).collect();
     if let Some(only) = only {

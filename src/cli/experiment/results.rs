@@ -1,0 +1,97 @@
+//! The folder that an experiment's results are written into. Runs that are there already are not run again.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    budgets, curves,
+    outcome::{Axis, Run},
+    plan::{Experiment, Planned},
+    table,
+};
+use crate::{cli::Failure, domain::job::JobStatus};
+
+const RUNS: &str = "runs.json";
+const TRIES: &str = "development.json";
+
+/// A folder of results.
+pub(super) struct Results(PathBuf);
+
+/// The runs of a folder that succeeded.
+pub(super) struct Kept(HashMap<String, Run>);
+
+impl Kept {
+    pub fn get(&self, planned: &Planned) -> Option<Run> {
+        self.0.get(&planned.key).cloned()
+    }
+}
+
+impl Results {
+    pub fn new(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
+    /// What an earlier start wrote.
+    pub fn kept(&self) -> Result<Kept, Failure> {
+        let mut kept = HashMap::new();
+        for name in [RUNS, TRIES] {
+            let file = self.0.join(name);
+            let shown = file.display();
+            let text = match std::fs::read_to_string(&file) {
+                Ok(text) => text,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(format!("cannot read {shown}: {e}").into()),
+            };
+            let runs: Vec<Run> = serde_json::from_str(&text).map_err(|e| {
+                format!("{shown} has no runs of this version ({e}); name another folder with --out")
+            })?;
+            let succeeded = runs.into_iter().filter(|run| run.status == JobStatus::Succeeded);
+            kept.extend(succeeded.map(|run| (run.key.clone(), run)));
+        }
+        Ok(Kept(kept))
+    }
+
+    /// Writes what the tries came to so far.
+    pub fn write_tries(&self, tried: &[Run], table: &str) -> Result<(), Failure> {
+        self.write_files([(TRIES, &*json(tried)?), ("development.md", table)])
+    }
+
+    /// Writes what the runs that measure came to so far.
+    pub fn write(&self, experiment: &Experiment, runs: &[Run]) -> Result<(), Failure> {
+        let mut sorted = runs.to_vec();
+        let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
+        sorted.sort_by_key(|run| (place(run), run.seed));
+        self.write_files([
+            (RUNS, &*json(&sorted)?),
+            ("table.md", &table::markdown(experiment, &sorted)),
+            ("equal-budgets.md", &budgets::markdown(experiment, &sorted)),
+        ])?;
+        for axis in Axis::ALL {
+            let file = self.0.join(format!("curve-{}.svg", axis.slug()));
+            curves::draw(&file, experiment, &sorted, *axis)?;
+        }
+        Ok(())
+    }
+
+    fn write_files<const N: usize>(&self, files: [(&str, &str); N]) -> Result<(), Failure> {
+        let failed = |e: io::Error| format!("cannot write {self}: {e}");
+        std::fs::create_dir_all(&self.0).map_err(failed)?;
+        for (name, text) in files {
+            std::fs::write(self.0.join(name), text).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+fn json(runs: &[Run]) -> Result<String, Failure> {
+    Ok(serde_json::to_string_pretty(runs)? + "\n")
+}
