@@ -213,6 +213,10 @@ create table replay_draws (
     position      integer not null,
     transition_id uuid not null references transitions on delete cascade,
     importance    real not null,
+    -- The goal that it is relabelled with, and how many steps later that is reached; null where it learns its own.
+    goal          text,
+    goal_ahead    integer,
+    check ((goal is null) = (goal_ahead is null)),
     primary key (iteration_id, position)
 );
 create index replay_draws_of_transition on replay_draws (transition_id);

@@ -277,9 +277,21 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
             "choose another environment, or another algorithm",
         ));
     }
-    if let Some(pointer) = needs.achieved_goals.filter(|_| !capabilities.achieved_goals) {
-        let what = "this needs the goals that a step achieved (achieved_goals), and the environment does not tell them";
-        unable.push(misfit(pointer, what, "leave it out, or choose another environment"));
+    let replay = algo::of(&spec.algorithm).draw().replay();
+    if replay.is_some_and(|replay| replay.hindsight.is_some()) {
+        let pointer = match spec.algorithm {
+            AlgorithmSpec::Nlrl(_) => "/algorithm/form/replay/hindsight",
+            _ => "/algorithm/replay/hindsight",
+        };
+        if !capabilities.achieved_goals {
+            let what = "this needs the goals that a step achieved (achieved_goals), and the environment does not tell them";
+            unable.push(misfit(pointer, what, "leave it out, or choose another environment"));
+        }
+        if needs.revisits.is_some() {
+            let what = "this relabels steps with other goals, and the algorithm goes back to states with the goals of their \
+                        episodes";
+            unable.push(misfit(pointer, what, "leave it out, or choose another ablation"));
+        }
     }
     let Some(pointer) = needs.revisits else { return unable };
     if !capabilities.replayable {

@@ -72,13 +72,19 @@ impl Critics {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let (job, id) = (&context.job, replayed.transition.id);
         let place = replay_draws::place(&mut conn, job.id, iteration, id).await;
-        let (position, slices) = place.map_err(unavailable)?.ok_or_else(|| {
+        let drawn = place.map_err(unavailable)?.ok_or_else(|| {
             let what = format!("the job did not annotate this transition in iteration {iteration}");
             let remedy = "GET /v1/transitions/{id}/critiques tells in which it did; or give a seed";
             lacking(&what, remedy)
         })?;
-        let position = position.cast_unsigned();
-        let slice = Slice::at(position, u32::try_from(slices).unwrap_or(1).max(1));
+        if let Some(goal) = drawn.goal {
+            let what = format!(
+                "iteration {iteration} annotated this transition with another goal: {goal}"
+            );
+            return Err(lacking(&what, "name another iteration, or give a seed"));
+        }
+        let position = drawn.position.cast_unsigned();
+        let slice = Slice::at(position, u32::try_from(drawn.slices).unwrap_or(1).max(1));
         replayed.position = u64::from(position);
         Ok((replayed, slice.chance(job, iteration.cast_unsigned())))
     }

@@ -10,6 +10,7 @@ mod forecast;
 pub mod glam;
 pub mod grpo;
 pub mod guard;
+pub mod hindsight;
 mod left_out;
 mod lesson;
 pub mod minibatch;
@@ -163,8 +164,6 @@ fn message_of(read: Read) -> Message {
 /// An episode that a replayed step belongs to.
 #[derive(Debug, Clone)]
 pub struct Played {
-    /// Its task, by the environment's own name for it.
-    pub task: String,
     /// Its steps, in their order.
     pub steps: Vec<Replayed>,
 }
@@ -194,8 +193,11 @@ pub struct Replayed {
     pub episode_seed: Option<i64>,
     /// Weight of its critic loss that makes up for the chance of being drawn, 0 to 1.
     pub importance: f32,
-    /// Its episode, for algorithms that read whole ones.
+    /// Its episode, for algorithms that read whole ones; of a relabelled step, the part from this step to the one that
+    /// reaches the goal.
     pub episode: Option<Arc<Played>>,
+    /// The goal that it was relabelled with; none where it learns its own.
+    pub goal: Option<String>,
 }
 
 impl Replayed {
@@ -233,6 +235,7 @@ impl Replayed {
             episode_seed: None,
             importance: 1.0,
             episode: None,
+            goal: None,
         }
     }
 

@@ -26,8 +26,6 @@ pub struct Needs {
     pub polyak: bool,
     /// The environment must say which actions are possible.
     pub admissible: bool,
-    /// JSON pointer of the setting that needs an environment which tells the goals that a step achieved.
-    pub achieved_goals: Option<&'static str>,
     /// Most tokens that the job's own engine writes for it in one answer.
     pub longest_answer: u32,
 }

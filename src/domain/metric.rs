@@ -73,7 +73,7 @@ pub mod names {
     pub const ENTROPY: &str = "policy.entropy";
     /// α, the weight of the policy's entropy, after the iteration.
     pub const ALPHA: &str = "policy.alpha";
-    /// Share of the choices learnt from that were relabelled with a goal reached by chance, 0 to 1.
+    /// Share of the replayed steps that were relabelled with a goal that their episode reached, 0 to 1.
     pub const RELABELLED: &str = "replay.relabelled";
     /// Share of the returns' variance that the values explained before the first step; 1 knows all, 0 nothing.
     pub const EXPLAINED_VARIANCE: &str = "value.explained_variance";

@@ -4,6 +4,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::{
+    algo,
     domain::{
         event::EventKind,
         job::{Iteration, Job},
@@ -85,6 +86,10 @@ pub(super) async fn finish(
         (names::REHEARSAL_LOSS, sums.rehearsal_loss),
         (names::STALENESS, sums.staleness),
     ];
+    let replay = algo::of(&job.spec.algorithm).draw().replay();
+    if replay.is_some_and(|replay| replay.hindsight.is_some()) {
+        values.push((names::RELABELLED, sums.relabelled));
+    }
     let share = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
     let collected = sums.collected + sums.collected_failed;
     values.extend([

@@ -237,7 +237,7 @@ pub async fn refined(
          join generations g on g.id = r.generation_id
          join transitions t on t.id = r.transition_id
          join replay_draws d on d.iteration_id = r.iteration_id and d.transition_id = r.transition_id
-         where r.iteration_id = $1 and r.valid and r.changed and t.generation_id is not null
+         where r.iteration_id = $1 and r.valid and r.changed and t.generation_id is not null and d.goal is null
          order by d.position, r.round desc",
     )
     .bind(iteration)

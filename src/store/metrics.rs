@@ -72,6 +72,7 @@ pub struct Summary {
     pub policy_loss: Option<f64>,
     pub rehearsal_loss: Option<f64>,
     pub staleness: Option<f64>,
+    pub relabelled: Option<f64>,
 }
 
 /// Sums up an iteration.
@@ -129,7 +130,8 @@ pub async fn summary(
                   / nullif(sum(cardinality(completion_tokens)) filter (where objective = 'rehearsal'), 0))::float8
                   as rehearsal_loss
           from training_examples where iteration_id = $1) x,
-         (select avg(i.index - r.iteration)::float8 as staleness
+         (select avg(i.index - r.iteration)::float8 as staleness,
+              avg((d.goal is not null)::int)::float8 as relabelled
           from iterations i join replay_draws d on d.iteration_id = i.id
           join replay r on r.job_id = i.job_id and r.transition_id = d.transition_id where i.id = $1) d",
     )

@@ -6,12 +6,24 @@ use super::StoreError;
 use crate::domain::ids::{IterationId, JobId, TransitionId};
 
 /// One drawn transition.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Draw {
     /// The transition.
     pub transition_id: TransitionId,
     /// Its importance weight.
     pub importance: f32,
+    /// The goal that it is relabelled with; none where it learns its own.
+    pub goal: Option<String>,
+    /// How many steps later that goal is reached; none without one.
+    pub goal_ahead: Option<i32>,
+}
+
+impl Draw {
+    /// A transition that counts in full and learns its own goal.
+    #[must_use]
+    pub const fn plain(transition_id: TransitionId) -> Self {
+        Self { transition_id, importance: 1.0, goal: None, goal_ahead: None }
+    }
 }
 
 /// An iteration's draws in their order, behind a lock on the iteration: the first to ask finds none,
@@ -29,7 +41,7 @@ pub async fn lock(
         .await?;
     Ok(sqlx::query_as(
         "-- replay_draws::lock
-         select transition_id, importance from replay_draws where iteration_id = $1 order by position",
+         select transition_id, importance, goal, goal_ahead from replay_draws where iteration_id = $1 order by position",
     )
     .bind(iteration)
     .fetch_all(conn)
@@ -47,19 +59,33 @@ pub async fn insert_many(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "-- replay_draws::insert_many
-         insert into replay_draws (iteration_id, position, transition_id, importance)
-         select $1, position - 1, t, importance
-         from unnest($2::uuid[], $3::real[]) with ordinality as d (t, importance, position)",
+         insert into replay_draws (iteration_id, position, transition_id, importance, goal, goal_ahead)
+         select $1, position - 1, t, importance, goal, ahead
+         from unnest($2::uuid[], $3::real[], $4::text[], $5::int[])
+             with ordinality as d (t, importance, goal, ahead, position)",
     )
     .bind(iteration)
     .bind(draws.iter().map(|d| d.transition_id).collect::<Vec<_>>())
     .bind(draws.iter().map(|d| d.importance).collect::<Vec<_>>())
+    .bind(draws.iter().map(|d| d.goal.clone()).collect::<Vec<_>>())
+    .bind(draws.iter().map(|d| d.goal_ahead).collect::<Vec<_>>())
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// The place of a transition in what an iteration of a job replayed, and in how many slices it was annotated.
+/// A transition in what an iteration replayed.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Drawn {
+    /// Its place in the batch.
+    pub position: i32,
+    /// In how many slices the batch was annotated.
+    pub slices: i64,
+    /// The goal that it was relabelled with.
+    pub goal: Option<String>,
+}
+
+/// A transition in what an iteration of a job replayed.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -68,10 +94,10 @@ pub async fn place(
     job: JobId,
     iteration: i32,
     transition: TransitionId,
-) -> Result<Option<(i32, i64)>, StoreError> {
+) -> Result<Option<Drawn>, StoreError> {
     Ok(sqlx::query_as(
         "-- replay_draws::place
-         select d.position, (select count(*) from work_items
+         select d.position, d.goal, (select count(*) from work_items
                              where iteration_id = i.id and phase = 'annotate') as slices
          from iterations i join replay_draws d on d.iteration_id = i.id
          where i.job_id = $1 and i.index = $2 and d.transition_id = $3",

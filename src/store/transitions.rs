@@ -237,22 +237,28 @@ pub struct OfEpisode {
     pub episode_id: EpisodeId,
     /// The episode's task.
     pub task: String,
+    /// Seed of the episode's environment, where it is known.
+    pub seed: Option<i64>,
+    /// Goals that the step achieved.
+    pub achieved_goals: Vec<String>,
 }
 
-/// All steps of episodes, those of each in their order.
+/// All steps of the episodes that some steps belong to, those of each episode in their order.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn of_episodes(
+pub async fn around(
     conn: &mut PgConnection,
-    episodes: &[EpisodeId],
+    steps: &[TransitionId],
 ) -> Result<Vec<OfEpisode>, StoreError> {
     Ok(sqlx::query_as(
-        "-- transitions::of_episodes
-         select t.id, t.episode_id, e.task from transitions t join episodes e on e.id = t.episode_id
-         where t.episode_id = any($1) order by t.episode_id, t.step",
+        "-- transitions::around
+         select t.id, t.episode_id, e.task, e.seed, t.achieved_goals
+         from transitions t join episodes e on e.id = t.episode_id
+         where t.episode_id in (select episode_id from transitions where id = any($1))
+         order by t.episode_id, t.step",
     )
-    .bind(episodes)
+    .bind(steps)
     .fetch_all(conn)
     .await?)
 }

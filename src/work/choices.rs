@@ -22,7 +22,7 @@ use crate::{
         ids::ExampleId,
         metric::names,
         spec::{OptimizerSpec, SacGlamSpec},
-        training::{ExampleSource, StepState, TemperatureState, TrainStep, TrainingExample},
+        training::{StepState, TemperatureState, TrainStep, TrainingExample},
     },
     store::training,
     telemetry::spans,
@@ -43,7 +43,6 @@ pub(super) struct Choices {
 #[derive(Default)]
 struct Sums {
     choices: f64,
-    relabelled: f64,
     value_loss: f64,
     value: f64,
     gap: f64,
@@ -59,7 +58,6 @@ impl Sums {
             (names::VALUE_LOSS, self.value_loss, self.choices),
             (names::CHOSEN_VALUE, self.value, self.choices),
             (names::TARGET_GAP, self.gap, self.choices),
-            (names::RELABELLED, self.relabelled, self.choices),
             (names::CHOICE_LOSS, self.policy_loss, self.learnt),
             (names::ENTROPY, self.entropy, self.learnt),
         ];
@@ -127,8 +125,6 @@ impl Choices {
             self.sums.value += value;
             self.sums.gap += f64::from(*y) - value;
         }
-        let of_others = members.iter().filter(|e| e.source == ExampleSource::Hindsight);
-        self.sums.relabelled += of_others.count() as f64;
 
         if i64::from(step.step) > i64::from(self.spec.warmup_updates) {
             let states: Vec<_> = choices.iter().map(Choice::now).collect();

@@ -6,6 +6,7 @@ mod choices;
 mod collect;
 mod context;
 mod critic;
+mod draw;
 mod evaluate;
 mod held_out;
 mod kind;

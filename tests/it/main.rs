@@ -26,6 +26,7 @@ mod fields;
 mod fleet;
 mod guards;
 mod handover;
+mod hindsight;
 mod invariants;
 mod keys;
 mod layering;

@@ -4,13 +4,16 @@
 use std::sync::Arc;
 
 use nlac::{
-    algo::{Algorithm, Annotations, Played, Replayed, Setting},
+    algo::{
+        Algorithm, Annotations, Played, Replayed, Setting,
+        hindsight::{self, Aim, Reached},
+    },
     domain::{
         ids::EpisodeId,
         seed::SeedPath,
         spec::{
-            EnvironmentSpec, HindsightSpec, HindsightStrategy, PlaygroundSize, PpoGlamSpec,
-            RolloutSpec, SacGlamSpec, ToolFormat,
+            EnvironmentSpec, HindsightSpec, PlaygroundSize, PpoGlamSpec, RolloutSpec, SacGlamSpec,
+            ToolFormat,
         },
         training::{ChoiceLesson, ExampleSource, Objective, Outcome, TrainingExample},
     },
@@ -60,7 +63,7 @@ fn episode(done: bool) -> Vec<Replayed> {
         Replayed { episode_seed: Some(3), ..step }
     };
     let steps: Vec<_> = [ASK, WAIT, WAIT].into_iter().enumerate().map(step).collect();
-    let played = Arc::new(Played { task: "order".into(), steps: steps.clone() });
+    let played = Arc::new(Played { steps: steps.clone() });
     steps.into_iter().map(|step| Replayed { episode: Some(played.clone()), ..step }).collect()
 }
 
@@ -143,55 +146,47 @@ async fn an_end_bootstraps_nothing_and_what_is_no_choice_is_left_out() {
     let mut unknown = batch[2].clone();
     let mut steps = unknown.episode.as_ref().unwrap().steps.clone();
     steps[2].transition.reward = None;
-    unknown.episode = Some(Arc::new(Played { task: "order".into(), steps }));
+    unknown.episode = Some(Arc::new(Played { steps }));
     let made = annotate(&spec(3), &[unknown]).await;
     assert!(made.examples.is_empty() && made.left_out.is_empty());
 }
 
 #[tokio::test]
-async fn invariant_21_hindsight_relabels_up_to_the_hit_and_leaves_the_original() {
-    let hindsight =
-        |share| HindsightSpec { strategy: HindsightStrategy::Oracle, goals_per_episode: 4, share };
+async fn invariant_21_a_relabelled_step_learns_up_to_the_hit_and_the_original_stays() {
+    let playground = EnvironmentSpec::Playground { size: PlaygroundSize::Small };
+    let playground = build(&playground, &Materials::default()).unwrap();
     let steps = episode(true);
-    let batch: Vec<_> = (0..120)
-        .map(|position| Replayed { position, ..steps[position as usize % 3].clone() })
-        .collect();
-    for share in [0.25, 0.9] {
-        let spec = SacGlamSpec { hindsight: Some(hindsight(share)), ..spec(3) };
-        let made = annotate(&spec, &batch).await;
-        assert_eq!(made.examples.len(), 120);
-        let of = |source| -> Vec<(usize, &TrainingExample)> {
-            made.examples
-                .iter()
-                .enumerate()
-                .filter(|(_, e)| e.source == source)
-                .map(|(i, e)| (i % 3, e))
-                .collect()
+    let achieved = steps.iter().map(|step| step.transition.achieved_goals.clone()).collect();
+    let reached = Reached { task: "order".into(), seed: Some(3), achieved };
+    let hindsight = HindsightSpec { share: 0.95, ..HindsightSpec::default() };
+    let mut relabelled = 0;
+    for (number, position) in (0..60_u64).map(|i| (i as usize % 3, i)) {
+        let aim = hindsight::aim(&hindsight, &reached, number, &SeedPath::root(position));
+        let original = &steps[number];
+        let Some(aim) = aim else {
+            let made = annotate(&spec(3), std::slice::from_ref(original)).await;
+            assert_eq!(made.examples[0].source, ExampleSource::Action);
+            assert_eq!(outcome(&made.examples[0]).gained, [0.125, 0.25, 0.5][number]);
+            continue;
         };
-        let relabelled = of(ExampleSource::Hindsight);
-        assert!(!relabelled.is_empty() && relabelled.len() as f32 <= share * 120.0);
-        for (number, example) in &relabelled {
-            // `name` was reached by the second step: the third learns its own goal alone.
-            assert!(*number < 2);
-            assert_eq!(example.prompt_tokens, tokens(&state(*number, "name")).0);
-            let outcome = outcome(example);
-            assert_eq!((outcome.gained, outcome.discount), ([0.5, 1.0][*number], 0.0));
-        }
-        for (number, example) in of(ExampleSource::Action) {
-            assert_eq!(example.prompt_tokens, tokens(&state(number, "order")).0);
-            let outcome = outcome(example);
-            assert_eq!(outcome.gained, [0.125, 0.25, 0.5][number]);
-        }
-        // A quarter of three steps is none.
-        for few in batch.chunks(3).filter(|_| share < 0.3) {
-            let made = annotate(&spec, few).await;
-            assert!(made.examples.iter().all(|e| e.source == ExampleSource::Action));
-        }
-        // The same again, whoever asks.
-        let again = annotate(&spec, &batch).await;
-        let sources = |all: &Annotations| all.examples.iter().map(|e| e.source).collect::<Vec<_>>();
-        assert_eq!(sources(&made), sources(&again));
+        relabelled += 1;
+        // `name` was reached by the second step: the third learns its own goal alone.
+        assert!(number < 2 && aim == Aim { goal: "name".into(), ahead: 1 - number });
+        let step = hindsight::relabelled(original, &aim, &*playground).unwrap();
+        assert_eq!(
+            (step.transition.done, step.transition.reward),
+            (number == 1, Some(number as f64))
+        );
+        assert_eq!(step.episode.as_ref().unwrap().steps.len(), 2 - number);
+        let made = annotate(&spec(3), &[step]).await;
+        let [example] = &made.examples[..] else { panic!("{:?}", made.left_out) };
+        assert_eq!(example.source, ExampleSource::Hindsight);
+        assert_eq!(example.prompt_tokens, tokens(&state(number, "name")).0);
+        let outcome = outcome(example);
+        assert_eq!((outcome.gained, outcome.discount), ([0.5, 1.0][number], 0.0));
+        assert_eq!(original.state.messages(), state(number, "order").messages());
     }
+    assert!(relabelled > 10);
 }
 
 #[tokio::test]
@@ -395,7 +390,7 @@ async fn what_cannot_learn_choices_is_refused_by_name() {
         ("/environment", json!({ "kind": "help_desk" }), "does not say which"),
         ("/rehearsal", json!({ "share": 0.5 }), "/rehearsal/share"),
         ("/algorithm/gamma", json!(1.5), "/algorithm/gamma"),
-        ("/algorithm/hindsight/share", json!(0.99), "/algorithm/hindsight/share"),
+        ("/algorithm/replay/hindsight/share", json!(0.99), "/algorithm/replay/hindsight/share"),
         (
             "/algorithm/temperature",
             json!({ "kind": "fixed", "alpha": -1.0 }),

@@ -1,17 +1,13 @@
 //! From a replayed step to what policy and critic learn of it.
 
-use super::{
-    hindsight::{self, Hit},
-    returns::{Moment, n_step},
-};
+use super::returns::{Moment, n_step};
 use crate::{
     algo::{
-        Played, Replayed, Setting,
+        Replayed, Setting,
         lesson::{Lesson, signed},
     },
     domain::{
         fault::Fault,
-        seed::SeedPath,
         spec::SacGlamSpec,
         training::{
             Candidates, ChoiceLesson, ExampleSource, Objective, Outcome, Scored, TrainingExample,
@@ -20,12 +16,10 @@ use crate::{
     experience::{context::Context, message::Message},
 };
 
-/// A step as it is learnt; none where its return is not known, and a reason where it is no choice. `relabels` says
-/// whether it may learn another goal.
+/// A step as it is learnt; none where its return is not known, and a reason where it is no choice.
 pub(super) fn of(
     setting: &Setting<'_, SacGlamSpec>,
     replayed: &Replayed,
-    relabels: bool,
 ) -> Result<Result<Option<TrainingExample>, String>, Fault> {
     let Some(episode) = &replayed.episode else {
         return Err(Fault::Fail("a replayed step came without its episode".into()));
@@ -34,37 +28,29 @@ pub(super) fn of(
     let Some(at) = episode.steps.iter().position(|step| step.transition.id == id) else {
         return Err(Fault::Fail(format!("transition {id} is no step of its own episode")));
     };
-    let hit = relabels.then(|| other_goal(setting, replayed, episode, at)).flatten();
     let moments: Vec<_> = episode.steps.iter().map(moment).collect();
-    let moments = match &hit {
-        Some(hit) => hindsight::relabel(&moments, hit),
-        None => moments,
-    };
     let Some(gained) = n_step(&moments, at, setting.spec.n_step, setting.spec.gamma) else {
         return Ok(Ok(None));
     };
     let Some(chosen) = chosen(replayed) else { return Ok(Err(NO_CHOICE.into())) };
-    let aim = |state: &Context| match &hit {
-        Some(hit) => setting.environment.aimed(state, &hit.goal),
-        None => Some(state.clone()),
-    };
     let plain = setting.with(&());
-    let Some(state) = aim(&replayed.state) else { return Ok(Err(UNWORDED.into())) };
-    let (prompt, now) = candidates(&plain, &state)?;
+    let (prompt, now) = candidates(&plain, &replayed.state)?;
     let mut next = None;
     if gained.discount > 0.0 {
         let after = &episode.steps[at + gained.steps - 1].next_state;
         if after.admissible().is_empty() {
             return Ok(Err("nothing is known of what can be done in the state after it".into()));
         }
-        let Some(after) = aim(after) else { return Ok(Err(UNWORDED.into())) };
-        let (_, found) = candidates(&plain, &after)?;
+        let (_, found) = candidates(&plain, after)?;
         next = Some(found);
     }
     let completion = now.candidates[chosen].clone();
     let lesson = Lesson {
         objective: Objective::Choice,
-        source: if hit.is_some() { ExampleSource::Hindsight } else { ExampleSource::Action },
+        source: match replayed.goal {
+            Some(_) => ExampleSource::Hindsight,
+            None => ExampleSource::Action,
+        },
         transition_id: Some(id),
         prompt_hash: setting.sampler.prompts.policy().hash(),
         prompt: &prompt,
@@ -92,31 +78,9 @@ pub(super) fn of(
 pub(super) const NO_CHOICE: &str =
     "its action is none of the admissible ones that are known of its state";
 
-/// Why a step cannot learn a goal that it could learn otherwise.
-const UNWORDED: &str = "the environment does not say its state with another goal";
-
 const fn moment(step: &Replayed) -> Moment {
     let transition = &step.transition;
     Moment { reward: transition.reward, done: transition.done, truncated: transition.truncated }
-}
-
-/// The goal that a step learns instead of the commanded one.
-fn other_goal(
-    setting: &Setting<'_, SacGlamSpec>,
-    replayed: &Replayed,
-    episode: &Played,
-    at: usize,
-) -> Option<Hit> {
-    let spec = setting.spec.hindsight?;
-    let achieved: Vec<_> =
-        episode.steps.iter().map(|step| step.transition.achieved_goals.clone()).collect();
-    let hits = hindsight::hits(&achieved, &episode.task);
-    // An episode offers the same goals whenever one of its steps is drawn.
-    let root = SeedPath::root(replayed.episode_seed.unwrap_or_default().cast_unsigned());
-    let mut of_episode = root.label("hindsight").label(&episode.task).rng();
-    let mut of_step = setting.seed.index(replayed.position).label("hindsight").rng();
-    let goals = hindsight::goals(&hits, &spec, at, &mut of_episode, &mut of_step);
-    hindsight::draw(&goals, spec.share, &mut of_step)
 }
 
 /// The place of the action that was taken among those that were possible.

@@ -3,7 +3,6 @@
 //! the critic learns is computed when the learning begins, because the trainer holds the weights.
 
 mod example;
-pub mod hindsight;
 mod on_policy;
 pub mod returns;
 pub mod target;
@@ -13,11 +12,7 @@ pub mod update;
 use async_trait::async_trait;
 
 use super::{Acting, Algorithm, Annotations, Asked, Draw, Forecast, Needs, Replayed, Setting};
-use crate::domain::{
-    fault::Fault,
-    spec::SacGlamSpec,
-    training::{ExampleSource, Objective},
-};
+use crate::domain::{fault::Fault, spec::SacGlamSpec, training::Objective};
 
 #[async_trait]
 impl Algorithm for SacGlamSpec {
@@ -27,7 +22,6 @@ impl Algorithm for SacGlamSpec {
             deep_head: true,
             polyak: true,
             admissible: true,
-            achieved_goals: self.hindsight.map(|_| "/algorithm/hindsight"),
             ..Needs::default()
         }
     }
@@ -59,16 +53,11 @@ impl Algorithm for SacGlamSpec {
         batch: &[Replayed],
     ) -> Result<Annotations, Fault> {
         let setting = setting.with(self);
-        let share = self.hindsight.map_or(0.0, |hindsight| hindsight.share);
-        let mut left = (share * batch.len() as f32) as usize;
         let mut annotations = Annotations::default();
         for replayed in batch {
-            let made = example::of(&setting, replayed, left > 0)?;
-            let made = annotations.heard(replayed, made).flatten();
-            let relabelled =
-                made.as_ref().is_some_and(|made| made.source == ExampleSource::Hindsight);
-            left -= usize::from(relabelled);
-            annotations.examples.extend(made);
+            let made = example::of(&setting, replayed)?;
+            let example = annotations.heard(replayed, made).flatten();
+            annotations.examples.extend(example);
         }
         annotations.unless_all_are_left_out(batch)
     }

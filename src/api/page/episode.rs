@@ -383,7 +383,8 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
 }
 
 fn provenance(p: &ProvenanceRow) -> Vec<(&'static str, String)> {
-    vec![
+    let goal = p.goal.as_ref().map(|goal| ("relabelled with the goal", goal.clone()));
+    let made = [
         ("weights", p.weights.to_string()),
         ("model", p.model.clone()),
         ("engine", p.engine.clone()),
@@ -392,5 +393,6 @@ fn provenance(p: &ProvenanceRow) -> Vec<(&'static str, String)> {
         ("seed", p.seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
         ("tokens", format!("{} read, {} written", p.prompt_tokens, p.token_ids.len())),
         ("ended by", p.finish_reason.to_string()),
-    ]
+    ];
+    goal.into_iter().chain(made).collect()
 }

@@ -340,6 +340,11 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             format!("{}=training|{}", names::COLLECT_UNREADABLE, at_each(names::EVAL_UNREADABLE)),
         ),
         plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
+        plot(
+            "Steps relabelled with other goals",
+            "share",
+            series(&[(names::RELABELLED, "relabelled")]),
+        ),
     ];
     if let AlgorithmSpec::Nlrl(_) = spec.algorithm {
         let choices =
@@ -371,11 +376,6 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             series(&[(names::ENTROPY, "entropy")]),
         ));
         plots.push(plot("Weight of the entropy", "free", series(&[(names::ALPHA, "alpha")])));
-        plots.push(plot(
-            "Relabelled choices",
-            "share",
-            series(&[(names::RELABELLED, "relabelled")]),
-        ));
     }
     plots
 }

@@ -50,6 +50,8 @@ pub struct Provenance {
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
+    /// The goal that its step was relabelled with; null where the step had its own.
+    pub goal: Option<String>,
 }
 
 impl From<ProvenanceRow> for Provenance {
@@ -68,6 +70,7 @@ impl From<ProvenanceRow> for Provenance {
             token_ids: row.token_ids,
             finish_reason: row.finish_reason,
             created_at: row.created_at,
+            goal: row.goal,
         }
     }
 }

@@ -42,10 +42,6 @@ pub struct SacGlamSpec {
     #[garde(range(max = 1_000_000))]
     #[schema(maximum = 1_000_000)]
     pub warmup_updates: u32,
-    /// Whether steps also learn goals that their episode reached without being told to; null learns the commanded goals
-    /// alone. It needs an environment that tells which goals a step achieved.
-    #[garde(dive)]
-    pub hindsight: Option<HindsightSpec>,
     /// Which transitions are replayed. Without it, they are drawn uniformly, as in the paper.
     #[garde(dive)]
     pub replay: ReplaySpec,
@@ -173,36 +169,6 @@ pub struct ChoiceCriticSpec {
     pub layers: u32,
 }
 
-/// How episodes are relabelled with goals that they reached.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(default, deny_unknown_fields)]
-pub struct HindsightSpec {
-    /// Which goals.
-    #[garde(skip)]
-    pub strategy: HindsightStrategy,
-    /// Most goals of an episode; with `future`, of each of its steps.
-    #[garde(range(min = 1, max = 1_000))]
-    #[schema(minimum = 1, maximum = 1_000)]
-    pub goals_per_episode: u32,
-    /// Most of the batch that is relabelled, 0 to 1.
-    #[garde(range(min = 0.0, max = 0.95))]
-    #[schema(minimum = 0.0, maximum = 0.95)]
-    pub share: f32,
-}
-
-/// Which goals an episode is relabelled with. The commanded goal is never one of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HindsightStrategy {
-    /// Those that the last successful step of the episode reached.
-    Final,
-    /// For each step, some that it or a later step reached.
-    Future,
-    /// Some of all that the episode reached, as an observer who knows them would name them.
-    #[default]
-    Oracle,
-}
-
 impl Default for SacGlamSpec {
     fn default() -> Self {
         Self {
@@ -213,7 +179,6 @@ impl Default for SacGlamSpec {
             entropy_in_backup: false,
             critic: ChoiceCriticSpec::default(),
             warmup_updates: 10,
-            hindsight: None,
             replay: ReplaySpec {
                 priority_exponent: 0.0,
                 uniform_share: 1.0,
@@ -240,11 +205,5 @@ impl Default for PpoGlamSpec {
 impl Default for ChoiceCriticSpec {
     fn default() -> Self {
         Self { learning_rate: 1e-4, hidden: 1024, layers: 2 }
-    }
-}
-
-impl Default for HindsightSpec {
-    fn default() -> Self {
-        Self { strategy: HindsightStrategy::default(), goals_per_episode: 4, share: 0.8 }
     }
 }

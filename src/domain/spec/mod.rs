@@ -25,15 +25,13 @@ pub use environment::{
 };
 pub use evaluated::EvaluatedSpec;
 pub use evaluation::{EvaluationSpec, TaskSplit};
-pub use glam::{
-    ChoiceCriticSpec, HindsightSpec, HindsightStrategy, PpoGlamSpec, SacGlamSpec, TemperatureSpec,
-};
+pub use glam::{ChoiceCriticSpec, PpoGlamSpec, SacGlamSpec, TemperatureSpec};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use nlrl::{
     MonteCarloSpec, NlrlSampling, NlrlSpec, NlrlWeights, TemporalDifferenceSpec, ValueForm,
 };
 pub use on_policy::{ClipSpec, CriticSpec, GrpoSpec, PpoSpec};
-pub use replay::ReplaySpec;
+pub use replay::{HindsightSpec, HindsightStrategy, ReplaySpec};
 pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
 
 /// A training job.

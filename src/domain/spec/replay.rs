@@ -49,6 +49,39 @@ pub struct ReplaySpec {
     #[garde(inner(range(min = 1, max = 100_000)))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub max_staleness: Option<u32>,
+    /// Relabels steps with goals that their episodes reached, where the environment tells them; null is off.
+    #[garde(dive)]
+    pub hindsight: Option<HindsightSpec>,
+}
+
+/// How episodes are relabelled with goals that they reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(default, deny_unknown_fields)]
+pub struct HindsightSpec {
+    /// Which goals.
+    #[garde(skip)]
+    pub strategy: HindsightStrategy,
+    /// Most goals of an episode; with `future`, of each of its steps.
+    #[garde(range(min = 1, max = 1_000))]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub goals_per_episode: u32,
+    /// Most of the batch that is relabelled, 0 to 1.
+    #[garde(range(min = 0.0, max = 0.95))]
+    #[schema(minimum = 0.0, maximum = 0.95)]
+    pub share: f32,
+}
+
+/// Which goals an episode is relabelled with. The commanded goal is never one of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HindsightStrategy {
+    /// Those that the last successful step of the episode reached.
+    Final,
+    /// For each step, some that it or a later step reached.
+    Future,
+    /// Some of all that the episode reached, as an observer who knows them would name them.
+    #[default]
+    Oracle,
 }
 
 impl Default for ReplaySpec {
@@ -64,6 +97,13 @@ impl Default for ReplaySpec {
             importance_end: 0.0,
             refused_bonus: 0.0,
             max_staleness: None,
+            hindsight: None,
         }
+    }
+}
+
+impl Default for HindsightSpec {
+    fn default() -> Self {
+        Self { strategy: HindsightStrategy::default(), goals_per_episode: 4, share: 0.8 }
     }
 }

@@ -44,6 +44,8 @@ pub struct ProvenanceRow {
     pub finish_reason: FinishReason,
     /// When it was stored.
     pub created_at: OffsetDateTime,
+    /// The goal that its step was relabelled with; null where the step had its own.
+    pub goal: Option<String>,
 }
 
 /// A predicted future.
@@ -182,19 +184,22 @@ pub async fn of_transition(
         "-- read::annotations::predictions
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.purpose, x.round, x.ordinal,
+             g.created_at, g.text, d.goal, x.id, i.index as iteration, x.purpose, x.round, x.ordinal,
              x.action
          from predictions x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
+         join iterations i on i.id = x.iteration_id
+         left join replay_draws d on d.iteration_id = x.iteration_id and d.transition_id = x.transition_id
+         where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let targets = sqlx::query_as(
         "-- read::annotations::targets
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.next_prediction_id, x.outcomes,
+             g.created_at, g.text, d.goal, x.id, i.index as iteration, x.next_prediction_id, x.outcomes,
              x.status, n.text as next_action
          from targets x join generations g on g.id = x.generation_id
          join iterations i on i.id = x.iteration_id
+         left join replay_draws d on d.iteration_id = x.iteration_id and d.transition_id = x.transition_id
          left join generations n on n.id = x.next_action_generation_id
          where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
@@ -202,27 +207,33 @@ pub async fn of_transition(
         "-- read::annotations::critiques
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.round, x.action,
+             g.created_at, g.text, d.goal, x.id, i.index as iteration, x.round, x.action,
              x.prediction_ids, x.verdict
          from critiques x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
+         join iterations i on i.id = x.iteration_id
+         left join replay_draws d on d.iteration_id = x.iteration_id and d.transition_id = x.transition_id
+         where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let refinements = sqlx::query_as(
         "-- read::annotations::refinements
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.round, x.critique_id, x.valid,
+             g.created_at, g.text, d.goal, x.id, i.index as iteration, x.round, x.critique_id, x.valid,
              x.changed
          from refinements x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
+         join iterations i on i.id = x.iteration_id
+         left join replay_draws d on d.iteration_id = x.iteration_id and d.transition_id = x.transition_id
+         where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     let choices = sqlx::query_as(
         "-- read::annotations::choices
          select g.id as generation_id, g.role, g.weights, g.checkpoint_id, g.model, g.engine,
              g.prompt_hash, g.seed, g.temperature, g.prompt_tokens, g.token_ids, g.finish_reason,
-             g.created_at, g.text, x.id, i.index as iteration, x.prediction_ids, x.action, x.changed
+             g.created_at, g.text, d.goal, x.id, i.index as iteration, x.prediction_ids, x.action, x.changed
          from choices x join generations g on g.id = x.generation_id
-         join iterations i on i.id = x.iteration_id where x.transition_id = $1 and x.job_id = $2 order by x.id",
+         join iterations i on i.id = x.iteration_id
+         left join replay_draws d on d.iteration_id = x.iteration_id and d.transition_id = x.transition_id
+         where x.transition_id = $1 and x.job_id = $2 order by x.id",
     );
     Ok(AnnotationRows {
         predictions: predictions.bind(id).bind(job).fetch_all(&mut *conn).await?,

@@ -320,7 +320,12 @@ async fn wanted_rows(
              select c.verdict, c.iteration_id, a.index, g.text
              from critiques c join generations g on g.id = c.generation_id
              join iterations a on a.id = c.iteration_id
-             where c.transition_id = t.id and c.job_id = wanted.job_id and c.round = 0 order by c.id desc limit 1
+             where c.transition_id = t.id and c.job_id = wanted.job_id and c.round = 0
+                 -- A critique of a relabelled step speaks of another goal.
+                 and not exists (
+                     select from replay_draws d where d.iteration_id = c.iteration_id
+                         and d.transition_id = c.transition_id and d.goal is not null)
+             order by c.id desc limit 1
          ) c on true
          left join lateral (
              select r.valid, g.text from refinements r join generations g on g.id = r.generation_id

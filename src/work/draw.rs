@@ -1,0 +1,269 @@
+//! Which experience an iteration learns from, loaded as its algorithm reads it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde_json::json;
+
+use super::{
+    Worker,
+    annotate::Slice,
+    context::{IterationContext, JobContext},
+};
+use crate::{
+    algo::{
+        self, Draw, Played, Replayed,
+        hindsight::{self, Aim, Reached},
+        rejection, replay as selection,
+    },
+    domain::{
+        fault::Fault,
+        ids::{EpisodeId, TransitionId},
+        spec::{HindsightSpec, RejectionSpec, ReplaySpec},
+    },
+    store::{
+        StoreError, replay, replay_draws,
+        transitions::{self, Loaded},
+    },
+};
+
+impl Worker {
+    /// A slice of what the iteration learns from.
+    pub(super) async fn draw(
+        &self,
+        context: &IterationContext,
+        slice: Slice,
+    ) -> Result<Drawn, Fault> {
+        match algo::of(&context.job.spec.algorithm).draw() {
+            Draw::Replay(spec) => self.replayed(context, spec, slice).await,
+            Draw::Successes(spec) => self.select_successes(context, spec).await,
+            Draw::Rollouts => self.rollouts(context, slice).await,
+            Draw::Nothing => Ok(Drawn::default()),
+        }
+    }
+
+    /// A slice of what the iteration replays. The first slice to ask draws for all of them: priorities
+    /// may change, and transitions arrive, while the others wait.
+    async fn replayed(
+        &self,
+        context: &IterationContext,
+        spec: &ReplaySpec,
+        slice: Slice,
+    ) -> Result<Drawn, Fault> {
+        let mut tx = self.store.begin().await?;
+        let mut draws = replay_draws::lock(&mut tx, context.iteration.id).await?;
+        if draws.is_empty() {
+            let until = context.iteration.index;
+            let since = spec.max_staleness.map_or(0, |most| until - most.cast_signed());
+            let entries: Vec<_> =
+                replay::entries(&mut tx, context.job.id, spec.capacity, since, until)
+                    .await?
+                    .into_iter()
+                    .map(|e| selection::Entry {
+                        transition_id: e.transition_id,
+                        done: e.done,
+                        solved: e.solved,
+                        loss: e.loss,
+                        refused: e.refused,
+                        left_out: e.left_out,
+                    })
+                    .collect();
+            let mut rng = context.seed("replay").rng();
+            let beta = selection::beta(spec, context.index(), context.job.spec.budget.iterations);
+            draws = selection::select(&entries, spec, beta, &mut rng)
+                .into_iter()
+                .map(|drawn| replay_draws::Draw {
+                    importance: drawn.importance,
+                    ..replay_draws::Draw::plain(entries[drawn.index].transition_id)
+                })
+                .collect();
+            if let Some(spec) = &spec.hindsight {
+                aim(context, &mut tx, spec, &mut draws).await?;
+            }
+            replay_draws::insert_many(&mut tx, context.iteration.id, &draws).await?;
+        }
+        let slice: Vec<_> = (0..)
+            .zip(draws)
+            .filter(|(position, _)| position % u64::from(slice.of) == u64::from(slice.number))
+            .collect();
+        let drawn = load(context, &mut tx, slice).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+        Ok(drawn)
+    }
+
+    async fn select_successes(
+        &self,
+        context: &IterationContext,
+        spec: &RejectionSpec,
+    ) -> Result<Drawn, Fault> {
+        let mut conn = self.store.acquire().await?;
+        let which = transitions::Successes {
+            newest: spec.keep_episodes,
+            per_task: spec.per_task,
+            deduplicate: spec.deduplicate,
+        };
+        let successes = transitions::of_successes(&mut conn, context.job.id, which).await?;
+        let drawn = rejection::select(&successes, spec, &context.seed("annotate"));
+        let draws = drawn.into_iter().map(replay_draws::Draw::plain);
+        load(context, &mut conn, (0..).zip(draws).collect()).await
+    }
+
+    /// The steps of a slice of the iteration's own groups of episodes.
+    async fn rollouts(&self, context: &IterationContext, slice: Slice) -> Result<Drawn, Fault> {
+        let group = context.job.spec.rollout.group;
+        let mut conn = self.store.acquire().await?;
+        let which = (slice.number, slice.of);
+        let steps =
+            transitions::of_iteration(&mut conn, context.iteration.id, group, which).await?;
+        let draws = steps.into_iter().map(replay_draws::Draw::plain);
+        load(context, &mut conn, (0..).zip(draws).collect()).await
+    }
+}
+
+/// Experience that was drawn.
+#[derive(Default)]
+pub(super) struct Drawn {
+    pub(super) batch: Vec<Replayed>,
+    /// What the job's model has no tokens for, with the reason: its chat template does not take such a conversation.
+    pub(super) left_out: BTreeMap<TransitionId, String>,
+}
+
+async fn load(
+    context: &JobContext,
+    conn: &mut sqlx::PgConnection,
+    slice: Vec<(u64, replay_draws::Draw)>,
+) -> Result<Drawn, Fault> {
+    let ids: Vec<_> = slice.iter().map(|(_, draw)| draw.transition_id).collect();
+    let loaded = transitions::load(conn, &ids).await?;
+    let mut drawn = Drawn::default();
+    let mut draws = HashMap::new();
+    for ((position, draw), loaded) in slice.into_iter().zip(loaded) {
+        match context.replayed(loaded, position) {
+            Ok(replayed) => {
+                drawn.batch.push(Replayed { importance: draw.importance, ..replayed });
+                draws.insert(draw.transition_id, draw);
+            }
+            Err(fault) => drop(drawn.left_out.insert(draw.transition_id, fault.to_string())),
+        }
+    }
+    let mut episodes = match algo::of(&context.job.spec.algorithm).reads_episodes() {
+        true => Some(episodes(context, conn, &drawn.batch).await?),
+        false => None,
+    };
+    for mut replayed in std::mem::take(&mut drawn.batch) {
+        let id = replayed.transition.id;
+        if let Some(episodes) = &mut episodes {
+            match episodes.get_mut(&replayed.transition.episode_id) {
+                Some(Ok(played)) => replayed.episode = Some(played.clone()),
+                Some(Err(reason)) => drop(drawn.left_out.insert(id, reason.clone())),
+                None => {}
+            }
+            if replayed.episode.is_none() {
+                continue;
+            }
+        }
+        match draws.get(&id).and_then(aim_of) {
+            None => drawn.batch.push(replayed),
+            Some(aim) => match hindsight::relabelled(&replayed, &aim, &*context.environment) {
+                Some(replayed) => drawn.batch.push(replayed),
+                None => drop(drawn.left_out.insert(id, UNWORDED.into())),
+            },
+        }
+    }
+    Ok(drawn)
+}
+
+/// Why a step cannot learn a goal that it could learn otherwise.
+const UNWORDED: &str = "the environment does not say its state with another goal";
+
+/// Draws the goals that steps learn instead of their own, up to their share of the batch.
+async fn aim(
+    context: &IterationContext,
+    conn: &mut sqlx::PgConnection,
+    spec: &HindsightSpec,
+    draws: &mut [replay_draws::Draw],
+) -> Result<(), Fault> {
+    let ids: Vec<_> = draws.iter().map(|draw| draw.transition_id).collect();
+    let mut reached: HashMap<EpisodeId, Reached> = HashMap::new();
+    let mut places = HashMap::new();
+    for step in transitions::around(conn, &ids).await? {
+        let of = reached.entry(step.episode_id).or_default();
+        places.insert(step.id, (step.episode_id, of.achieved.len()));
+        (of.task, of.seed) = (step.task, step.seed);
+        of.achieved.push(step.achieved_goals);
+    }
+    let seed = context.seed("hindsight");
+    let mut left = (spec.share * draws.len() as f32) as usize;
+    for (position, draw) in (0..).zip(draws) {
+        let Some((episode, at)) = places.get(&draw.transition_id) else { continue };
+        let aim = hindsight::aim(spec, &reached[episode], *at, &seed.index(position));
+        if let Some(aim) = aim.filter(|_| left > 0) {
+            left -= 1;
+            draw.goal = Some(aim.goal);
+            draw.goal_ahead = Some(i32::try_from(aim.ahead).map_err(Fault::fail)?);
+        }
+    }
+    Ok(())
+}
+
+fn aim_of(draw: &replay_draws::Draw) -> Option<Aim> {
+    let ahead = usize::try_from(draw.goal_ahead?).ok()?;
+    Some(Aim { goal: draw.goal.clone()?, ahead })
+}
+
+/// The whole episodes of what was drawn, or why the job's model has no tokens for one.
+async fn episodes(
+    context: &JobContext,
+    conn: &mut sqlx::PgConnection,
+    batch: &[Replayed],
+) -> Result<HashMap<EpisodeId, Result<Arc<Played>, String>>, Fault> {
+    let ids: Vec<_> = batch.iter().map(|replayed| replayed.transition.id).collect();
+    let steps = transitions::around(conn, &ids).await?;
+    let steps: Vec<_> = steps.into_iter().map(|step| step.id).collect();
+    let mut of_episode: HashMap<EpisodeId, Result<Vec<Replayed>, String>> = HashMap::new();
+    for loaded in transitions::load(conn, &steps).await? {
+        let episode_id = loaded.transition.episode_id;
+        let known = of_episode.entry(episode_id).or_insert_with(|| Ok(Vec::new()));
+        match (known.as_mut(), context.replayed(loaded, 0)) {
+            (Ok(steps), Ok(step)) => steps.push(step),
+            (Ok(_), Err(fault)) => *known = Err(fault.to_string()),
+            (Err(_), _) => {}
+        }
+    }
+    let played = |(id, steps): (EpisodeId, Result<Vec<Replayed>, String>)| {
+        (id, steps.map(|steps| Arc::new(Played { steps })))
+    };
+    Ok(of_episode.into_iter().map(played).collect())
+}
+
+impl JobContext {
+    /// A stored transition at a place of a batch; its loss counts in full. An action that no engine wrote has the
+    /// tokens that the job's own model would write it in.
+    pub(crate) fn replayed(&self, loaded: Loaded, position: u64) -> Result<Replayed, Fault> {
+        let action_tokens = match loaded.action_tokens {
+            Some(tokens) => tokens.into_iter().map(i32::cast_unsigned).collect(),
+            None => {
+                let policy = self.prompts.policy();
+                let prompt = policy.render(&loaded.state, None, &json!({})).map_err(Fault::fail)?;
+                self.encoder.completion(&prompt, &loaded.action).map_err(Fault::fail)?
+            }
+        };
+        Ok(Replayed {
+            transition: loaded.transition,
+            state: loaded.state,
+            action: loaded.action,
+            observation: loaded.observation,
+            next_state: loaded.next_state,
+            action_tokens,
+            action_logprobs: loaded.action_logprobs,
+            action_cut: loaded.action_cut,
+            position,
+            episode_seed: loaded.episode_seed,
+            importance: 1.0,
+            episode: None,
+            goal: None,
+        })
+    }
+}
