@@ -28,6 +28,19 @@ const CHAT_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
     {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
     {% if add_generation_prompt %} <assistant>{% endif %}";
 
+/// The same with tools by their names, their calls, and what they answer.
+const TOOL_TEMPLATE: &str = "{{ bos_token }}{% if tools %} tools{% for tool in tools %} \"{{ tool['function']['name'] }}\"\
+    {% endfor %}{% endif %}{% for message in messages %}\
+    {% if message['role'] == 'assistant' %} <assistant> {{ message['content'] }}\
+    {% for call in message['tool_calls'] %} <tool_call> {\"name\": \"{{ call['function']['name'] }}\", \
+    \"arguments\": {{ call['function']['arguments'] | tojson }}} </tool_call>{% endfor %} <eos>\
+    {% elif message['role'] == 'tool' %} <user> <tool_response> {{ message['content'] }} </tool_response>\
+    {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
+    {% if add_generation_prompt %} <assistant>{% endif %}";
+
+/// A word, or a piece of JSON: a string and, if it is a key, its colon and the brace before it; closing braces; a comma.
+const WORDS_AND_JSON: &str = r#"\{?"\w+":?|\}+|,|[^\s{}",]+"#;
+
 /// Every token, by id: the shared words, those of a world, and fill.
 pub fn tokens(world: &dyn World) -> Vec<String> {
     let words = SPECIAL.into_iter().chain(WORDS.split_whitespace()).chain(world.words());
@@ -38,7 +51,17 @@ pub fn tokens(world: &dyn World) -> Vec<String> {
 }
 
 /// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
-pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
+pub fn write(directory: &Path, tokens: &[String], tools: bool) -> std::io::Result<()> {
+    let (pre_tokenizer, template) = match tools {
+        true => {
+            let pattern = json!({ "Regex": WORDS_AND_JSON });
+            // What is no match is removed, such as the space between two words.
+            let split =
+                json!({ "type": "Split", "pattern": pattern, "behavior": "Removed", "invert": true });
+            (split, TOOL_TEMPLATE)
+        }
+        false => (json!({ "type": "WhitespaceSplit" }), CHAT_TEMPLATE),
+    };
     let vocabulary: serde_json::Map<_, _> =
         tokens.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
     let added: Vec<_> = SPECIAL
@@ -53,7 +76,7 @@ pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
         .collect();
     let tokenizer = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null,
+        "normalizer": null, "pre_tokenizer": pre_tokenizer, "post_processor": null,
         "decoder": null,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
     });
@@ -61,7 +84,7 @@ pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>",
         "clean_up_tokenization_spaces": false, "model_max_length": 512,
-        "chat_template": CHAT_TEMPLATE,
+        "chat_template": template,
     });
     let generation = json!({"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD});
     for (name, value) in [
@@ -85,6 +108,7 @@ mod tests {
         for (task, size) in [
             (Task::HelpDesk, 96),
             (Task::ServiceDesk, 96),
+            (Task::ToolDesk, 160),
             (Task::TwentyQuestions, 96),
             (Task::Playground, 96),
         ] {

@@ -27,6 +27,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("ppo-glam", include_str!("../../../examples/ppo-glam.yaml")),
     ("sac-glam", include_str!("../../../examples/sac-glam.yaml")),
     ("service-desk", include_str!("../../../examples/service-desk.yaml")),
+    ("tool-desk", include_str!("../../../examples/tool-desk.yaml")),
     ("twenty-questions", include_str!("../../../examples/twenty-questions.yaml")),
 ];
 /// Earlier jobs that can be started from.
