@@ -62,9 +62,9 @@ pub struct Combination {
 impl Combination {
     /// All 25, in the desk's order.
     pub fn all() -> impl Iterator<Item = Self> {
-        Wish::ALL.iter().flat_map(|&wish| {
-            Product::ALL.iter().map(move |&product| Self { wish, product })
-        })
+        Wish::ALL
+            .iter()
+            .flat_map(|&wish| Product::ALL.iter().map(move |&product| Self { wish, product }))
     }
 
     /// The part of the tasks that it belongs to. Five are held out: each wish once and each product once.
@@ -140,7 +140,8 @@ static FRAME: LazyLock<Arc<Frame>> = LazyLock::new(|| {
     let tool = |name: &str, description: &str, properties: Value| {
         let parameters =
             json!({ "type": "object", "properties": properties, "required": ["order"] });
-        let function = json!({ "name": name, "description": description, "parameters": parameters });
+        let function =
+            json!({ "name": name, "description": description, "parameters": parameters });
         serde_json::from_value::<Tool>(json!({ "type": "function", "function": function }))
     };
     let tools = [
@@ -329,7 +330,8 @@ impl Desk {
         match &*call.name {
             "find" => {
                 self.found = true;
-                let record = format!("product {} {}", self.combination.product.word(), self.changes);
+                let record =
+                    format!("product {} {}", self.combination.product.word(), self.changes);
                 return Ok(record.trim_end().to_owned());
             }
             "change" if pay.or(send).is_some() => {

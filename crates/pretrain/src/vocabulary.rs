@@ -56,8 +56,7 @@ pub fn write(directory: &Path, tokens: &[String], tools: bool) -> std::io::Resul
         true => {
             let pattern = json!({ "Regex": WORDS_AND_JSON });
             // What is no match is removed, such as the space between two words.
-            let split =
-                json!({ "type": "Split", "pattern": pattern, "behavior": "Removed", "invert": true });
+            let split = json!({ "type": "Split", "pattern": pattern, "behavior": "Removed", "invert": true });
             (split, TOOL_TEMPLATE)
         }
         false => (json!({ "type": "WhitespaceSplit" }), CHAT_TEMPLATE),

@@ -31,8 +31,15 @@ const _: () = assert!(ORDERS.start == 20 && ORDERS.end == 40, "each number is a 
 
 /// Values of changes as JSON writes them.
 const QUOTED: [&str; 9] = [
-    "\"card\"", "\"cash\"", "\"credit\"", "\"points\"", "\"bank\"", "\"post\"", "\"van\"",
-    "\"bike\"", "\"shop\"",
+    "\"card\"",
+    "\"cash\"",
+    "\"credit\"",
+    "\"points\"",
+    "\"bank\"",
+    "\"post\"",
+    "\"van\"",
+    "\"bike\"",
+    "\"shop\"",
 ];
 
 /// The tool desk. A reason is a change that is missing; the last three are the record, a refusal and nothing. Its base
@@ -61,7 +68,8 @@ impl Deed {
     }
 
     fn any_change(rng: &mut ChaCha8Rng) -> Self {
-        let changes: Vec<_> = Self::all().filter(|deed| !matches!(deed, Self::Find | Self::Done)).collect();
+        let changes: Vec<_> =
+            Self::all().filter(|deed| !matches!(deed, Self::Find | Self::Done)).collect();
         changes.choose(rng).copied().unwrap_or(Self::Refuse)
     }
 
@@ -93,10 +101,32 @@ impl World for ToolDesk {
 
     fn words(&self) -> Vec<&'static str> {
         let own = [
-            "tools", "find", "order", "product", "pay", "send", "refuse", "say", "it", "record",
-            "refusal", "change", "<tool_call>", "</tool_call>", "<tool_response>",
-            "</tool_response>", "{\"name\":", "\"arguments\":", "{\"order\":", "\"pay\":",
-            "\"send\":", "\"find\"", "\"change\"", "\"refuse\"", ",", "}}",
+            "tools",
+            "find",
+            "order",
+            "product",
+            "pay",
+            "send",
+            "refuse",
+            "say",
+            "it",
+            "record",
+            "refusal",
+            "change",
+            "<tool_call>",
+            "</tool_call>",
+            "<tool_response>",
+            "</tool_response>",
+            "{\"name\":",
+            "\"arguments\":",
+            "{\"order\":",
+            "\"pay\":",
+            "\"send\":",
+            "\"find\"",
+            "\"change\"",
+            "\"refuse\"",
+            ",",
+            "}}",
         ];
         let wishes = Wish::ALL.iter().map(|wish| wish.word());
         let products = Product::ALL.iter().map(|product| product.word());
@@ -169,7 +199,8 @@ impl Speech for ToolDesk {
                 format!("product {product} {known}")
             }
             6..8 => Changes { refused: true, ..Changes::default() }.to_string(),
-            8..12 => Changes { send: None, pay: Payment::ALL.choose(rng).copied(), ..changes }.to_string(),
+            8..12 => Changes { send: None, pay: Payment::ALL.choose(rng).copied(), ..changes }
+                .to_string(),
             _ => changes.to_string(),
         };
         let text = text.trim_end().to_owned();
