@@ -33,16 +33,15 @@ use crate::{
 words!(/// What a customer wants.
 Wish {
     Refund = "refund", Exchange = "exchange", Upgrade = "upgrade", Cancel = "cancel",
-    Repair = "repair",
 });
 words!(/// What was ordered.
 Product {
-    Phone = "phone", Laptop = "laptop", Camera = "camera", Watch = "watch", Food = "food",
+    Phone = "phone", Laptop = "laptop", Camera = "camera", Food = "food",
 });
 words!(/// How the customer is paid.
-Payment { Card = "card", Cash = "cash", Credit = "credit", Points = "points", Bank = "bank" });
+Payment { Card = "card", Cash = "cash", Credit = "credit", Points = "points" });
 words!(/// How the product is sent.
-    Carrier { Post = "post", Van = "van", Bike = "bike", Shop = "shop" });
+    Carrier { Post = "post", Van = "van", Bike = "bike" });
 
 /// Numbers of orders.
 pub const ORDERS: std::ops::Range<u32> = 20..40;
@@ -60,17 +59,17 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// All 25, in the desk's order.
+    /// All 16, in the desk's order.
     pub fn all() -> impl Iterator<Item = Self> {
         Wish::ALL
             .iter()
             .flat_map(|&wish| Product::ALL.iter().map(move |&product| Self { wish, product }))
     }
 
-    /// The part of the tasks that it belongs to. Five are held out: each wish once and each product once.
+    /// The part of the tasks that it belongs to. Four are held out: each wish once and each product once.
     #[must_use]
     pub const fn split(self) -> Split {
-        match (self.wish as usize + 2 * self.product as usize) % Wish::ALL.len() {
+        match (self.wish as usize + self.product as usize) % Wish::ALL.len() {
             0 => Split::HeldOut,
             _ => Split::Train,
         }
@@ -99,8 +98,7 @@ const fn payment(wish: Wish) -> Payment {
         Wish::Refund => Payment::Card,
         Wish::Exchange => Payment::Credit,
         Wish::Upgrade => Payment::Points,
-        Wish::Cancel => Payment::Bank,
-        Wish::Repair => Payment::Cash,
+        Wish::Cancel => Payment::Cash,
     }
 }
 
@@ -109,15 +107,14 @@ const fn carrier(product: Product) -> Option<Carrier> {
     match product {
         Product::Phone => Some(Carrier::Bike),
         Product::Laptop => Some(Carrier::Van),
-        Product::Camera => Some(Carrier::Shop),
-        Product::Watch => Some(Carrier::Post),
+        Product::Camera => Some(Carrier::Post),
         Product::Food => None,
     }
 }
 
 /// The policy: what the agent is told before the customer speaks.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let mut text = "find the order\npay".to_owned();
+    let mut text = "find\npay".to_owned();
     for &wish in Wish::ALL {
         let _ = write!(text, " {} {}", wish.word(), payment(wish).word());
     }
@@ -254,7 +251,7 @@ impl Desk {
     /// What the agent sees first: tools, the policy and the request.
     #[must_use]
     pub fn opening(&self) -> Context {
-        let request = format!("i want a {} order {}", self.combination.wish.word(), self.order);
+        let request = format!("{} order {}", self.combination.wish.word(), self.order);
         let messages = vec![Message::system(&**POLICY), Message::user(request)];
         Context::new(messages, FRAME.clone())
     }

@@ -7,11 +7,7 @@ use nlac::{
     domain::spec::{EnvironmentSpec, JobSpec, ToolFormat},
     embedded::base_model::Shipped,
     env::{End, Environment, Reward, Split, Task, tool_desk::ToolDesk},
-    experience::{
-        action::Reply,
-        context::Context,
-        message::{Message, Speaker, ToolResult},
-    },
+    experience::{action::Reply, context::Context, message::Speaker},
     prompt::Encoder,
 };
 use proptest::prelude::*;
@@ -67,7 +63,7 @@ fn provide(missing: &str) -> String {
     match missing {
         "record" => find(),
         "refusal" => call("refuse", &json!({})),
-        "post" | "van" | "bike" | "shop" => call("change", &json!({ "send": missing })),
+        "post" | "van" | "bike" => call("change", &json!({ "send": missing })),
         payment => call("change", &json!({ "pay": payment })),
     }
 }
@@ -107,16 +103,16 @@ fn the_example_is_a_job() {
 }
 
 #[tokio::test]
-async fn five_combinations_are_held_out_and_each_of_their_values_is_trained_on() {
+async fn four_combinations_are_held_out_and_each_of_their_values_is_trained_on() {
     let train = ToolDesk.tasks(Split::Train).await.unwrap();
     let held_out = ToolDesk.tasks(Split::HeldOut).await.unwrap();
-    assert_eq!((train.len(), held_out.len()), (20, 5));
+    assert_eq!((train.len(), held_out.len()), (12, 4));
     for place in 0..2 {
         let value = |task: &String| task.split('/').nth(place).unwrap().to_owned();
         let held: BTreeSet<_> = held_out.iter().map(value).collect();
-        assert_eq!(held.len(), 5, "each value is held out once: {held_out:?}");
+        assert_eq!(held.len(), 4, "each value is held out once: {held_out:?}");
         for each in &held {
-            assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 4, "{each}");
+            assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 3, "{each}");
         }
     }
 }
@@ -166,9 +162,9 @@ async fn tools_answer_and_a_later_change_takes_the_place_of_an_earlier_one() {
         "a refusal undoes the changes, and a change the refusal"
     );
     assert!((20..40).contains(&case.order));
-    // A sixth turn ends the case, and its tool is answered still.
+    // A fifth turn ends the case, and its tool is answered still.
     let (find, card) = (find(), provide("card"));
-    let case = play(&task, 3, &[&find, &cash, &bike, &cash, &bike, &card]).await;
+    let case = play(&task, 3, &[&find, &cash, &bike, &cash, &card]).await;
     let [.., answer, customer] = case.state.messages() else { panic!("too few") };
     assert_eq!((answer.role, customer.role), (Speaker::Tool, Speaker::User));
     assert_eq!(customer.written(), "closed nothing is missing");
@@ -177,9 +173,9 @@ async fn tools_answer_and_a_later_change_takes_the_place_of_an_earlier_one() {
 
 #[tokio::test]
 async fn what_is_no_call_of_the_desk_changes_nothing() {
-    let task = Task::Named("cancel/watch".into());
+    let task = Task::Named("cancel/camera".into());
     for (action, answer) in [
-        (call("change", &json!({ "order": 7, "pay": "bank" })), "unknown order"),
+        (call("change", &json!({ "order": 7, "pay": "cash" })), "unknown order"),
         (call("change", &json!({ "pay": "gold" })), "unknown change"),
         (call("change", &json!({})), "unknown change"),
         (call("cancel", &json!({})), "unknown change"),
@@ -191,10 +187,10 @@ async fn what_is_no_call_of_the_desk_changes_nothing() {
         assert!(first.written().contains(answer), "{action}: {}", first.written());
         assert_eq!(last.written(), "refused record is missing");
     }
-    let both = format!("{}\n{}", find(), provide("bank"));
+    let both = format!("{}\n{}", find(), provide("cash"));
     let case = play(&task, 5, &[&both]).await;
     let [.., first, second] = case.state.messages() else { panic!("too few") };
-    assert_eq!(first.written(), "<tool_response>\nproduct watch\n</tool_response>");
+    assert_eq!(first.written(), "<tool_response>\nproduct camera\n</tool_response>");
     assert_eq!(second.written(), "<tool_response>\nwhat\n</tool_response>", "one call a turn");
 }
 
@@ -204,14 +200,14 @@ async fn the_base_model_reads_a_call_as_it_writes_it() {
     let place = tempfile::tempdir().unwrap();
     let encoder = Encoder::load(&Shipped::ToolDesk.install(place.path()).unwrap()).unwrap();
     assert!(encoder.shows_tools().unwrap());
-    let task = Task::Named("repair/camera".into());
+    let task = Task::Named("cancel/camera".into());
     let codec = ToolDesk.codec(ToolFormat::Hermes);
-    for written in [find(), provide("shop"), provide("cash"), provide("refusal")] {
+    for written in [find(), provide("post"), provide("cash"), provide("refusal")] {
         let case = play(&task, 1, &[&written]).await;
         let action = &case.state.messages()[2];
         let opening = case.state.prefix(2);
         let tokens = encoder.completion(&opening, action).unwrap();
-        assert!((8..=14).contains(&tokens.len()), "{written}: {}", tokens.len());
+        assert!((4..=6).contains(&tokens.len()), "{written}: {}", tokens.len());
         let quoted = codec.quoted(action);
         assert_ne!(&quoted, action, "prompts about a call show it as text");
         assert_eq!(encoder.completion(&opening, &quoted).unwrap(), tokens);
@@ -221,18 +217,10 @@ async fn the_base_model_reads_a_call_as_it_writes_it() {
         assert_eq!(read.key, codec.reread(action, &opening).unwrap().key);
         assert_eq!(encoder.completion(&opening, &read.message).unwrap(), tokens);
     }
-    let case = play(&task, 1, &[&find(), &provide("shop"), "done ."]).await;
+    let case = play(&task, 1, &[&find(), &provide("post"), "done ."]).await;
     let tokens = encoder.encode(&case.state).unwrap();
     let unknown = encoder.encode_text("nobody knows").unwrap()[0];
     assert!(!tokens.contains(&unknown), "{}", encoder.decode(&tokens).unwrap());
-    let answer = Message::tool(ToolResult {
-        call_id: String::new(),
-        text: "pay cash".into(),
-        is_error: false,
-    });
-    let answered = encoder.encode(&Context::of(vec![answer.clone()])).unwrap();
-    let quoted = encoder.encode(&Context::of(vec![Message::user(answer.written())])).unwrap();
-    assert_eq!(answered, quoted);
 }
 
 proptest! {
@@ -241,9 +229,9 @@ proptest! {
     #[test]
     fn the_same_seed_and_actions_give_the_same_episode(
         seed in any::<i64>(), held_out in any::<bool>(),
-        actions in prop::collection::vec(0..13_usize, 0..6),
+        actions in prop::collection::vec(0..11_usize, 0..5),
     ) {
-        let words = ["record", "refusal", "card", "cash", "credit", "points", "bank", "post", "van", "bike", "shop"];
+        let words = ["record", "refusal", "card", "cash", "credit", "points", "post", "van", "bike"];
         let actions: Vec<_> = actions
             .into_iter()
             .map(|action| words.get(action).map_or_else(|| "please wait .".into(), |word| provide(word)))

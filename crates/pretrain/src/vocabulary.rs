@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -32,14 +32,19 @@ const CHAT_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
 const TOOL_TEMPLATE: &str = "{{ bos_token }}{% if tools %} tools{% for tool in tools %} \"{{ tool['function']['name'] }}\"\
     {% endfor %}{% endif %}{% for message in messages %}\
     {% if message['role'] == 'assistant' %} <assistant> {{ message['content'] }}\
-    {% for call in message['tool_calls'] %} <tool_call> {\"name\": \"{{ call['function']['name'] }}\", \
-    \"arguments\": {{ call['function']['arguments'] | tojson }}} </tool_call>{% endfor %} <eos>\
-    {% elif message['role'] == 'tool' %} <user> <tool_response> {{ message['content'] }} </tool_response>\
+    {% for call in message['tool_calls'] %} <tool_call>{\"name\": \"{{ call['function']['name'] }}\", \
+    \"arguments\": {{ call['function']['arguments'] | tojson }}}</tool_call>{% endfor %} <eos>\
+    {% elif message['role'] == 'tool' %} <tool> {{ message['content'] }}\
     {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
     {% if add_generation_prompt %} <assistant>{% endif %}";
 
-/// A word, or a piece of JSON: a string and, if it is a key, its colon and the brace before it; closing braces; a comma.
-const WORDS_AND_JSON: &str = r#"\{?"\w+":?|\}+|,|[^\s{}",]+"#;
+/// Space in a call that means nothing: beside its JSON's marks.
+const SPACE_IN_CALL: &str =
+    r"\s+(?=[{}:,])|(?<=[{}:,])\s+|(?<=<tool_call>)\s+|(?<=\})\s+(?=</tool_call>)";
+
+/// A call up to the value of its first argument, what stands between two values, a value, the end of a call, or a word.
+const CALLS_AND_WORDS: &str =
+    r#"<tool_call>\{"\w+":"\w+","\w+":\{"\w+":|,"\w+":|"\w+"|\}+</tool_call>|[^\s{}",]+"#;
 
 /// Every token, by id: the shared words, those of a world, and fill.
 pub fn tokens(world: &dyn World) -> Vec<String> {
@@ -52,14 +57,17 @@ pub fn tokens(world: &dyn World) -> Vec<String> {
 
 /// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
 pub fn write(directory: &Path, tokens: &[String], tools: bool) -> std::io::Result<()> {
-    let (pre_tokenizer, template) = match tools {
-        true => {
-            let pattern = json!({ "Regex": WORDS_AND_JSON });
+    let (normalizer, pre_tokenizer, template) = match tools {
+        true => (
+            json!({ "type": "Replace", "pattern": { "Regex": SPACE_IN_CALL }, "content": "" }),
             // What is no match is removed, such as the space between two words.
-            let split = json!({ "type": "Split", "pattern": pattern, "behavior": "Removed", "invert": true });
-            (split, TOOL_TEMPLATE)
-        }
-        false => (json!({ "type": "WhitespaceSplit" }), CHAT_TEMPLATE),
+            json!({
+                "type": "Split", "pattern": { "Regex": CALLS_AND_WORDS }, "behavior": "Removed",
+                "invert": true,
+            }),
+            TOOL_TEMPLATE,
+        ),
+        false => (Value::Null, json!({ "type": "WhitespaceSplit" }), CHAT_TEMPLATE),
     };
     let vocabulary: serde_json::Map<_, _> =
         tokens.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
@@ -75,7 +83,7 @@ pub fn write(directory: &Path, tokens: &[String], tools: bool) -> std::io::Resul
         .collect();
     let tokenizer = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null, "pre_tokenizer": pre_tokenizer, "post_processor": null,
+        "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "post_processor": null,
         "decoder": null,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
     });

@@ -422,23 +422,3 @@ fn the_same_seed_makes_the_same_bytes() {
     assert_eq!(Config::load(&place.path().join("a")).unwrap().num_hidden_layers, 2);
     assert!(pretrain(&place.path().join("a"), Options::default(), |_, _| {}).is_err());
 }
-
-#[tokio::test]
-async fn zz_look() {
-    let base = Base::tool_desk();
-    let mut rng = ChaCha8Rng::seed_from_u64(3);
-    for _ in 0..24 {
-        let mut asked = base.fields.clone();
-        asked.retain(|_| rng.random_bool(0.2));
-        asked.truncate(4);
-        let (context, _) = base.after(Split::HeldOut, rng.random(), |_| asked).await;
-        let Sentences { provide, advice, .. } = base.sentences;
-        let action = provide(&context, base.fields.choose(&mut rng).unwrap());
-        let at = (&context, action.as_str());
-        let f = base.fields.choose(&mut rng).unwrap();
-        let critique = format!("no because {f} is missing so {}", advice(f));
-        let refined = base.part(base.prompts.refiner(), at, &json!({ "critique": critique }), 1.0, &mut rng);
-        let again = base.part(base.prompts.refiner(), at, &json!({ "critique": "yes because it ends solved" }), 1.0, &mut rng);
-        eprintln!("REQ {} | ACT {action:?} | {critique}\n   REF {refined} {}\n  KEEP {again} {}", context.messages()[1].written(), base.same(&refined, &provide(&context, f)), base.same(&again, &action));
-    }
-}

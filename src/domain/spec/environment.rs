@@ -228,7 +228,7 @@ impl EnvironmentSpec {
     /// Turns before the service desk closes; part of the task.
     pub const SERVICE_DESK_TURNS: u32 = 6;
     /// Turns before the tool desk closes; part of the task.
-    pub const TOOL_DESK_TURNS: u32 = 6;
+    pub const TOOL_DESK_TURNS: u32 = 5;
 
     /// Most steps that an episode can have.
     #[must_use]

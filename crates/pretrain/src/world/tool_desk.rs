@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nlac::{
-    domain::spec::ToolFormat,
+    domain::spec::{EnvironmentSpec, ToolFormat},
     env::{
         End, Split, Word,
         tool_desk::{Carrier, Changes, Combination, DONE, Desk, ORDERS, Payment, Product, Wish},
@@ -30,17 +30,8 @@ const NUMBERS: [&str; 20] = [
 const _: () = assert!(ORDERS.start == 20 && ORDERS.end == 40, "each number is a word");
 
 /// Values of changes as JSON writes them.
-const QUOTED: [&str; 9] = [
-    "\"card\"",
-    "\"cash\"",
-    "\"credit\"",
-    "\"points\"",
-    "\"bank\"",
-    "\"post\"",
-    "\"van\"",
-    "\"bike\"",
-    "\"shop\"",
-];
+const QUOTED: [&str; 7] =
+    ["\"card\"", "\"cash\"", "\"credit\"", "\"points\"", "\"post\"", "\"van\"", "\"bike\""];
 
 /// The tool desk. A reason is a change that is missing; the last three are the record, a refusal and nothing. Its base
 /// reads no request that a job holds out.
@@ -101,7 +92,6 @@ impl World for ToolDesk {
 
     fn words(&self) -> Vec<&'static str> {
         let own = [
-            "tools",
             "find",
             "order",
             "product",
@@ -113,20 +103,19 @@ impl World for ToolDesk {
             "record",
             "refusal",
             "change",
-            "<tool_call>",
-            "</tool_call>",
-            "<tool_response>",
-            "</tool_response>",
-            "{\"name\":",
-            "\"arguments\":",
-            "{\"order\":",
-            "\"pay\":",
-            "\"send\":",
+            "tools",
             "\"find\"",
             "\"change\"",
             "\"refuse\"",
-            ",",
-            "}}",
+            "<tool>",
+            "<tool_response>",
+            "</tool_response>",
+            "<tool_call>{\"name\":\"find\",\"arguments\":{\"order\":",
+            "<tool_call>{\"name\":\"change\",\"arguments\":{\"order\":",
+            "<tool_call>{\"name\":\"refuse\",\"arguments\":{\"order\":",
+            ",\"pay\":",
+            ",\"send\":",
+            "}}</tool_call>",
         ];
         let wishes = Wish::ALL.iter().map(|wish| wish.word());
         let products = Product::ALL.iter().map(|product| product.word());
@@ -151,7 +140,7 @@ impl Speech for ToolDesk {
         let combination = trained[rng.random_range(0..trained.len())];
         let mut desk = Desk::new(combination, rng);
         let mut state = desk.opening();
-        for _ in 0..rng.random_range(0..6) {
+        for _ in 0..rng.random_range(0..EnvironmentSpec::TOOL_DESK_TURNS) {
             let deed = if rng.random_bool(0.3) { Deed::Find } else { Deed::any_change(rng) };
             let written = deed.written(state.messages());
             let Ok(action) = CODEC.read(Reply::whole(&written), &state) else { break };
