@@ -121,8 +121,8 @@ pub struct ServeArgs {
     #[arg(long)]
     pub no_local: bool,
     /// The base model of the local engine and trainer: a Hugging Face model directory, served under the directory's
-    /// name, or the name of one that ships, which are help-desk-base (the default), service-desk-base and
-    /// playground-base.
+    /// name, or the name of one that ships, which are help-desk-base (the default), service-desk-base,
+    /// tool-desk-base and playground-base.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
     pub base_model: Option<BaseModel>,
     /// What the secrets of webhooks are made of: services that share a database need the same one. Without it

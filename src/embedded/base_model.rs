@@ -20,13 +20,16 @@ pub enum Shipped {
     HelpDesk,
     /// It speaks the sentences of the service desk.
     ServiceDesk,
+    /// It calls the tools of the tool desk.
+    ToolDesk,
     /// It says the actions of the tiny Playground.
     Playground,
 }
 
 impl Shipped {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::HelpDesk, Self::ServiceDesk, Self::Playground];
+    pub const ALL: [Self; 4] =
+        [Self::HelpDesk, Self::ServiceDesk, Self::ToolDesk, Self::Playground];
 
     /// Its name, as engine and trainer serve it.
     #[must_use]
@@ -34,6 +37,7 @@ impl Shipped {
         match self {
             Self::HelpDesk => NAME,
             Self::ServiceDesk => "service-desk-base",
+            Self::ToolDesk => "tool-desk-base",
             Self::Playground => "playground-base",
         }
     }

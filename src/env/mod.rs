@@ -12,6 +12,7 @@ mod partner;
 mod playground;
 pub mod service_desk;
 mod tau_bench;
+pub mod tool_desk;
 mod twenty_questions;
 
 use std::{
@@ -46,6 +47,7 @@ use partner::Partner;
 use playground::Playground;
 use service_desk::ServiceDesk;
 use tau_bench::TauBench;
+use tool_desk::ToolDesk;
 use twenty_questions::answered::Answered;
 pub use twenty_questions::{
     TwentyQuestions,
@@ -346,6 +348,7 @@ pub fn build(
     Ok(match spec {
         EnvironmentSpec::HelpDesk {} => Arc::new(HelpDesk),
         EnvironmentSpec::ServiceDesk(spec) => Arc::new(ServiceDesk::new(*spec)),
+        EnvironmentSpec::ToolDesk {} => Arc::new(ToolDesk),
         EnvironmentSpec::TwentyQuestions { max_questions, table } => {
             Arc::new(TwentyQuestions::new(*max_questions, *table))
         }
@@ -383,6 +386,7 @@ pub fn codec(
     match spec {
         EnvironmentSpec::HelpDesk {} => HelpDesk.codec(format),
         EnvironmentSpec::ServiceDesk(spec) => ServiceDesk::new(*spec).codec(format),
+        EnvironmentSpec::ToolDesk {} => ToolDesk.codec(format),
         EnvironmentSpec::TwentyQuestions { max_questions, table } => {
             TwentyQuestions::new(*max_questions, *table).codec(format)
         }
@@ -405,6 +409,7 @@ pub fn built_in() -> Vec<(String, Capabilities)> {
         ("playground".to_owned(), Playground::CAPABILITIES),
         ("service_desk".to_owned(), ServiceDesk::CAPABILITIES),
         ("tau_bench".to_owned(), TauBench::CAPABILITIES),
+        ("tool_desk".to_owned(), ToolDesk::CAPABILITIES),
         ("twenty_questions".to_owned(), TwentyQuestions::new(20, ObjectTable::Full).capabilities()),
         ("twenty_questions_chat".to_owned(), Answered::CAPABILITIES),
     ];

@@ -59,6 +59,7 @@ mod tau_bench_job;
 mod theory;
 mod tinker;
 mod tool_calls;
+mod tool_desk;
 mod traces;
 mod truncation;
 mod unreadable;

@@ -50,7 +50,7 @@ async fn a_set_is_pushed_listed_shown_and_deleted() {
     let service = Service::start().await;
     let (_, page) = service.get("/v1/prompts").await;
     let names: Vec<_> = page["data"].as_array().unwrap().iter().map(|set| &set["name"]).collect();
-    assert_eq!(names, ["desk", "playground", "questions", "standard"]);
+    assert_eq!(names, ["desk", "playground", "questions", "standard", "tools"]);
     assert!(page["data"].as_array().unwrap().iter().all(|set| set["shipped"] == true));
 
     let mut files = desk();

@@ -29,6 +29,15 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             "which action brings which reply, or what a kind, a product or a tier needs: no text it was trained on holds that",
             "a job can start from a model that knows no need, and has read no request that a job can hold out",
         ),
+        Task::ToolDesk => (
+            "tool-desk-base",
+            " --task tool-desk",
+            "the tool desk's",
+            "20 % find, 20 % done, 60 % a random\n  change or refusal, always of the right order",
+            "one of ten sentences,\n  a call to make, or that nothing is missing",
+            "what the policy in its prompt says, which call brings which reply, or what a wish or a product needs: no text it was trained on holds that",
+            "a job can start from a model that calls tools at random, and has read no request that a job holds out",
+        ),
         Task::TwentyQuestions => (
             "twenty-questions-base",
             " --task twenty-questions",

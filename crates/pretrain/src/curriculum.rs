@@ -102,16 +102,16 @@ impl<'a> Curriculum<'a> {
                 draw < 0.0
             })
             .map_or(Part::Refiner, |(part, _)| *part);
-        let state = Context::of(world.conversation(rng));
+        let state = world.conversation(rng);
         let action = if rng.random_bool(0.5) {
-            world.any_action(rng)
+            world.any_action(state.messages(), rng)
         } else {
             world.next_action(state.messages(), rng)
         };
         let nothing = serde_json::json!({});
         match part {
             Part::Policy => {
-                let weak = world.weak_action(rng);
+                let weak = world.weak_action(state.messages(), rng);
                 self.supervise(self.prompts.policy(), &state, "", &nothing, &weak)
             }
             Part::Successor => {
@@ -131,7 +131,8 @@ impl<'a> Curriculum<'a> {
             Part::Refiner => {
                 let approved = rng.random_bool(0.2);
                 let why = if approved { None } else { Some(any_reason(world, rng)) };
-                let obeyed = why.map_or_else(|| action.clone(), |reason| world.advised(reason));
+                let advised = |reason| world.advised(reason, state.messages());
+                let obeyed = why.map_or_else(|| action.clone(), advised);
                 let variables = serde_json::json!({ "critique": critique(world, why) });
                 self.supervise(self.prompts.refiner(), &state, &action, &variables, &obeyed)
             }
@@ -168,8 +169,8 @@ impl<'a> Curriculum<'a> {
             let said = format!("refused {reason}");
             Some((said.clone(), said, format!("lost {reason}"), 0))
         } else if draw < 0.55 {
-            let said = world.reply(rng);
-            Some((format!("{said} closed {reason}"), said, format!("lost {reason}"), 0))
+            let (said, observed) = world.last_turn(rng);
+            Some((format!("{observed} closed {reason}"), said, format!("lost {reason}"), 0))
         } else {
             None
         };

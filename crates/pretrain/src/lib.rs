@@ -26,6 +26,8 @@ pub enum Task {
     HelpDesk,
     /// The service desk. Its base model ships with nlac.
     ServiceDesk,
+    /// The tool desk. Its base model ships with nlac.
+    ToolDesk,
     /// Twenty Questions over its small table.
     TwentyQuestions,
     /// The tiny Playground. Its base model ships with nlac.
@@ -37,6 +39,7 @@ impl Task {
         match self {
             Self::HelpDesk => &world::HelpDesk,
             Self::ServiceDesk => &world::ServiceDesk,
+            Self::ToolDesk => &world::ToolDesk,
             Self::TwentyQuestions => &world::TwentyQuestions,
             Self::Playground => &world::Playground,
         }
@@ -129,7 +132,7 @@ pub fn pretrain(
     let world = options.task.world();
     let tokens = vocabulary::tokens(world);
     let config = config(tokens.len(), options.layers);
-    vocabulary::write(&scratch, &tokens)?;
+    vocabulary::write(&scratch, &tokens, world.calls_tools())?;
     let encoder = Encoder::load(&scratch)?;
     let prompts = PromptSet::load(world.prompts())?;
     let mut curriculum = curriculum::Curriculum::new(world, &prompts, &encoder);

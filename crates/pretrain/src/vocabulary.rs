@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -28,6 +28,24 @@ const CHAT_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
     {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
     {% if add_generation_prompt %} <assistant>{% endif %}";
 
+/// The same with tools by their names, their calls, and what they answer.
+const TOOL_TEMPLATE: &str = "{{ bos_token }}{% if tools %} tools{% for tool in tools %} \"{{ tool['function']['name'] }}\"\
+    {% endfor %}{% endif %}{% for message in messages %}\
+    {% if message['role'] == 'assistant' %} <assistant> {{ message['content'] }}\
+    {% for call in message['tool_calls'] %} <tool_call>{\"name\": \"{{ call['function']['name'] }}\", \
+    \"arguments\": {{ call['function']['arguments'] | tojson }}}</tool_call>{% endfor %} <eos>\
+    {% elif message['role'] == 'tool' %} <tool> {{ message['content'] }}\
+    {% else %} <user> {{ message['content'] }}{% endif %}{% endfor %}\
+    {% if add_generation_prompt %} <assistant>{% endif %}";
+
+/// Space in a call that means nothing: beside its JSON's marks.
+const SPACE_IN_CALL: &str =
+    r"\s+(?=[{}:,])|(?<=[{}:,])\s+|(?<=<tool_call>)\s+|(?<=\})\s+(?=</tool_call>)";
+
+/// A call up to the value of its first argument, what stands between two values, a value, the end of a call, or a word.
+const CALLS_AND_WORDS: &str =
+    r#"<tool_call>\{"\w+":"\w+","\w+":\{"\w+":|,"\w+":|"\w+"|\}+</tool_call>|[^\s{}",]+"#;
+
 /// Every token, by id: the shared words, those of a world, and fill.
 pub fn tokens(world: &dyn World) -> Vec<String> {
     let words = SPECIAL.into_iter().chain(WORDS.split_whitespace()).chain(world.words());
@@ -38,7 +56,19 @@ pub fn tokens(world: &dyn World) -> Vec<String> {
 }
 
 /// Writes `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`.
-pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
+pub fn write(directory: &Path, tokens: &[String], tools: bool) -> std::io::Result<()> {
+    let (normalizer, pre_tokenizer, template) = match tools {
+        true => (
+            json!({ "type": "Replace", "pattern": { "Regex": SPACE_IN_CALL }, "content": "" }),
+            // What is no match is removed, such as the space between two words.
+            json!({
+                "type": "Split", "pattern": { "Regex": CALLS_AND_WORDS }, "behavior": "Removed",
+                "invert": true,
+            }),
+            TOOL_TEMPLATE,
+        ),
+        false => (Value::Null, json!({ "type": "WhitespaceSplit" }), CHAT_TEMPLATE),
+    };
     let vocabulary: serde_json::Map<_, _> =
         tokens.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
     let added: Vec<_> = SPECIAL
@@ -53,7 +83,7 @@ pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
         .collect();
     let tokenizer = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null,
+        "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "post_processor": null,
         "decoder": null,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
     });
@@ -61,7 +91,7 @@ pub fn write(directory: &Path, tokens: &[String]) -> std::io::Result<()> {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>",
         "clean_up_tokenization_spaces": false, "model_max_length": 512,
-        "chat_template": CHAT_TEMPLATE,
+        "chat_template": template,
     });
     let generation = json!({"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD});
     for (name, value) in [
@@ -85,6 +115,7 @@ mod tests {
         for (task, size) in [
             (Task::HelpDesk, 96),
             (Task::ServiceDesk, 96),
+            (Task::ToolDesk, 160),
             (Task::TwentyQuestions, 96),
             (Task::Playground, 96),
         ] {

@@ -8,11 +8,13 @@ use nlac::{
     env::{
         End, Environment, HelpDesk, Kind, Materials, Split, Task, Word, build,
         service_desk::{self, Combination, ServiceDesk},
+        tool_desk::{self, Carrier, Payment, ToolDesk},
     },
     experience::{
-        action::{Read, Reply},
+        action::{Codec, Read, Reply, message_of},
+        codec::ToolCalls,
         context::Context,
-        message::Message,
+        message::{Message, ToolCall},
     },
     prompt::{Encoder, PromptSet, Template},
 };
@@ -29,10 +31,62 @@ struct Base {
     encoder: Encoder,
     prompts: PromptSet,
     desk: Arc<dyn Environment>,
-    /// All fields of the form.
+    /// Everything that a request can lack: the fields of the form.
     fields: Vec<&'static str>,
     /// What a task needs.
-    needs: fn(&str) -> [&'static str; 3],
+    needs: fn(&str) -> Vec<&'static str>,
+    sentences: Sentences,
+}
+
+/// How a desk speaks.
+struct Sentences {
+    /// Provides for what a request lacks, in an episode that was opened like this.
+    provide: fn(&Context, &str) -> String,
+    /// Advice to do so.
+    advice: fn(&str) -> String,
+    /// Ends the episode.
+    close: &'static str,
+    /// Advice to do so.
+    advice_to_close: &'static str,
+    /// How the desk replies on the way.
+    replies: [&'static str; 2],
+}
+
+const FORM: Sentences = Sentences {
+    provide: |_, field| format!("what is your {field} ?"),
+    advice: |field| format!("ask the {field}"),
+    close: "do it now .",
+    advice_to_close: "do it now",
+    replies: ["here it is", "ok"],
+};
+
+const TOOLS: Sentences = Sentences {
+    provide: call,
+    advice: |lacking| match lacking {
+        "record" => "find the order".into(),
+        "refusal" => "refuse it".into(),
+        carrier if Carrier::of(carrier).is_some() => format!("send {carrier}"),
+        payment => format!("pay {payment}"),
+    },
+    close: tool_desk::DONE,
+    advice_to_close: "say done",
+    replies: ["<tool_response> product", "<tool_response> pay"],
+};
+
+fn call(opening: &Context, lacking: &str) -> String {
+    let request = opening.messages()[1].written();
+    let order: u32 = request.rsplit(' ').next().unwrap().parse().unwrap();
+    let (name, arguments) = match lacking {
+        "record" => ("find", json!({ "order": order })),
+        "refusal" => ("refuse", json!({ "order": order })),
+        carrier if Carrier::of(carrier).is_some() => {
+            ("change", json!({ "order": order, "send": carrier }))
+        }
+        payment => ("change", json!({ "order": order, "pay": payment })),
+    };
+    let (id, name) = (String::new(), name.to_owned());
+    let call = ToolCall { id, name, arguments: arguments.to_string() };
+    ToolCalls(ToolFormat::Hermes).write(&message_of("", vec![call]))
 }
 
 impl Base {
@@ -47,13 +101,13 @@ impl Base {
         let weights = Weights::load(&directory, &config).unwrap();
         let encoder = Encoder::load(&directory).unwrap();
         let prompts = PromptSet::load(prompts).unwrap();
-        let needs = (|_| ["", "", ""]) as fn(&str) -> _;
-        Self { config, weights, encoder, prompts, desk, fields, needs }
+        let needs = (|_| Vec::new()) as fn(&str) -> _;
+        Self { config, weights, encoder, prompts, desk, fields, needs, sentences: FORM }
     }
 
     fn help_desk() -> Self {
         let fields = nlac::env::Field::ALL.iter().map(|field| field.word()).collect();
-        let needs = |task: &str| Kind::of(task).unwrap().needs().map(Word::word);
+        let needs = |task: &str| Kind::of(task).unwrap().needs().map(Word::word).to_vec();
         Self { needs, ..Self::load(("help-desk-base", "desk"), Arc::new(HelpDesk), fields) }
     }
 
@@ -62,9 +116,23 @@ impl Base {
         let desk = Arc::new(ServiceDesk::new(ServiceDeskSpec::default()));
         let needs = |task: &str| {
             let found = Combination::all().find(|combination| combination.to_string() == task);
-            found.unwrap().needs().map(Word::word)
+            found.unwrap().needs().map(Word::word).to_vec()
         };
         Self { needs, ..Self::load(("service-desk-base", "desk"), desk, fields) }
+    }
+
+    fn tool_desk() -> Self {
+        let payments = Payment::ALL.iter().map(|payment| payment.word());
+        let carriers = Carrier::ALL.iter().map(|carrier| carrier.word());
+        let fields = payments.chain(carriers).chain(["record", "refusal"]).collect();
+        let needs = |task: &str| {
+            let found = tool_desk::Combination::all().find(|each| each.to_string() == task);
+            let goal = found.unwrap().goal();
+            let changes = goal.pay.map(Word::word).into_iter().chain(goal.send.map(Word::word));
+            ["record"].into_iter().chain(changes).chain(goal.refused.then_some("refusal")).collect()
+        };
+        let base = Self::load(("tool-desk-base", "tools"), Arc::new(ToolDesk), fields);
+        Self { needs, sentences: TOOLS, ..base }
     }
 
     fn say(&self, prompt: &Context, temperature: f32, rng: &mut ChaCha8Rng) -> String {
@@ -109,7 +177,13 @@ impl Base {
         codec.read(Reply::whole(reply), &Context::of(Vec::new()))
     }
 
-    /// An episode of a split in which these fields were asked for, by the task; with the task's name.
+    /// Whether two replies are the same action.
+    fn same(&self, reply: &str, other: &str) -> bool {
+        let key = |reply| self.read(reply).map(|action| action.key).ok();
+        key(reply).is_some_and(|read| Some(read) == key(other))
+    }
+
+    /// An episode of a split in which these needs were provided for, by the task; with the task's name.
     async fn after(
         &self,
         split: Split,
@@ -119,17 +193,12 @@ impl Base {
         let mut session = self.desk.open(&Task::Drawn(split), seed).await.unwrap();
         let mut context = session.opening();
         for field in asked(session.task()) {
-            let action = ask(field);
-            let step = session.step(&self.read(&action)).await.unwrap();
-            let said = std::iter::once(Message::assistant(action)).chain(step.messages);
-            context = context.with(said);
+            let read = self.read(&(self.sentences.provide)(&context, field));
+            let step = session.step(&read).await.unwrap();
+            context = context.with(std::iter::once(read.unwrap().message).chain(step.messages));
         }
         (context, session.task().to_owned())
     }
-}
-
-fn ask(field: &str) -> String {
-    format!("what is your {field} ?")
 }
 
 fn draw(logits: &[f32], temperature: f32, rng: &mut ChaCha8Rng) -> u32 {
@@ -164,8 +233,9 @@ async fn its_success_is_the_weak_policys(base: Base) {
                 replies += 1;
                 unreadable += u32::from(read.is_err());
                 let step = session.step(&read).await.unwrap();
-                let said = std::iter::once(Message::assistant(reply)).chain(step.messages);
-                context = context.with(said);
+                let said =
+                    read.map_or_else(|unreadable| unreadable.message, |action| action.message);
+                context = context.with(std::iter::once(said).chain(step.messages));
                 if let End::Terminated { success } = step.end {
                     solved += u32::from(success == Some(true));
                     break;
@@ -190,7 +260,12 @@ async fn the_service_desks_base_succeeds_like_the_weak_policy() {
     its_success_is_the_weak_policys(Base::service_desk()).await;
 }
 
-/// At the moment of "do it now" the outcome is decided by the form. What the base predicts must be the
+#[tokio::test]
+async fn the_tool_desks_base_succeeds_like_the_weak_policy() {
+    its_success_is_the_weak_policys(Base::tool_desk()).await;
+}
+
+/// At the moment of "do it now" the outcome is decided by what was done. What the base predicts must be the
 /// same whether it will be solved or not: the rates of predicted success differ by no more than chance.
 async fn its_predictions_carry_no_information_about_the_outcome(base: Base) {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
@@ -199,13 +274,17 @@ async fn its_predictions_carry_no_information_about_the_outcome(base: Base) {
     let mut named = 0;
     for _ in 0..trials {
         for complete in [false, true] {
-            let asked = |task: &str| (base.needs)(task)[..if complete { 3 } else { 2 }].to_vec();
+            let asked = |task: &str| {
+                let mut needs = (base.needs)(task);
+                needs.truncate(needs.len() - usize::from(!complete));
+                needs
+            };
             let (context, task) = base.after(Split::Train, rng.random(), asked).await;
-            let at = (&context, "do it now .");
+            let at = (&context, base.sentences.close);
             let said = base.part(base.prompts.successor(), at, &json!({}), 1.0, &mut rng);
             let end = base.prompts.prediction(&said).map(|f| f.end).unwrap_or_default();
             predicted[usize::from(complete)] += u32::from(end == "solved");
-            let lacking = format!("lost {} is missing", (base.needs)(&task)[2]);
+            let lacking = format!("lost {} is missing", (base.needs)(&task).last().unwrap());
             named += u32::from(!complete && end == lacking);
         }
     }
@@ -232,6 +311,11 @@ async fn the_service_desks_base_predicts_without_knowledge() {
     its_predictions_carry_no_information_about_the_outcome(Base::service_desk()).await;
 }
 
+#[tokio::test]
+async fn the_tool_desks_base_predicts_without_knowledge() {
+    its_predictions_carry_no_information_about_the_outcome(Base::tool_desk()).await;
+}
+
 /// In any state, whatever the action was, the refiner does what a critique says, and the evaluator turns the end of a
 /// forecast into such a critique.
 async fn it_reads_forecasts_and_follows_advice(base: Base) {
@@ -243,19 +327,27 @@ async fn it_reads_forecasts_and_follows_advice(base: Base) {
         asked.retain(|_| rng.random_bool(0.2));
         asked.truncate(4);
         let (context, _) = base.after(Split::HeldOut, rng.random(), |_| asked).await;
-        let action = ask(base.fields.choose(&mut rng).unwrap());
+        let Sentences { provide, advice, .. } = base.sentences;
+        let action = provide(&context, base.fields.choose(&mut rng).unwrap());
         let at = (&context, action.as_str());
         let (missing, advice, advised) = match base.fields.choose(&mut rng) {
-            Some(field) if rng.random_bool(0.8) => (*field, format!("ask the {field}"), ask(field)),
-            _ => ("nothing", "do it now".to_owned(), "do it now .".to_owned()),
+            Some(field) if rng.random_bool(0.8) => {
+                (*field, advice(field), provide(&context, field))
+            }
+            _ => {
+                let Sentences { close, advice_to_close, .. } = base.sentences;
+                ("nothing", advice_to_close.to_owned(), close.to_owned())
+            }
         };
         let critique = format!("no because {missing} is missing so {advice}");
-        let forecast = format!("next here it is then ok end lost {missing} is missing");
+        let [next, then] = base.sentences.replies;
+        let forecast = format!("next {next} then {then} end lost {missing} is missing");
         let (refiner, evaluator) = (base.prompts.refiner(), base.prompts.evaluator());
         let refined = base.part(refiner, at, &json!({ "critique": critique }), 1.0, &mut rng);
-        followed += u32::from(refined == advised);
+        followed += u32::from(base.same(&refined, &advised));
         let approved = json!({ "critique": "yes because it ends solved" });
-        kept += u32::from(base.part(refiner, at, &approved, 1.0, &mut rng) == action);
+        let again = base.part(refiner, at, &approved, 1.0, &mut rng);
+        kept += u32::from(base.same(&again, &action));
         let futures = json!({ "futures": [forecast] });
         judged += u32::from(base.part(evaluator, at, &futures, 0.0, &mut rng) == critique);
     }
@@ -276,6 +368,11 @@ async fn the_help_desks_base_follows_advice() {
 #[tokio::test]
 async fn the_service_desks_base_follows_advice() {
     it_reads_forecasts_and_follows_advice(Base::service_desk()).await;
+}
+
+#[tokio::test]
+async fn the_tool_desks_base_follows_advice() {
+    it_reads_forecasts_and_follows_advice(Base::tool_desk()).await;
 }
 
 /// It takes every possible action about equally often, so it solves about what chance solves, 7 % of held-out goals.

@@ -14,6 +14,8 @@ pub enum EnvironmentSpec {
     HelpDesk {},
     /// A form whose needs follow from three attributes of the request; whole combinations are held out.
     ServiceDesk(#[garde(skip)] ServiceDeskSpec),
+    /// Change an order by tool calls, under a policy; whole combinations of wish and product are held out.
+    ToolDesk {},
     /// Guess an object by yes/no questions; a rule-based oracle answers from an object table.
     TwentyQuestions {
         /// Questions before the game is lost.
@@ -225,6 +227,8 @@ impl EnvironmentSpec {
     pub const HELP_DESK_TURNS: u32 = 5;
     /// Turns before the service desk closes; part of the task.
     pub const SERVICE_DESK_TURNS: u32 = 6;
+    /// Turns before the tool desk closes; part of the task.
+    pub const TOOL_DESK_TURNS: u32 = 5;
 
     /// Most steps that an episode can have.
     #[must_use]
@@ -232,6 +236,7 @@ impl EnvironmentSpec {
         match self {
             Self::HelpDesk {} => Self::HELP_DESK_TURNS,
             Self::ServiceDesk(_) => Self::SERVICE_DESK_TURNS,
+            Self::ToolDesk {} => Self::TOOL_DESK_TURNS,
             Self::TwentyQuestions { max_questions, .. }
             | Self::TwentyQuestionsChat { max_questions, .. } => *max_questions,
             Self::Mathematics { .. } => 1,
@@ -263,6 +268,7 @@ impl EnvironmentSpec {
             Self::TauBench(tau_bench) => vec![&tau_bench.data],
             Self::HelpDesk {}
             | Self::ServiceDesk(_)
+            | Self::ToolDesk {}
             | Self::TwentyQuestions { .. }
             | Self::Playground { .. }
             | Self::Remote(_) => Vec::new(),

@@ -2,7 +2,7 @@
 
 use nlac::{
     env::{EnvError, Step, Word},
-    experience::message::Message,
+    experience::{context::Context, message::Message},
 };
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
@@ -46,7 +46,7 @@ impl<D: FormDesk> World for D {
 }
 
 impl<D: FormDesk> Speech for D {
-    fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message> {
+    fn conversation(&self, rng: &mut ChaCha8Rng) -> Context {
         let (request, mut customer) = D::open(rng);
         let mut messages = vec![Message::user(request)];
         for _ in 0..rng.random_range(0..D::TURNS) {
@@ -60,10 +60,10 @@ impl<D: FormDesk> Speech for D {
                 messages.extend(step.messages);
             }
         }
-        messages
+        Context::of(messages)
     }
 
-    fn any_action(&self, rng: &mut ChaCha8Rng) -> String {
+    fn any_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
         match rng.random_range(0..D::Field::ALL.len() + 2) {
             0 => "do it now .".into(),
             1 => "please wait .".into(),
@@ -71,7 +71,7 @@ impl<D: FormDesk> Speech for D {
         }
     }
 
-    fn weak_action(&self, rng: &mut ChaCha8Rng) -> String {
+    fn weak_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
         match rng.random_range(0..100) {
             0..30 => "do it now .".into(),
             30..45 => "please wait .".into(),
@@ -109,7 +109,7 @@ impl<D: FormDesk> Speech for D {
         field.map_or_else(|| "do it now".into(), |field| format!("ask the {}", field.word()))
     }
 
-    fn advised(&self, reason: usize) -> String {
+    fn advised(&self, reason: usize, _: &[Message]) -> String {
         D::Field::ALL.get(reason).map_or_else(|| "do it now .".into(), |field| ask(*field))
     }
 }

@@ -4,13 +4,14 @@ mod form;
 mod help_desk;
 mod playground;
 mod service_desk;
+mod tool_desk;
 mod twenty_questions;
 
-use nlac::experience::message::Message;
+use nlac::experience::{context::Context, message::Message};
 use rand_chacha::ChaCha8Rng;
 
 pub use self::{
-    help_desk::HelpDesk, playground::Playground, service_desk::ServiceDesk,
+    help_desk::HelpDesk, playground::Playground, service_desk::ServiceDesk, tool_desk::ToolDesk,
     twenty_questions::TwentyQuestions,
 };
 
@@ -21,6 +22,11 @@ pub trait World: Send + Sync {
 
     /// Every word beside those that all worlds share.
     fn words(&self) -> Vec<&'static str>;
+
+    /// Its actions are calls of tools in Hermes' form, whose pieces of JSON are words.
+    fn calls_tools(&self) -> bool {
+        false
+    }
 
     /// What its model plays.
     fn taught(&self) -> Taught<'_>;
@@ -44,17 +50,17 @@ pub trait Moves: Send + Sync {
 /// An environment's sentences. Reasons are numbered: why an episode may be lost.
 pub trait Speech: Send + Sync {
     /// A conversation that is still open, after random actions.
-    fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message>;
+    fn conversation(&self, rng: &mut ChaCha8Rng) -> Context;
 
-    /// Any action, readable by the environment.
-    fn any_action(&self, rng: &mut ChaCha8Rng) -> String;
+    /// Any action after a conversation, readable by the environment.
+    fn any_action(&self, conversation: &[Message], rng: &mut ChaCha8Rng) -> String;
 
     /// An action of the policy that the base starts with.
-    fn weak_action(&self, rng: &mut ChaCha8Rng) -> String;
+    fn weak_action(&self, conversation: &[Message], rng: &mut ChaCha8Rng) -> String;
 
     /// An action that may follow a conversation.
-    fn next_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
-        self.weak_action(rng)
+    fn next_action(&self, conversation: &[Message], rng: &mut ChaCha8Rng) -> String {
+        self.weak_action(conversation, rng)
     }
 
     /// The words with which a turn begins.
@@ -62,6 +68,12 @@ pub trait Speech: Send + Sync {
 
     /// A turn that goes on: the words with which it begins, and all that is said.
     fn turn(&self, rng: &mut ChaCha8Rng) -> (String, String);
+
+    /// The turn at which the environment closes: the words with which it begins, and what is said before the closing.
+    fn last_turn(&self, rng: &mut ChaCha8Rng) -> (String, String) {
+        let said = self.reply(rng);
+        (said.clone(), said)
+    }
 
     /// How many reasons there are.
     fn reasons(&self) -> usize;
@@ -73,5 +85,5 @@ pub trait Speech: Send + Sync {
     fn advice(&self, reason: usize) -> String;
 
     /// The action that follows the advice.
-    fn advised(&self, reason: usize) -> String;
+    fn advised(&self, reason: usize, conversation: &[Message]) -> String;
 }

@@ -2,7 +2,10 @@
 
 use nlac::{
     env::{End, SmallGame, small_table},
-    experience::message::{Message, Speaker},
+    experience::{
+        context::Context,
+        message::{Message, Speaker},
+    },
 };
 use rand::{Rng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
@@ -31,7 +34,7 @@ impl World for TwentyQuestions {
 }
 
 impl Speech for TwentyQuestions {
-    fn conversation(&self, rng: &mut ChaCha8Rng) -> Vec<Message> {
+    fn conversation(&self, rng: &mut ChaCha8Rng) -> Context {
         let object = rng.random_range(0..small_table::OBJECTS.len());
         let mut game = SmallGame::new(object, QUESTIONS);
         let mut messages = vec![Message::user(game.request())];
@@ -44,15 +47,15 @@ impl Speech for TwentyQuestions {
             messages.push(Message::assistant(action));
             messages.extend(step.messages);
         }
-        messages
+        Context::of(messages)
     }
 
-    fn any_action(&self, rng: &mut ChaCha8Rng) -> String {
-        self.advised(rng.random_range(0..self.reasons()))
+    fn any_action(&self, conversation: &[Message], rng: &mut ChaCha8Rng) -> String {
+        self.advised(rng.random_range(0..self.reasons()), conversation)
     }
 
     /// One guess among four actions.
-    fn weak_action(&self, rng: &mut ChaCha8Rng) -> String {
+    fn weak_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
         let any = |words: &[&'static str], rng: &mut _| {
             small_table::question(words.choose(rng).unwrap_or(&"thing"))
         };
@@ -69,7 +72,7 @@ impl Speech for TwentyQuestions {
             conversation.iter().filter(|message| message.role == Speaker::Assistant).collect();
         match asked.choose(rng) {
             Some(again) if rng.random_bool(0.5) => again.written().into_owned(),
-            _ => self.weak_action(rng),
+            _ => self.weak_action(conversation, rng),
         }
     }
 
@@ -108,7 +111,7 @@ impl Speech for TwentyQuestions {
         )
     }
 
-    fn advised(&self, reason: usize) -> String {
+    fn advised(&self, reason: usize, _: &[Message]) -> String {
         let attribute = small_table::ATTRIBUTES.get(reason).copied();
         small_table::question(attribute.unwrap_or_else(|| object(reason)))
     }

@@ -1,0 +1,179 @@
+//! A case at the tool desk: what its tools do, and what it lacks when the agent closes it.
+
+use async_trait::async_trait;
+use rand::{Rng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+use super::{
+    Carrier, Changes, Combination, DONE, ORDERS, Payment,
+    told::{FRAME, POLICY},
+};
+use crate::{
+    domain::spec::EnvironmentSpec,
+    env::{End, EnvError, Session, Step, form::Word},
+    experience::{
+        action::{Action, Read},
+        context::Context,
+        message::{Message, ToolCall, ToolResult},
+    },
+};
+
+/// What a case can lack.
+#[derive(Clone, Copy)]
+enum Lack {
+    Record,
+    Payment,
+    Carrier,
+    Refusal,
+}
+
+/// One customer and one order.
+pub struct Desk {
+    combination: Combination,
+    task: String,
+    order: u32,
+    found: bool,
+    changes: Changes,
+    /// Of several things that are missing, the first of these is named.
+    named: [Lack; 4],
+    left: u32,
+    ended: bool,
+}
+
+impl Desk {
+    /// A case whose order number, and the thing of several missing ones that is named, are drawn.
+    #[must_use]
+    pub fn new(combination: Combination, rng: &mut ChaCha8Rng) -> Self {
+        let order = rng.random_range(ORDERS);
+        let mut named = [Lack::Record, Lack::Payment, Lack::Carrier, Lack::Refusal];
+        named.shuffle(rng);
+        Self {
+            combination,
+            task: combination.to_string(),
+            order,
+            found: false,
+            changes: Changes::default(),
+            named,
+            left: EnvironmentSpec::TOOL_DESK_TURNS,
+            ended: false,
+        }
+    }
+
+    /// What the agent sees first: tools, the policy and the request.
+    #[must_use]
+    pub fn opening(&self) -> Context {
+        let request = format!("{} order {}", self.combination.wish.word(), self.order);
+        let messages = vec![Message::system(&**POLICY), Message::user(request)];
+        Context::new(messages, FRAME.clone())
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// A turn after the end.
+    pub fn turn(&mut self, read: &Read) -> Result<Step, EnvError> {
+        if self.ended {
+            return Err(EnvError::Ended);
+        }
+        self.left -= 1;
+        let closes = |action: &Action| action.key == DONE;
+        if read.as_ref().is_ok_and(closes) {
+            let solved = self.found && self.changes == self.combination.goal();
+            let said = if solved { "done solved".to_owned() } else { self.missing("refused") };
+            return Ok(self.end(vec![Message::user(said)], solved));
+        }
+        let mut messages = match read {
+            Ok(action) => self.answers(action),
+            Err(_) => Vec::new(),
+        };
+        if messages.is_empty() {
+            messages.push(Message::user("what"));
+        }
+        if self.left == 0 {
+            messages.push(Message::user(self.missing("closed")));
+            return Ok(self.end(messages, false));
+        }
+        Ok(Step { messages, ..Step::of("", 0.0, End::Continues) })
+    }
+
+    fn end(&mut self, messages: Vec<Message>, solved: bool) -> Step {
+        self.ended = true;
+        let end = End::Terminated { success: Some(solved) };
+        Step { messages, ..Step::of("", f64::from(u8::from(solved)), end) }
+    }
+
+    /// What the case lacks, in words.
+    fn missing(&self, said: &str) -> String {
+        let (goal, made) = (self.combination.goal(), self.changes);
+        let lacks = |lack| match lack {
+            Lack::Record => (!self.found).then_some("record"),
+            Lack::Payment => goal.pay.filter(|_| goal.pay != made.pay).map(Word::word),
+            Lack::Carrier => goal.send.filter(|_| goal.send != made.send).map(Word::word),
+            Lack::Refusal => (goal.refused && !made.refused).then_some("refusal"),
+        };
+        let missing = self.named.into_iter().find_map(lacks).unwrap_or("nothing");
+        format!("{said} {missing} is missing")
+    }
+
+    /// The first call of a turn is taken, as in τ-bench.
+    fn answers(&mut self, action: &Action) -> Vec<Message> {
+        let calls: Vec<_> = action.message.tool_calls().cloned().collect();
+        let Some((first, rest)) = calls.split_first() else { return Vec::new() };
+        let answer = |call: &ToolCall, said: Result<String, &str>| {
+            let is_error = said.is_err();
+            let text = said.unwrap_or_else(str::to_owned);
+            Message::tool(ToolResult { call_id: call.id.clone(), text, is_error })
+        };
+        let first = answer(first, self.call(first));
+        std::iter::once(first).chain(rest.iter().map(|call| answer(call, Err("what")))).collect()
+    }
+
+    /// What a tool says.
+    fn call(&mut self, call: &ToolCall) -> Result<String, &'static str> {
+        let arguments = call.arguments_json();
+        let given = |name: &str| arguments.get(name).and_then(Value::as_str);
+        if arguments.get("order").and_then(Value::as_u64) != Some(self.order.into()) {
+            return Err("unknown order");
+        }
+        let (pay, send) = (given("pay"), given("send"));
+        match &*call.name {
+            "find" => {
+                self.found = true;
+                let record =
+                    format!("product {} {}", self.combination.product.word(), self.changes);
+                return Ok(record.trim_end().to_owned());
+            }
+            "change" if pay.or(send).is_some() => {
+                let read = pay.map(Payment::of).is_none_or(|known| known.is_some())
+                    && send.map(Carrier::of).is_none_or(|known| known.is_some());
+                if !read {
+                    return Err("unknown change");
+                }
+                self.changes = Changes {
+                    pay: pay.and_then(Payment::of).or(self.changes.pay),
+                    send: send.and_then(Carrier::of).or(self.changes.send),
+                    refused: false,
+                };
+            }
+            "refuse" => self.changes = Changes { pay: None, send: None, refused: true },
+            _ => return Err("unknown change"),
+        }
+        Ok(self.changes.to_string())
+    }
+}
+
+#[async_trait]
+impl Session for Desk {
+    fn task(&self) -> &str {
+        &self.task
+    }
+
+    fn opening(&self) -> Context {
+        Self::opening(self)
+    }
+
+    async fn step(&mut self, read: &Read) -> Result<Step, EnvError> {
+        self.turn(read)
+    }
+}

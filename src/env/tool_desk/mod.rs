@@ -1,0 +1,172 @@
+//! The tool desk, a miniature of τ-bench: a customer names an order and a wish, and the agent calls tools until the order
+//! is as the policy says. What is right follows from the wish and from the product, which only the record tells. Whole
+//! combinations of the two are held out while each of their parts is trained on.
+
+mod desk;
+mod told;
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use rand::seq::IndexedRandom;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::{
+    EnvError, Environment, Session, Split, Task,
+    form::{Word, words},
+    split_seed, unknown_task,
+};
+use crate::{
+    domain::{environment::Capabilities, spec::ToolFormat},
+    experience::{action::Codec, codec::ToolCalls},
+};
+
+pub use desk::Desk;
+
+words!(/// What a customer wants.
+Wish {
+    Refund = "refund", Exchange = "exchange", Upgrade = "upgrade", Cancel = "cancel",
+});
+words!(/// What was ordered.
+Product {
+    Phone = "phone", Laptop = "laptop", Camera = "camera", Food = "food",
+});
+words!(/// How the customer is paid.
+Payment { Card = "card", Cash = "cash", Credit = "credit", Points = "points" });
+words!(/// How the product is sent.
+    Carrier { Post = "post", Van = "van", Bike = "bike" });
+
+/// Numbers of orders.
+pub const ORDERS: std::ops::Range<u32> = 20..40;
+
+/// What the agent says to close the case.
+pub const DONE: &str = "done .";
+
+/// A wish about a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Combination {
+    /// What is wanted.
+    pub wish: Wish,
+    /// Of what.
+    pub product: Product,
+}
+
+impl Combination {
+    /// All 16, in the desk's order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Wish::ALL
+            .iter()
+            .flat_map(|&wish| Product::ALL.iter().map(move |&product| Self { wish, product }))
+    }
+
+    /// The part of the tasks that it belongs to. Four are held out: each wish once and each product once.
+    #[must_use]
+    pub const fn split(self) -> Split {
+        match (self.wish as usize + self.product as usize) % Wish::ALL.len() {
+            0 => Split::HeldOut,
+            _ => Split::Train,
+        }
+    }
+
+    /// How the order must be at the end.
+    #[must_use]
+    pub const fn goal(self) -> Changes {
+        match carrier(self.product) {
+            Some(carrier) => {
+                Changes { pay: Some(payment(self.wish)), send: Some(carrier), refused: false }
+            }
+            None => Changes { pay: None, send: None, refused: true },
+        }
+    }
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.wish.word(), self.product.word())
+    }
+}
+
+const fn payment(wish: Wish) -> Payment {
+    match wish {
+        Wish::Refund => Payment::Card,
+        Wish::Exchange => Payment::Credit,
+        Wish::Upgrade => Payment::Points,
+        Wish::Cancel => Payment::Cash,
+    }
+}
+
+/// None for a product that no change is allowed of.
+const fn carrier(product: Product) -> Option<Carrier> {
+    match product {
+        Product::Phone => Some(Carrier::Bike),
+        Product::Laptop => Some(Carrier::Van),
+        Product::Camera => Some(Carrier::Post),
+        Product::Food => None,
+    }
+}
+
+/// What was done with an order: the part of its record that the agent writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// How the customer is paid.
+    pub pay: Option<Payment>,
+    /// How the product is sent.
+    pub send: Option<Carrier>,
+    /// The request is refused; then nothing else is done.
+    pub refused: bool,
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pay = self.pay.map(|payment| format!("pay {}", payment.word()));
+        let send = self.send.map(|carrier| format!("send {}", carrier.word()));
+        let refused = self.refused.then(|| "refuse".to_owned());
+        let words: Vec<_> = pay.into_iter().chain(send).chain(refused).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// The tool desk.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolDesk;
+
+impl ToolDesk {
+    /// What it can do.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { replayable: true, tools: true, splits: true, ..Capabilities::NONE };
+}
+
+#[async_trait]
+impl Environment for ToolDesk {
+    fn name(&self) -> &'static str {
+        "tool_desk"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn codec(&self, format: ToolFormat) -> Arc<dyn Codec> {
+        Arc::new(ToolCalls(format))
+    }
+
+    async fn tasks(&self, split: Split) -> Result<Vec<String>, EnvError> {
+        let of_split = Combination::all().filter(|combination| combination.split() == split);
+        Ok(of_split.map(|combination| combination.to_string()).collect())
+    }
+
+    async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
+        let drawn = match task {
+            Task::Drawn(split) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(split_seed(*split, seed));
+                let all: Vec<_> = Combination::all().filter(|c| c.split() == *split).collect();
+                all.choose(&mut rng).copied().ok_or_else(|| unknown_task(self.name(), "any"))?
+            }
+            Task::Named(name) => Combination::all()
+                .find(|combination| combination.to_string() == *name)
+                .ok_or_else(|| unknown_task(self.name(), name))?,
+        };
+        // The rest follows from the seed alone, so that a named task is the same episode as the drawn one.
+        Ok(Box::new(Desk::new(drawn, &mut ChaCha8Rng::seed_from_u64(seed.cast_unsigned()))))
+    }
+}

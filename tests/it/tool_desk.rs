@@ -1,0 +1,253 @@
+//! The rules of the tool desk: its tools, what a case lacks, how it ends, what is held out, and what its base model reads.
+
+use std::collections::BTreeSet;
+
+use garde::Validate;
+use nlac::{
+    domain::spec::{EnvironmentSpec, JobSpec, ToolFormat},
+    embedded::base_model::Shipped,
+    env::{End, Environment, Reward, Split, Task, tool_desk::ToolDesk},
+    experience::{action::Reply, context::Context, message::Speaker},
+    prompt::Encoder,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// An episode and how it ended.
+struct Case {
+    state: Context,
+    order: u64,
+    end: End,
+    reward: Reward,
+}
+
+impl Case {
+    /// What was said last.
+    fn last(&self) -> String {
+        self.state.messages().last().unwrap().written().into_owned()
+    }
+}
+
+/// Plays actions; `ORDER` in them is the number that the customer says.
+async fn play(task: &Task, seed: i64, actions: &[&str]) -> Case {
+    let mut session = ToolDesk.open(task, seed).await.unwrap();
+    let mut state = session.opening();
+    let request = state.messages()[1].written().into_owned();
+    let order = request.rsplit(' ').next().unwrap().to_owned();
+    let (mut end, mut reward) = (End::Continues, Reward::Known(0.0));
+    for action in actions {
+        assert_eq!(end, End::Continues, "{action}");
+        let text = action.replace("ORDER", &order);
+        let read = ToolDesk.codec(ToolFormat::Hermes).read(Reply::whole(&text), &state);
+        let step = session.step(&read).await.unwrap();
+        let said = read.map_or_else(|unreadable| unreadable.message, |action| action.message);
+        state = state.with(std::iter::once(said).chain(step.messages));
+        (end, reward) = (step.end, step.reward);
+    }
+    Case { state, order: order.parse().unwrap(), end, reward }
+}
+
+fn call(name: &str, more: &Value) -> String {
+    let mut arguments = json!({ "order": 0 });
+    arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let call = json!({ "name": name, "arguments": arguments }).to_string();
+    format!("<tool_call>\n{}\n</tool_call>", call.replace("\"order\":0", "\"order\":ORDER"))
+}
+
+fn find() -> String {
+    call("find", &json!({}))
+}
+
+/// The call that provides for what is missing.
+fn provide(missing: &str) -> String {
+    match missing {
+        "record" => find(),
+        "refusal" => call("refuse", &json!({})),
+        "post" | "van" | "bike" => call("change", &json!({ "send": missing })),
+        payment => call("change", &json!({ "pay": payment })),
+    }
+}
+
+/// What a task needs, learnt as a policy could: whatever a refusal names is provided for in the next episode.
+async fn needs(task: &str, seed: i64) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    loop {
+        let mut actions: Vec<_> = found.iter().map(|missing| provide(missing)).collect();
+        actions.push("done .".into());
+        let actions: Vec<_> = actions.iter().map(String::as_str).collect();
+        let case = play(&Task::Named(task.into()), seed, &actions).await;
+        match case.last().strip_prefix("refused ") {
+            Some(why) => found.push(why.strip_suffix(" is missing").unwrap().to_owned()),
+            None => {
+                assert_eq!(case.last(), "done solved");
+                assert_eq!(case.end, End::Terminated { success: Some(true) });
+                assert_eq!(case.reward, Reward::Known(1.0));
+                return found;
+            }
+        }
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    futures_util::FutureExt::now_or_never(future).unwrap()
+}
+
+#[test]
+fn the_example_is_a_job() {
+    let text = include_str!("../../examples/tool-desk.yaml");
+    let spec: JobSpec = serde_yaml_ng::from_str(text).unwrap();
+    spec.validate().unwrap();
+    assert_eq!(spec.environment, EnvironmentSpec::ToolDesk {});
+    let odd = json!({ "kind": "tool_desk", "turns": 7 });
+    assert!(serde_json::from_value::<EnvironmentSpec>(odd).is_err());
+}
+
+#[tokio::test]
+async fn four_combinations_are_held_out_and_each_of_their_values_is_trained_on() {
+    let train = ToolDesk.tasks(Split::Train).await.unwrap();
+    let held_out = ToolDesk.tasks(Split::HeldOut).await.unwrap();
+    assert_eq!((train.len(), held_out.len()), (12, 4));
+    for place in 0..2 {
+        let value = |task: &String| task.split('/').nth(place).unwrap().to_owned();
+        let held: BTreeSet<_> = held_out.iter().map(value).collect();
+        assert_eq!(held.len(), 4, "each value is held out once: {held_out:?}");
+        for each in &held {
+            assert_eq!(train.iter().filter(|task| value(task) == *each).count(), 3, "{each}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wish_and_a_product_need_what_the_policy_says() {
+    let mut tasks = ToolDesk.tasks(Split::Train).await.unwrap();
+    tasks.extend(ToolDesk.tasks(Split::HeldOut).await.unwrap());
+    let policy = play(&Task::Named(tasks[0].clone()), 0, &[]).await.state;
+    let policy = policy.messages()[0].written().into_owned();
+    for task in &tasks {
+        let (wish, product) = task.split_once('/').unwrap();
+        let says = |two: &str| policy.split('\n').any(|line| line.contains(two));
+        for seed in 0..4 {
+            let needs = needs(task, seed).await;
+            assert!(needs.contains(&"record".to_owned()), "the order has to be looked up");
+            let changes: Vec<_> = needs.iter().filter(|need| *need != "record").collect();
+            match &changes[..] {
+                [refusal] => assert!(*refusal == "refusal" && says(&format!("refuse {product}"))),
+                [one, other] => {
+                    let right = |pay, send| {
+                        says(&format!("{wish} {pay}")) && says(&format!("{product} {send}"))
+                    };
+                    assert!(right(one, other) || right(other, one), "{task}: {needs:?}");
+                }
+                _ => panic!("{task}: {needs:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_answer_and_a_later_change_takes_the_place_of_an_earlier_one() {
+    let task = Task::Named("refund/phone".into());
+    let (bike, cash, refuse) = (provide("bike"), provide("cash"), provide("refusal"));
+    let case = play(&task, 3, &[&bike, &find(), &cash, &refuse, &provide("card")]).await;
+    let answers: Vec<_> = case
+        .state
+        .messages()
+        .iter()
+        .filter(|message| message.role == Speaker::Tool)
+        .map(|message| message.written().replace("<tool_response>\n", ""))
+        .map(|text| text.replace("\n</tool_response>", ""))
+        .collect();
+    assert_eq!(
+        answers,
+        ["send bike", "product phone send bike", "pay cash send bike", "refuse", "pay card"],
+        "a refusal undoes the changes, and a change the refusal"
+    );
+    assert!((20..40).contains(&case.order));
+    // A fifth turn ends the case, and its tool is answered still.
+    let (find, card) = (find(), provide("card"));
+    let case = play(&task, 3, &[&find, &cash, &bike, &cash, &card]).await;
+    let [.., answer, customer] = case.state.messages() else { panic!("too few") };
+    assert_eq!((answer.role, customer.role), (Speaker::Tool, Speaker::User));
+    assert_eq!(customer.written(), "closed nothing is missing");
+    assert_eq!(case.end, End::Terminated { success: Some(false) });
+}
+
+#[tokio::test]
+async fn what_is_no_call_of_the_desk_changes_nothing() {
+    let task = Task::Named("cancel/camera".into());
+    for (action, answer) in [
+        (call("change", &json!({ "order": 7, "pay": "cash" })), "unknown order"),
+        (call("change", &json!({ "pay": "gold" })), "unknown change"),
+        (call("change", &json!({})), "unknown change"),
+        (call("cancel", &json!({})), "unknown change"),
+        ("please wait .".to_owned(), "what"),
+        ("<tool_call> { </tool_call>".to_owned(), "what"),
+    ] {
+        let case = play(&task, 5, &[&action, "done ."]).await;
+        let [.., first, _, last] = case.state.messages() else { panic!("{action}") };
+        assert!(first.written().contains(answer), "{action}: {}", first.written());
+        assert!(last.written().starts_with("refused "), "{action}: {}", last.written());
+    }
+    let both = format!("{}\n{}", find(), provide("cash"));
+    let case = play(&task, 5, &[&both]).await;
+    let [.., first, second] = case.state.messages() else { panic!("too few") };
+    assert_eq!(first.written(), "<tool_response>\nproduct camera\n</tool_response>");
+    assert_eq!(second.written(), "<tool_response>\nwhat\n</tool_response>", "one call a turn");
+}
+
+/// The same words in a reply, in the conversation and in a prompt about it: the model meets one form only.
+#[tokio::test]
+async fn the_base_model_reads_a_call_as_it_writes_it() {
+    let place = tempfile::tempdir().unwrap();
+    let encoder = Encoder::load(&Shipped::ToolDesk.install(place.path()).unwrap()).unwrap();
+    assert!(encoder.shows_tools().unwrap());
+    let task = Task::Named("cancel/camera".into());
+    let codec = ToolDesk.codec(ToolFormat::Hermes);
+    for written in [find(), provide("post"), provide("cash"), provide("refusal")] {
+        let case = play(&task, 1, &[&written]).await;
+        let action = &case.state.messages()[2];
+        let opening = case.state.prefix(2);
+        let tokens = encoder.completion(&opening, action).unwrap();
+        assert!((4..=6).contains(&tokens.len()), "{written}: {}", tokens.len());
+        let quoted = codec.quoted(action);
+        assert_ne!(&quoted, action, "prompts about a call show it as text");
+        assert_eq!(encoder.completion(&opening, &quoted).unwrap(), tokens);
+        let said = encoder.decode(&tokens).unwrap();
+        assert!(!said.contains("<unk>"), "{said}");
+        let read = codec.read(Reply::whole(&said), &opening).unwrap();
+        assert_eq!(read.key, codec.reread(action, &opening).unwrap().key);
+        assert_eq!(encoder.completion(&opening, &read.message).unwrap(), tokens);
+    }
+    let case = play(&task, 1, &[&find(), &provide("post"), "done ."]).await;
+    let tokens = encoder.encode(&case.state).unwrap();
+    let unknown = encoder.encode_text("nobody knows").unwrap()[0];
+    assert!(!tokens.contains(&unknown), "{}", encoder.decode(&tokens).unwrap());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_same_seed_and_actions_give_the_same_episode(
+        seed in any::<i64>(), held_out in any::<bool>(),
+        actions in prop::collection::vec(0..11_usize, 0..5),
+    ) {
+        let words = ["record", "refusal", "card", "cash", "credit", "points", "post", "van", "bike"];
+        let actions: Vec<_> = actions
+            .into_iter()
+            .map(|action| words.get(action).map_or_else(|| "please wait .".into(), |word| provide(word)))
+            .collect();
+        let actions: Vec<_> = actions.iter().map(String::as_str).collect();
+        let split = if held_out { Split::HeldOut } else { Split::Train };
+        let drawn = Task::Drawn(split);
+        let session = wait(ToolDesk.open(&drawn, seed)).unwrap();
+        let named = Task::Named(session.task().to_owned());
+        prop_assert!(wait(ToolDesk.tasks(split)).unwrap().iter().any(|task| task == session.task()));
+        let first = wait(play(&drawn, seed, &actions));
+        for task in [&drawn, &named] {
+            let again = wait(play(task, seed, &actions));
+            prop_assert_eq!(first.state.messages(), again.state.messages());
+            prop_assert_eq!((&first.end, first.order), (&again.end, again.order));
+        }
+    }
+}
