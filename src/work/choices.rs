@@ -127,9 +127,8 @@ impl Choices {
         }
 
         if i64::from(step.step) > i64::from(self.spec.warmup_updates) {
-            let states: Vec<_> = choices.iter().map(Choice::now).collect();
-            let values = self.critic.scores(&states).await?;
-            let data = update::policy(&choices, values, self.temperature.alpha as f32);
+            // Q as the critic's pass has said it, before its step: asking again would cost a pass more.
+            let data = update::policy(&choices, learnt.predicted, self.temperature.alpha as f32);
             let asked = policy.ask_scored(&data, adam).await?;
             let report = policy.report(asked).await?;
             step.policy_loss = mean(&report.losses);

@@ -60,8 +60,7 @@ impl Choice<'_> {
     }
 
     /// Its state.
-    #[must_use]
-    pub fn now(&self) -> Question {
+    fn now(&self) -> Question {
         (unsigned(&self.example.prompt_tokens), unsigned_all(&self.scored.candidates))
     }
 
