@@ -127,10 +127,17 @@ pub struct Aim {
 }
 
 /// The goal that step `at` of an episode learns instead of its own; none leaves it as it was. `seed` names the choices of
-/// this step. An episode offers the same goals whenever one of its steps is drawn.
+/// this step. An episode offers the same goals whenever one of its steps is drawn. Goals that are held out are not taught.
 #[must_use]
-pub fn aim(spec: &HindsightSpec, episode: &Reached, at: usize, seed: &SeedPath) -> Option<Aim> {
-    let hits = hits(&episode.achieved, &episode.task);
+pub fn aim(
+    spec: &HindsightSpec,
+    environment: &dyn Environment,
+    episode: &Reached,
+    at: usize,
+    seed: &SeedPath,
+) -> Option<Aim> {
+    let mut hits = hits(&episode.achieved, &episode.task);
+    hits.retain(|hit| environment.trains_on(&hit.goal));
     let root = SeedPath::root(episode.seed.unwrap_or_default().cast_unsigned());
     let mut of_episode = root.label("hindsight").label(&episode.task).rng();
     let mut of_step = seed.rng();
@@ -181,6 +188,10 @@ mod tests {
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
+    use crate::{
+        domain::spec::EnvironmentSpec,
+        env::{self, Materials},
+    };
 
     fn achieved(steps: &[&[&str]]) -> Vec<Vec<String>> {
         steps.iter().map(|goals| goals.iter().map(ToString::to_string).collect()).collect()
@@ -235,12 +246,14 @@ mod tests {
 
     #[test]
     fn invariant_21_a_step_aims_at_a_goal_that_it_or_a_later_step_reached() {
+        let desk = env::build(&EnvironmentSpec::HelpDesk {}, &Materials::default()).unwrap();
         let achieved = achieved(&[&[], &["a"], &["b"]]);
         let episode = Reached { task: "b".into(), seed: Some(7), achieved };
         let oracle = HindsightSpec { share: 0.95, ..spec(HindsightStrategy::Oracle, 4) };
         let seed = |i| SeedPath::root(1).index(i);
-        let aims =
-            |at| (0..40).filter_map(|i| aim(&oracle, &episode, at, &seed(i))).collect::<Vec<_>>();
+        let aims = |at| {
+            (0..40).filter_map(|i| aim(&oracle, &*desk, &episode, at, &seed(i))).collect::<Vec<_>>()
+        };
         let a = |ahead| Aim { goal: "a".into(), ahead };
         assert!(!aims(0).is_empty() && aims(0).iter().all(|aim| *aim == a(1)));
         assert!(!aims(1).is_empty() && aims(1).iter().all(|aim| *aim == a(0)));

@@ -233,6 +233,11 @@ pub trait Environment: Send + Sync {
         None
     }
 
+    /// Whether training may ask for a goal that a step reached. Goals that are held out, or that no task has, teach nothing.
+    fn trains_on(&self, _goal: &str) -> bool {
+        true
+    }
+
     /// Starts an episode of a task; the seed decides the environment's chance.
     ///
     /// # Errors

@@ -103,6 +103,11 @@ impl Environment for Playground {
         said_goal.then(|| aimed.admitting(state.admissible().to_vec()))
     }
 
+    fn trains_on(&self, goal: &str) -> bool {
+        let goal = Goal::parse(goal, self.tasks.vocabulary());
+        goal.is_ok_and(|goal| self.tasks.split_of(&goal) == Some(Goals::Train))
+    }
+
     async fn open(&self, task: &Task, seed: i64) -> Result<Box<dyn Session>, EnvError> {
         let goal = match task {
             Task::Drawn(split) => {

@@ -12,12 +12,12 @@ use crate::{
     domain::{
         fault::Fault,
         metric::names,
-        spec::{LossMean, OptimizerSpec, PpoSpec},
+        spec::{CriticSpec, LossMean, OptimizerSpec, PpoSpec},
         training::TrainingExample,
         work::Lease,
     },
     store::{StoreError, leases, training},
-    trainer::{Adam, AskedStep, ModelRole, Run, Trainer},
+    trainer::{Adam, AskedStep, HeadSpec, ModelRole, Run, Trainer},
 };
 
 /// Actions whose tokens are in memory at a time.
@@ -48,8 +48,9 @@ impl Critic {
         if before.is_some() && state.is_none() {
             return Err(Fault::Fail("the last checkpoint has no state of the critic".into()));
         }
-        let opening =
-            trainer.open(ModelRole::Critic { head: None }, spec.lora.rank, spec.seed, state);
+        let CriticSpec { layers, hidden, .. } = ppo.critic;
+        let head = (layers > 0).then_some(HeadSpec { hidden, layers });
+        let opening = trainer.open(ModelRole::Critic { head }, spec.lora.rank, spec.seed, state);
         let run = opening.await.map_err(|e| e.fault())?;
         let learning_rate = ppo.critic.learning_rate;
         let optimizer = OptimizerSpec { learning_rate, ..spec.optimizer.clone() };

@@ -198,7 +198,8 @@ async fn aim(
     let mut left = (spec.share * draws.len() as f32) as usize;
     for (position, draw) in (0..).zip(draws) {
         let Some((episode, at)) = places.get(&draw.transition_id) else { continue };
-        let aim = hindsight::aim(spec, &reached[episode], *at, &seed.index(position));
+        let (seed, reached) = (seed.index(position), &reached[episode]);
+        let aim = hindsight::aim(spec, &*context.environment, reached, *at, &seed);
         if let Some(aim) = aim.filter(|_| left > 0) {
             left -= 1;
             draw.goal = Some(aim.goal);

@@ -270,6 +270,10 @@ async fn a_goal_is_reached_by_admissible_actions_and_its_scene_is_found_again() 
     let train = playground.tasks(Split::Train).await.unwrap();
     let held_out = playground.tasks(Split::HeldOut).await.unwrap();
     assert!(!held_out.is_empty() && held_out.iter().all(|goal| !train.contains(goal)));
+    // Steps also reach goals of categories, which no task of this size has.
+    assert!(train.iter().all(|goal| playground.trains_on(goal)));
+    assert!(held_out.iter().all(|goal| !playground.trains_on(goal)));
+    assert!(!playground.trains_on("Grasp plant") && !playground.trains_on("Fly"));
     let mut grasped = 0;
     for seed in 0..40 {
         let mut played = Played::open(&playground, &Task::Drawn(Split::Train), seed).await;

@@ -29,6 +29,7 @@ impl Algorithm for PpoGlamSpec {
             probabilities: true,
             losses: vec!["scored_ppo"],
             value_head: true,
+            deep_head: self.critic.layers > 0,
             admissible: true,
             ..Needs::default()
         }

@@ -35,6 +35,7 @@ impl Algorithm for PpoSpec {
             probabilities: true,
             losses: vec![loss],
             value_head: true,
+            deep_head: self.critic.layers > 0,
             ..Needs::default()
         }
     }

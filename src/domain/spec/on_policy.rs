@@ -64,6 +64,14 @@ pub struct CriticSpec {
     #[garde(inner(range(min = 0.0, max = 1e6)))]
     #[schema(minimum = 0.0, maximum = 1_000_000.0)]
     pub value_clip: Option<f32>,
+    /// Hidden layers of the value head; with 0 it is one linear map.
+    #[garde(range(max = 8))]
+    #[schema(maximum = 8)]
+    pub layers: u32,
+    /// Width of each hidden layer.
+    #[garde(range(min = 1, max = 8_192))]
+    #[schema(minimum = 1, maximum = 8_192)]
+    pub hidden: u32,
 }
 
 /// Bounds of the ratio of two policies for a token. Beyond them, an example pulls no further.
@@ -117,6 +125,6 @@ impl Default for PpoSpec {
 
 impl Default for CriticSpec {
     fn default() -> Self {
-        Self { learning_rate: 1e-3, value_clip: Some(0.5) }
+        Self { learning_rate: 1e-3, value_clip: Some(0.5), layers: 0, hidden: 256 }
     }
 }
