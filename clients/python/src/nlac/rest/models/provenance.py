@@ -29,6 +29,8 @@ class Provenance:
     """ Why a generation ended. """
     generation_id: UUID
     """ One text that a model wrote. """
+    goal: None | str
+    """ The goal that its step was relabelled with; null where the step had its own. """
     model: str
     """ The model name that the engine echoed. """
     prompt_hash: str
@@ -62,6 +64,9 @@ class Provenance:
 
         generation_id = str(self.generation_id)
 
+        goal: None | str
+        goal = self.goal
+
         model = self.model
 
         prompt_hash = self.prompt_hash
@@ -89,6 +94,7 @@ class Provenance:
                 "engine": engine,
                 "finish_reason": finish_reason,
                 "generation_id": generation_id,
+                "goal": goal,
                 "model": model,
                 "prompt_hash": prompt_hash,
                 "prompt_tokens": prompt_tokens,
@@ -129,6 +135,13 @@ class Provenance:
 
         generation_id = UUID(d.pop("generation_id"))
 
+        def _parse_goal(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        goal = _parse_goal(d.pop("goal", None))
+
         model = d.pop("model")
 
         prompt_hash = d.pop("prompt_hash")
@@ -161,6 +174,7 @@ class Provenance:
             engine=engine,
             finish_reason=finish_reason,
             generation_id=generation_id,
+            goal=goal,
             model=model,
             prompt_hash=prompt_hash,
             prompt_tokens=prompt_tokens,
