@@ -99,7 +99,6 @@ impl World for ToolDesk {
             "send",
             "refuse",
             "say",
-            "it",
             "record",
             "refusal",
             "change",
