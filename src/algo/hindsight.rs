@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn invariant_21_a_step_aims_at_a_goal_that_it_or_a_later_step_reached() {
-        let desk = env::build(&EnvironmentSpec::HelpDesk {}, &Materials::default()).unwrap();
+        let desk = env::build(&EnvironmentSpec::HelpDesk {}, &Materials::default())
+            .unwrap_or_else(|e| panic!("{e}"));
         let achieved = achieved(&[&[], &["a"], &["b"]]);
         let episode = Reached { task: "b".into(), seed: Some(7), achieved };
         let oracle = HindsightSpec { share: 0.95, ..spec(HindsightStrategy::Oracle, 4) };
