@@ -351,14 +351,12 @@ async fn it_reads_forecasts_and_follows_advice(base: Base) {
         let futures = json!({ "futures": [forecast] });
         judged += u32::from(base.part(evaluator, at, &futures, 0.0, &mut rng) == critique);
     }
-    // The rounds ask for no rewrite of what was approved, so it matters less.
-    for (what, times, least) in [
-        ("follows advice", followed, 0.9),
-        ("keeps what is approved", kept, 0.6),
-        ("reads forecasts", judged, 0.9),
+    for (what, times) in [
+        ("follows advice", followed),
+        ("keeps what is approved", kept),
+        ("reads forecasts", judged),
     ] {
-        let share = f64::from(times) / f64::from(trials);
-        assert!(share > least, "{what} in {times} of {trials}");
+        assert!(times * 10 > trials * 9, "{what} in {times} of {trials}");
     }
 }
 
