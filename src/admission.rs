@@ -279,10 +279,7 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
     }
     let replay = algo::of(&spec.algorithm).draw().replay();
     if replay.is_some_and(|replay| replay.hindsight.is_some()) {
-        let pointer = match spec.algorithm {
-            AlgorithmSpec::Nlrl(_) => "/algorithm/form/replay/hindsight",
-            _ => "/algorithm/replay/hindsight",
-        };
+        let pointer = algo::of(&spec.algorithm).hindsight_setting();
         if !capabilities.achieved_goals {
             let what = "this needs the goals that a step achieved (achieved_goals), and the environment does not tell them";
             unable.push(misfit(pointer, what, "leave it out, or choose another environment"));

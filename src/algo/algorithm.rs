@@ -79,6 +79,11 @@ pub trait Algorithm: Send + Sync {
     /// Which experience an iteration learns from.
     fn draw(&self) -> Draw<'_>;
 
+    /// JSON pointer of the setting that relabels what is replayed.
+    fn hindsight_setting(&self) -> &'static str {
+        "/algorithm/replay/hindsight"
+    }
+
     /// How the target weights follow. Those of an algorithm that asks them nothing are the online weights.
     fn target(&self) -> TargetUpdate {
         TargetUpdate::Copy { every: 1 }

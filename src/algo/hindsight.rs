@@ -38,28 +38,17 @@ pub struct Hit {
 #[must_use]
 pub fn hits(achieved: &[Vec<String>], commanded: &str) -> Vec<Hit> {
     let mut seen = HashSet::new();
-    let mut hits: Vec<Hit> = Vec::new();
-    let mut all: Vec<Hit> = Vec::new();
-    for (at, goals) in achieved.iter().enumerate() {
-        for goal in goals {
-            if !seen.insert(goal.as_str()) {
-                continue;
-            }
-            all.push(Hit { goal: goal.clone(), at });
-        }
-    }
-    for hit in &all {
-        let in_order = match hit.goal.split_once(THEN) {
-            None => true,
-            Some((first, _)) => {
-                all.iter().any(|earlier| earlier.goal == first && earlier.at < hit.at)
-            }
-        };
-        if in_order && hit.goal != commanded {
-            hits.push(hit.clone());
-        }
-    }
-    hits
+    let steps = achieved.iter().enumerate();
+    let all: Vec<Hit> = steps
+        .flat_map(|(at, goals)| goals.iter().map(move |goal| (at, goal)))
+        .filter(|(_, goal)| seen.insert(goal.as_str()))
+        .map(|(at, goal)| Hit { goal: goal.clone(), at })
+        .collect();
+    let in_order = |hit: &&Hit| match hit.goal.split_once(THEN) {
+        None => true,
+        Some((first, _)) => all.iter().any(|earlier| earlier.goal == first && earlier.at < hit.at),
+    };
+    all.iter().filter(in_order).filter(|hit| hit.goal != commanded).cloned().collect()
 }
 
 /// The goals that step `at` may learn instead of its own: those that the strategy takes and that no earlier step had
@@ -72,26 +61,21 @@ pub fn goals(
     of_step: &mut impl Rng,
 ) -> Vec<Hit> {
     let most = spec.goals_per_episode as usize;
-    let mut taken: Vec<Hit> = match spec.strategy {
-        HindsightStrategy::Oracle | HindsightStrategy::Future => hits.to_vec(),
-        HindsightStrategy::Final => {
-            let last = hits.iter().map(|hit| hit.at).max();
-            hits.iter().filter(|hit| Some(hit.at) == last).cloned().collect()
-        }
-    };
+    let mut taken = hits.to_vec();
     let ahead = |hit: &Hit| hit.at >= at;
-    match spec.strategy {
-        HindsightStrategy::Future => {
-            taken.retain(ahead);
-            taken.shuffle(of_step);
-            taken.truncate(most);
-        }
-        HindsightStrategy::Oracle | HindsightStrategy::Final => {
-            taken.shuffle(of_episode);
-            taken.truncate(most);
-            taken.retain(ahead);
-        }
+    if spec.strategy == HindsightStrategy::Future {
+        taken.retain(ahead);
+        taken.shuffle(of_step);
+        taken.truncate(most);
+        return taken;
     }
+    if spec.strategy == HindsightStrategy::Final {
+        let last = hits.iter().map(|hit| hit.at).max();
+        taken.retain(|hit| Some(hit.at) == last);
+    }
+    taken.shuffle(of_episode);
+    taken.truncate(most);
+    taken.retain(ahead);
     taken
 }
 
@@ -167,7 +151,7 @@ pub fn relabelled(step: &Replayed, aim: &Aim, environment: &dyn Environment) -> 
 fn alone(step: &Replayed, aim: &Aim, environment: &dyn Environment) -> Option<Replayed> {
     let state = environment.aimed(&step.state, &aim.goal)?;
     let next_state = environment.aimed(&step.next_state, &aim.goal)?;
-    // What came next, as it stands in the state after.
+    // The observation is the end of the next state's conversation.
     let observed = next_state.messages().len().checked_sub(step.observation.len())?;
     let observation = next_state.messages()[observed..].to_vec();
     let reached = aim.ahead == 0;

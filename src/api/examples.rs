@@ -1,7 +1,5 @@
 //! The example jobs that ship.
 
-use std::borrow::Cow;
-
 use rust_embed::RustEmbed;
 
 /// The files of `examples/`.
@@ -20,8 +18,5 @@ pub(in crate::api) fn names() -> impl Iterator<Item = String> {
 
 /// The spec of an example, as text.
 pub(in crate::api) fn spec(name: &str) -> Option<String> {
-    match Files::get(&format!("{name}.yaml"))?.data {
-        Cow::Borrowed(data) => std::str::from_utf8(data).ok().map(ToOwned::to_owned),
-        Cow::Owned(data) => String::from_utf8(data).ok(),
-    }
+    String::from_utf8(Files::get(&format!("{name}.yaml"))?.data.into_owned()).ok()
 }

@@ -53,7 +53,9 @@ async fn nlac_learns_goals_that_its_episodes_reached_and_the_episodes_stay_as_th
             relabelled += 1;
             // The stored conversation says the goal that was commanded, and the step shows no critique of another one.
             let own = state.last().unwrap()["content"].as_str().unwrap();
-            assert!(!own.contains(&format!("goal: {goal} see")), "{own}");
+            let commanded = own.split_once('\n').unwrap().0.to_lowercase();
+            assert!(commanded.starts_with("goal: "), "{own}");
+            assert_ne!(commanded, format!("goal: {goal}").to_lowercase());
             assert_ne!(step["annotated_in"], critique["iteration"], "{step}");
         }
     }

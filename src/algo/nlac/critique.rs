@@ -1,7 +1,7 @@
 //! The language evaluator E: reads k predicted futures of an action and says whether it is optimal,
 //! why, and what instead.
 
-use super::{Annotations, Setting, hindsight, successor};
+use super::{Annotations, Setting, real_rollouts, successor};
 use crate::{
     algo::Replayed,
     domain::{
@@ -58,10 +58,10 @@ pub(super) async fn judge(
     let seed = setting.seed_of(replayed, "critique").index(u64::from(round));
     let round = i32::try_from(round).map_err(Fault::fail)?;
     let told = match setting.spec.ablation {
-        Ablation::RawRollouts => hindsight::rollouts(setting, replayed, action, &seed).await?,
+        Ablation::RawRollouts => real_rollouts::play(setting, replayed, action, &seed).await?,
         _ => predicted(setting, replayed, action, &seed).await?,
     };
-    let hindsight::Told { mut generations, futures, env_steps } = told;
+    let real_rollouts::Told { mut generations, futures, env_steps } = told;
     let predictions: Vec<_> = (0..)
         .zip(&futures)
         .map(|(ordinal, generation)| {
@@ -113,7 +113,7 @@ async fn predicted(
     replayed: &Replayed,
     action: &Message,
     seed: &SeedPath,
-) -> Result<hindsight::Told, Fault> {
+) -> Result<real_rollouts::Told, Fault> {
     let futures = successor::predict(
         setting,
         (&replayed.state, action),
@@ -123,5 +123,5 @@ async fn predicted(
         setting.spec.futures,
     )
     .await?;
-    Ok(hindsight::Told { generations: Vec::new(), futures, env_steps: 0 })
+    Ok(real_rollouts::Told { generations: Vec::new(), futures, env_steps: 0 })
 }

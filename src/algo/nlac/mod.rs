@@ -15,7 +15,7 @@ mod critic;
 mod critique;
 mod forecast;
 mod health;
-mod hindsight;
+mod real_rollouts;
 mod refine;
 mod rounds;
 pub(super) mod successor;

@@ -51,6 +51,10 @@ impl Algorithm for NlrlSpec {
         }
     }
 
+    fn hindsight_setting(&self) -> &'static str {
+        "/algorithm/form/replay/hindsight"
+    }
+
     fn target(&self) -> TargetUpdate {
         match &self.form {
             ValueForm::MonteCarlo(_) => TargetUpdate::Copy { every: 1 },

@@ -4,12 +4,11 @@ use futures_util::future::try_join_all;
 
 use super::{Annotations, Setting};
 use crate::{
-    algo::Replayed,
+    algo::{Replayed, nlac::successor::prediction},
     domain::{
-        annotation::{Prediction, PredictionUse},
+        annotation::PredictionUse,
         fault::Fault,
         generation::{FinishReason, Generation, Role, Weights},
-        ids::PredictionId,
         seed::SeedPath,
         spec::SamplingSpec,
     },
@@ -80,15 +79,11 @@ pub(super) fn record(
     action: &Message,
     said: Vec<Generation>,
 ) {
-    made.predictions.extend((0..).zip(&said).map(|(ordinal, generation)| Prediction {
-        id: PredictionId::new(),
-        transition_id: replayed.transition.id,
-        purpose,
-        round,
-        ordinal,
-        action: action.written().into_owned(),
-        generation_id: generation.id,
-        text: generation.text.clone(),
-    }));
+    let of = replayed.transition.id;
+    made.predictions.extend(
+        (0..)
+            .zip(&said)
+            .map(|(ordinal, text)| prediction(of, purpose, round, ordinal, action, text)),
+    );
     made.generations.extend(said);
 }

@@ -383,7 +383,7 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
 }
 
 fn provenance(p: &ProvenanceRow) -> Vec<(&'static str, String)> {
-    let goal = p.goal.as_ref().map(|goal| ("relabelled with the goal", goal.clone()));
+    let goal = p.goal.as_ref().map(|goal| ("new goal", goal.clone()));
     let made = [
         ("weights", p.weights.to_string()),
         ("model", p.model.clone()),

@@ -278,7 +278,7 @@ pub struct BudgetSpec {
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub iterations: u32,
-    /// Optimizer steps. No more are taken: the last iteration ends with a part of its own.
+    /// Optimizer steps. The iteration that reaches them stops there.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     pub optimizer_steps: Option<u64>,

@@ -27,7 +27,7 @@ pub(super) struct Told {
 
 /// Plays `futures` rollouts from (s, action) and tells each. One that failed or was truncated tells nothing: its end is
 /// not known.
-pub(super) async fn rollouts(
+pub(super) async fn play(
     setting: &Setting<'_>,
     replayed: &Replayed,
     action: &Message,
