@@ -1,6 +1,6 @@
 -- What models wrote and what agents went through. An episode belongs to no job: `rollouts` says which iteration played
--- it, `dataset_episodes` which dataset it came with, and `replay` which jobs learn from it. Nothing here is overwritten,
--- except a reward that was pending.
+-- it, `dataset_episodes` which dataset it came with, `gateway_episodes` which agent, and `replay` which jobs learn from
+-- it. Nothing here is overwritten, except a reward that was pending.
 
 -- One row is an adapter version. The row stays when its files are deleted: provenance names it.
 create table checkpoints (
@@ -30,11 +30,14 @@ create index checkpoints_newest on checkpoints (job_id, id);
 create index checkpoints_of_iteration on checkpoints (iteration_id);
 create index checkpoints_kept on checkpoints (job_id) where role = 'online' and expired_at is null;
 
--- One row is a job that evaluates a checkpoint at this time, which may be another job's, with the engine that it asks.
-create view evaluated_checkpoints as
-select id as job_id, (spec #>> '{algorithm,checkpoint}')::uuid as checkpoint_id, spec #>> '{model,engine}' as engine
+-- One row is a job that is not over and whose spec names a checkpoint, which may be another job's: it evaluates the
+-- checkpoint, or starts from it.
+create view named_checkpoints as
+select id as job_id, coalesce(spec #>> '{algorithm,checkpoint}', spec #>> '{model,start_from}')::uuid as checkpoint_id,
+    spec #>> '{model,engine}' as engine
 from jobs
-where status in ('queued', 'running', 'paused') and spec #>> '{algorithm,checkpoint}' is not null;
+where status in ('queued', 'running', 'paused')
+    and coalesce(spec #>> '{algorithm,checkpoint}', spec #>> '{model,start_from}') is not null;
 
 -- One row is a version that nothing needs. Its adapter is still to be unloaded from the engine, and its files are still
 -- to be deleted: here, and on the trainer.
@@ -49,12 +52,57 @@ create table leftover_files (
     target_state  text
 );
 
--- One row is a text that a model wrote, with everything needed to say what made it. What belongs to an iteration belongs
--- to its job, so here and below `job_id` is not looked up again.
+-- One row is a key by which an agent calls a job's policy in episodes that it names itself.
+create table agent_keys (
+    id         uuid primary key,
+    job_id     uuid not null references jobs on delete cascade,
+    name       text not null,
+    prefix     text not null,               -- the secret's first characters, to recognise it by
+    hash       bytea not null unique,       -- sha256 of the secret
+    created_by text not null,               -- name of the API key that made it
+    created_at timestamptz not null default now(),
+    revoked_at timestamptz
+);
+create unique index agent_keys_name on agent_keys (job_id, name) where revoked_at is null;
+create index agent_keys_of_job on agent_keys (job_id);
+
+-- One row is an episode that an agent plays through the gateway. When it ends, `episodes` gets a row with the same id.
+create table gateway_episodes (
+    id            uuid primary key,
+    job_id        uuid references jobs on delete cascade,   -- whose policy answers and who learns; null: no job
+    engine        text,                     -- a registered chat engine answers instead of the job's policy
+    checkpoint_id uuid references checkpoints on delete set null,   -- answers all calls; null: the newest does
+    owner         text not null,            -- name of the API key, or of the agent's key, that opened it
+    name          text,                     -- the agent's own name for it
+    secret_hash   bytea unique,             -- sha256 of its key; null: its agent shows another key
+    task          text not null,
+    temperature   real,                     -- in place of what the agent asks for
+    max_tokens    integer check (max_tokens > 0),
+    most_calls    integer not null check (most_calls > 0),
+    idle_seconds  integer not null check (idle_seconds > 0),    -- without a call, after which it is truncated
+    state         text not null check (state in ('open', 'ended', 'discarded')),
+    calls         integer not null default 0,
+    created_at    timestamptz not null default now(),
+    last_call_at  timestamptz not null default now(),
+    ended_at      timestamptz,
+    gathered_at   timestamptz,              -- from then on its job learns from it
+    check (job_id is not null or engine is not null),
+    check ((state = 'open') = (ended_at is null))
+);
+create unique index gateway_episodes_by_name on gateway_episodes (job_id, name) where name is not null;
+create index gateway_episodes_idle on gateway_episodes (last_call_at) where state = 'open';
+create index gateway_episodes_new on gateway_episodes (job_id, ended_at)
+    where state = 'ended' and gathered_at is null;
+create index gateway_episodes_of_job on gateway_episodes (job_id, id desc);
+create index gateway_episodes_of_checkpoint on gateway_episodes (checkpoint_id);
+
+-- One row is a text that a model wrote, with everything needed to say what made it: for an iteration, or for an agent's
+-- episode. What belongs to an iteration belongs to its job, so here and below `job_id` is not looked up again.
 create table generations (
     id            uuid primary key,
-    job_id        uuid not null,
-    iteration_id  uuid not null references iterations on delete cascade,
+    job_id        uuid,
+    iteration_id  uuid references iterations on delete cascade,
+    episode_id    uuid references gateway_episodes on delete cascade,
     role          text not null,
     weights       text not null check (weights in ('online', 'target', 'base', 'frozen')),
     checkpoint_id uuid references checkpoints,
@@ -70,15 +118,17 @@ create table generations (
     text          text not null,
     finish_reason text not null,
     created_at    timestamptz not null default now(),
-    check ((weights in ('base', 'frozen')) = (checkpoint_id is null))
+    check ((weights in ('base', 'frozen')) = (checkpoint_id is null)),
+    check ((iteration_id is null) = (episode_id is not null))
 );
+create index generations_of_episode on generations (episode_id);
 create index generations_of_iteration on generations (iteration_id, role);
 create index generations_of_checkpoint on generations (checkpoint_id);
 
 -- One row is what an agent did from a task's beginning to its end.
 create table episodes (
     id             uuid primary key,
-    source         text not null check (source in ('rollout', 'dataset')),
+    source         text not null check (source in ('rollout', 'dataset', 'gateway')),
     environment    text,                    -- null: not known
     task           text not null,
     seed           bigint,                  -- of the environment's chance; null: not known
@@ -88,7 +138,7 @@ create table episodes (
     turns          integer not null,
     unreadable     integer,                 -- replies that were no action; null: another program read them
     end_reason     text not null check (end_reason in ('terminated', 'truncated', 'failed')),
-    truncated_by   text check (truncated_by in ('context', 'steps', 'unreadable', 'deadline', 'environment')),
+    truncated_by   text check (truncated_by in ('context', 'steps', 'unreadable', 'deadline', 'environment', 'idle')),
     episode_return double precision,
     reward_status  text not null check (reward_status in ('observed', 'pending', 'failed', 'truncated')),
     success        boolean,
@@ -107,6 +157,32 @@ create table frames (
     tools    jsonb not null,
     switches jsonb not null
 );
+
+-- One row is a call of a model that an agent made: what it sent and what it was answered, in messages and in tokens. What
+-- an earlier call of the episode holds already is not stored again.
+create table calls (
+    id            uuid primary key,
+    episode_id    uuid not null references gateway_episodes on delete cascade,
+    ordinal       integer not null,         -- order in which they were stored, from 0
+    dialect       text not null check (dialect in ('chat', 'responses', 'messages')),
+    body_hash     bytea not null,           -- sha256 of the request's body
+    earlier       uuid references calls,    -- the call that it goes on from; null: none
+    shared        integer not null,         -- messages of that call, its reply included, that this one begins with
+    messages      jsonb not null,           -- those after them
+    instructed    boolean not null,         -- the first message is the request's own: who goes on from it has others
+    frame         bytea references frames,  -- null: no tools, no switches
+    shared_tokens integer not null,         -- tokens of that call's prompt and reply that this prompt begins with
+    prompt_ids    integer[] not null,       -- those after them; none where a chat engine answered
+    reply         jsonb not null,           -- the answer as a message
+    generation_id uuid not null references generations,
+    reward        double precision,         -- given while the episode went on
+    created_at    timestamptz not null default now(),
+    unique (episode_id, ordinal),
+    check ((earlier is null) = (shared = 0 and shared_tokens = 0))
+);
+create index calls_of_frame on calls (frame);
+create index calls_of_generation on calls (generation_id);
+create index calls_of_earlier on calls (earlier);
 
 -- One row is a conversation as the model saw it. It only grows. An agent that rewrites or branches its history begins
 -- another context, which shares its first messages with the one that it grew from.

@@ -1,13 +1,13 @@
 //! Checks that a job fits the environment, the engines and the trainer that it names, before the job starts.
 
 use crate::{
-    algo,
+    algo::{self, Draw},
     domain::{
         environment::{Capabilities, FoundEnvironment},
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         prompt::{PromptHashes, PromptPart},
-        spec::{AlgorithmSpec, JobSpec, NlacSpec, NlrlSpec, RemoteSpec},
+        spec::{AlgorithmSpec, EvaluationSource, JobSpec, NlacSpec, NlrlSpec, RemoteSpec},
     },
 };
 
@@ -277,6 +277,9 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
             "choose another environment, or another algorithm",
         ));
     }
+    if spec.environment.gateway().is_some() {
+        unable.extend(gateway_unable(spec));
+    }
     let replay = algo::of(&spec.algorithm).draw().replay();
     if replay.is_some_and(|replay| replay.hindsight.is_some()) {
         let pointer = algo::of(&spec.algorithm).hindsight_setting();
@@ -298,6 +301,30 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
     if !spec.datasets.is_empty() {
         let what = "this goes back to states of episodes, and cannot go on from logged ones";
         unable.push(misfit(pointer, what, "leave datasets empty, or choose another value"));
+    }
+    unable
+}
+
+/// What a job that learns from agents' calls cannot do.
+fn gateway_unable(spec: &JobSpec) -> Vec<Misfit> {
+    let mut unable = Vec::new();
+    if spec.evaluation.from == EvaluationSource::Environment {
+        unable.push(misfit(
+            "/evaluation/from",
+            "success cannot be measured in this environment, because only external agents play there",
+            "set it to `none`, or to `external` and post results",
+        ));
+    }
+    if matches!(algo::of(&spec.algorithm).draw(), Draw::Rollouts) {
+        let name = spec.algorithm.name();
+        let what = format!(
+            "{name} learns from episodes of the newest version alone, and agents go on with older ones"
+        );
+        unable.push(misfit(
+            "/algorithm/kind",
+            what,
+            "choose an algorithm that replays, such as nlac",
+        ));
     }
     unable
 }

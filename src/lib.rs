@@ -5,13 +5,13 @@
 //! `layering` holds the table. From the lowest level to the highest:
 //!
 //! - nouns and pure functions of them: [`domain`], [`quantity`], [`admission`], [`estimate`], [`experience`],
-//!   [`prompt`]
+//!   [`gateway`] (the calls of external agents and the APIs that they speak), [`prompt`]
 //! - the network and measurements of the program itself: [`net`], [`telemetry`]
 //! - the database: [`store`] holds all SQL, [`queue`] leases work
 //! - ports: [`trainer`], [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
 //! - the algorithms: [`algo`]
 //! - background loops: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
-//! - [`work`], one file per kind of work, and [`advice`], the critic as a service
+//! - [`work`], one file per kind of work, [`advice`], the critic as a service, and [`serving`], the policy as a service
 //! - [`embedded`], what runs inside the process by default, and [`doctor`], which tries peers
 //! - [`api`], [`app`] and [`cli`]
 
@@ -30,6 +30,7 @@ pub mod estimate;
 pub mod evaluation;
 pub mod experience;
 pub mod fleet;
+pub mod gateway;
 pub mod library;
 pub mod net;
 pub mod prompt;
@@ -38,6 +39,7 @@ pub mod queue;
 pub mod retention;
 pub mod rollout;
 pub mod scheduler;
+pub mod serving;
 pub mod store;
 pub mod telemetry;
 pub mod trainer;

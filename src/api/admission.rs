@@ -7,6 +7,7 @@ use super::{AppState, capabilities, problem::Problem, submission::Mistake};
 use crate::{
     admission::{self, Misfit},
     domain::{
+        ids::CheckpointId,
         peer::TrainerKind,
         prompt::PromptHashes,
         spec::{EvaluatedSpec, JobSpec, RemoteSpec},
@@ -61,6 +62,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     check_datasets(&mut conn, spec, &mut out).await?;
     if let Some(evaluated) = spec.algorithm.evaluated() {
         check_evaluated(&mut conn, spec, evaluated, &mut out).await?;
+    }
+    if let Some(start) = spec.model.start_from {
+        check_start(&mut conn, spec, start, &mut out).await?;
     }
     drop(conn);
 
@@ -275,6 +279,48 @@ async fn check_evaluated(
 }
 
 /// The prompt set must be stored, and whole enough for the algorithm.
+/// The checkpoint that a job starts from must be one of its model, with a state that its trainer has.
+async fn check_start(
+    conn: &mut PgConnection,
+    spec: &JobSpec,
+    start: CheckpointId,
+    out: &mut Admission,
+) -> Result<(), Problem> {
+    let checkpoint = checkpoints::get(conn, start).await?;
+    let job = match &checkpoint {
+        Some(checkpoint) => jobs::get(conn, checkpoint.job_id).await?,
+        None => None,
+    };
+    let pointer = "/model/start_from";
+    let Some((checkpoint, job)) = checkpoint.zip(job) else {
+        let what = format!("there is no checkpoint {start}");
+        out.refuse(pointer, what, "choose one of GET /v1/jobs/{id}/checkpoints");
+        return Ok(());
+    };
+    let (name, other) = (&checkpoint.name, &job.spec);
+    if checkpoint.expired_at.is_some() {
+        let what = format!("the retention rule deleted the files of {name}");
+        out.refuse(pointer, what, "choose a version whose expired_at is null");
+    } else if checkpoint.trainer_state.is_none() || checkpoint.critic_state.is_some() {
+        let what = format!("{name} is no policy that can be trained on alone");
+        out.refuse(
+            pointer,
+            what,
+            "choose an online checkpoint of an algorithm without a critic of its own",
+        );
+    } else if (&other.model.base, &other.model.trainer) != (&spec.model.base, &spec.model.trainer) {
+        let what = format!(
+            "{name} is an adapter of {} at trainer {}",
+            other.model.base, other.model.trainer
+        );
+        out.refuse(pointer, what, "set model.base and model.trainer to these");
+    } else if other.lora.rank != spec.lora.rank {
+        let what = format!("{name} has rank {}", other.lora.rank);
+        out.refuse(pointer, what, "set lora.rank to this");
+    }
+    Ok(())
+}
+
 async fn find_prompts(
     conn: &mut PgConnection,
     spec: &JobSpec,

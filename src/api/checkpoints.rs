@@ -92,10 +92,17 @@ pub(super) async fn read(
         return Err(Problem::not_allowed(&method, &uri, Allow::Post));
     }
     let Id(id) = id?;
-    let mut conn = state.store.acquire().await?;
-    let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
+    one(&mut *state.store.acquire().await?, id).await.map(Json)
+}
+
+/// One checkpoint.
+pub(super) async fn one(
+    conn: &mut sqlx::PgConnection,
+    id: CheckpointId,
+) -> Result<CheckpointView, Problem> {
+    let mut found = read_jobs::checkpoints(conn, None, Some(id), None, 1).await?;
     let row = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
-    Ok(Json(row.into()))
+    Ok(row.into())
 }
 
 /// The bytes of a `tar.gz`.

@@ -18,7 +18,7 @@ use crate::{
         consult::{
             Advice, Chance, Question, Said, State as Situation, Unanswered, Usage, Version, Wanted,
         },
-        context::Context,
+        context::{Context, Frame, Tool},
         message::{Message, Speaker},
     },
 };
@@ -186,7 +186,15 @@ pub(super) async fn refinement(
 }
 
 async fn ask(state: &AppState, question: &Question, deadline: Duration) -> Result<Advice, Problem> {
-    let asking = tokio::time::timeout(deadline, state.critic.advise(question));
+    in_time(deadline, state.critic.advise(question)).await
+}
+
+/// An answer within a deadline.
+pub(super) async fn in_time<T>(
+    deadline: Duration,
+    answering: impl Future<Output = Result<T, Unanswered>>,
+) -> Result<T, Problem> {
+    let asking = tokio::time::timeout(deadline, answering);
     let late = || {
         let seconds = deadline.as_secs();
         Problem::with_status(StatusCode::GATEWAY_TIMEOUT, format!("no answer within {seconds} s"))
@@ -223,7 +231,8 @@ fn nothing_said() -> Unanswered {
     Unanswered::Failed(crate::domain::fault::Fault::Fail("nothing was said".into()))
 }
 
-fn version(
+/// Who is asked.
+pub(super) fn version(
     checkpoint: Option<CheckpointId>,
     promoted_of: Option<JobId>,
     base_of: Option<JobId>,
@@ -276,6 +285,30 @@ fn put(
         }
         _ => Err(Problem::unprocessable("the state: give one of transition_id and messages")
             .remedy("a stored transition by its id, or a conversation as chat messages")),
+    }
+}
+
+/// A state that waits for an action.
+pub(super) fn state_of(
+    transition: Option<TransitionId>,
+    messages: Option<Vec<ChatMessage>>,
+    tools: Vec<Tool>,
+) -> Result<Situation, Problem> {
+    match (transition, messages) {
+        (Some(id), None) if tools.is_empty() => Ok(Situation::Transition(id)),
+        (None, Some(said)) => {
+            let said = chat::conversation(said).map_err(Problem::unprocessable)?;
+            if said.last().is_none_or(|message| message.role == Speaker::Assistant) {
+                return Err(Problem::unprocessable("messages: they end with an action")
+                    .remedy("end them with what the policy is to answer"));
+            }
+            let frame = Frame { tools, ..Frame::default() };
+            Ok(Situation::Conversation(Context::new(said, frame.into())))
+        }
+        _ => Err(Problem::unprocessable("the state: give one of transition_id and messages")
+            .remedy(
+                "a stored transition by its id, or a conversation as chat messages with its tools",
+            )),
     }
 }
 

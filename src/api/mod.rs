@@ -4,6 +4,7 @@
 //! undocumented.
 
 mod access;
+mod actions;
 mod admission;
 mod audit;
 mod capabilities;
@@ -19,8 +20,10 @@ mod evaluations;
 mod events;
 mod examples;
 mod export;
+mod external;
 mod extract;
 mod fields;
+mod gateway;
 mod headers;
 mod idempotency;
 mod jobs;
@@ -63,10 +66,11 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
     domain::{
-        clock::Clock, environment::Capabilities, peer::Discover, spec::EnvironmentSpec,
-        webhook::WebhookKey,
+        clock::Clock, environment::Capabilities, peer::Discover, service_key::ServiceKey,
+        spec::EnvironmentSpec,
     },
     experience::{consult::Consult, dry_run::Prompts},
+    gateway::Serve,
     store::{Announcements, Store},
 };
 
@@ -107,13 +111,15 @@ pub struct AppState {
     /// The environments that are built in.
     pub environments: Arc<dyn Environments>,
     /// What webhooks' secrets are made of.
-    pub webhook_key: WebhookKey,
+    pub service_key: ServiceKey,
     /// Tells of new events.
     pub events: Announcements,
     /// Finds out what engines and trainers can do.
     pub discover: Arc<dyn Discover>,
     /// Asks the critic and the policy of a job.
     pub critic: Arc<dyn Consult>,
+    /// Answers the calls of agents.
+    pub gateway: Arc<dyn Serve>,
     /// Whether one must sign in.
     pub sign_in: SignIn,
     /// The names under which the service answers.
@@ -134,6 +140,7 @@ pub struct AppState {
     ),
     tags(
         (name = "jobs", description = "Submit, watch, pause, resume, cancel, delete"),
+        (name = "gateway", description = "Agents of yours call the model through nlac, and every call is recorded"),
         (name = "experience", description = "Episodes, transitions and what was said about them"),
         (name = "critic", description = "The critic as a service"),
         (name = "datasets", description = "Logged episodes of others"),
@@ -157,14 +164,21 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(jobs::iterations))
         .routes(routes!(jobs::metrics))
         .routes(routes!(evaluations::read))
+        .routes(routes!(external::post))
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))
         .route("/v1/checkpoints/{id}", post(promotion::decide).fallback(promotion::other))
         .routes(routes!(checkpoints::files))
-        .routes(routes!(episodes::list))
+        .routes(routes!(episodes::list, gateway::open::open))
         .routes(routes!(episodes::read))
         .routes(routes!(rewards::give))
+        .routes(routes!(gateway::open::list))
+        .routes(routes!(gateway::end::close))
+        .routes(routes!(gateway::end::discard))
+        .routes(routes!(gateway::agent_keys::create, gateway::agent_keys::list))
+        .routes(routes!(gateway::agent_keys::revoke))
+        .merge(calls())
         .routes(routes!(export::export))
         .routes(routes!(transitions::list))
         .routes(routes!(transitions::search))
@@ -172,6 +186,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(transitions::critiques))
         .routes(routes!(consult::critique))
         .routes(routes!(consult::refinement))
+        .routes(routes!(actions::act))
         .routes(routes!(webhooks::create, webhooks::list))
         .routes(routes!(webhooks::delete))
         .routes(routes!(webhooks::deliveries))
@@ -198,6 +213,17 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
         .routes(routes!(service::openapi))
+}
+
+/// What agents call.
+fn calls() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(gateway::calls::chat))
+        .routes(routes!(gateway::calls::responses))
+        .routes(routes!(gateway::calls::messages))
+        .routes(routes!(gateway::calls::count))
+        .routes(routes!(gateway::calls::models))
+        .layer(DefaultBodyLimit::max(gateway::calls::MOST))
 }
 
 /// The document as the routes make it.
@@ -250,7 +276,15 @@ fn archives() -> impl Predicate {
 }
 
 /// Routes with a deadline of their own.
-const PATIENT: [&str; 3] = ["/v1/critiques", "/v1/refinements", "/playground/answer"];
+const PATIENT: [&str; 7] = [
+    "/v1/actions",
+    "/v1/critiques",
+    "/v1/refinements",
+    "/playground/answer",
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/messages",
+];
 
 /// A request that does not answer is answered. Streams are not: their first byte is their answer.
 async fn deadline(

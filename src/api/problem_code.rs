@@ -47,6 +47,8 @@ text_enum!(
         PromptsUnusable = "prompts_unusable",
         /// A prompt cannot be rendered on this transition.
         PromptNotRendered = "prompt_not_rendered",
+        /// An agent's episode has no step: the agent has not called the model.
+        NoStep = "no_step",
     }
 );
 

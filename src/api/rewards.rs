@@ -1,21 +1,31 @@
 //! Rewards that arrive after their episode: from a person, a test suite or a court of appeal, days later.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use serde::Deserialize;
+use sqlx::PgConnection;
 use utoipa::ToSchema;
 
 use super::{
     AppState,
     episodes::one,
     extract::{Id, Valid},
+    gateway::open::OpenedView,
     problem::Problem,
     view::episodes::EpisodeView,
 };
 use crate::{
     domain::ids::EpisodeId,
     experience::logged::{MOST_REWARD, is_reward},
+    gateway::OpenedState,
     store::{
         StoreError,
+        calls::{self, Rewarded},
+        gateway,
         rewards::{self, Given},
     },
 };
@@ -38,7 +48,7 @@ pub struct LateReward {
     success: Option<bool>,
 }
 
-fn bounded(reward: &f64, _: &()) -> garde::Result {
+pub(super) fn bounded(reward: &f64, _: &()) -> garde::Result {
     if is_reward(*reward) {
         return Ok(());
     }
@@ -46,12 +56,13 @@ fn bounded(reward: &f64, _: &()) -> garde::Result {
 }
 
 /// Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may draw the step. Sent
-/// again, the same reward changes nothing.
+/// again, the same reward changes nothing. While an agent still plays the episode, the reward is kept for its step.
 #[utoipa::path(
     post, path = "/v1/episodes/{id}/reward", tag = "experience", operation_id = "give_reward",
     params(("id" = EpisodeId, Path)), request_body = LateReward,
     responses(
         (status = 200, description = "The episode, with the reward", body = EpisodeView),
+        (status = 202, description = "An agent still plays the episode: the step has the reward once it ends", body = OpenedView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such episode, or no such step", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "Another reward is known, or none is awaited", content_type = "application/problem+json"),
@@ -64,19 +75,25 @@ pub(super) async fn give(
     State(state): State<AppState>,
     Id(id): Id<EpisodeId>,
     Valid(LateReward { reward, step, success }): Valid<LateReward>,
-) -> Result<Json<EpisodeView>, Problem> {
+) -> Result<Response, Problem> {
     let mut tx = state.store.begin().await?;
+    let opened = gateway::lock(&mut tx, id).await?;
+    if let Some(opened) = opened.filter(|opened| opened.state == OpenedState::Open) {
+        keep(&mut tx, id, step, reward).await?;
+        if success.is_some() {
+            return Err(Problem::conflict("the episode is not over: its outcome is not known")
+                .remedy("give `success` to POST /v1/episodes/{id}/close"));
+        }
+        tx.commit().await.map_err(StoreError::from)?;
+        return Ok((StatusCode::ACCEPTED, Json(OpenedView::from(opened))).into_response());
+    }
     match rewards::give(&mut tx, id, step, reward, success).await? {
         Given::Stored | Given::Repeated => {}
         Given::NoEpisode => return Err(Problem::not_found("episode", id)),
         Given::NoStep => {
-            return Err(Problem::not_found("step", step.unwrap_or_default())
-                .remedy("GET /v1/episodes/{id} tells how many steps the episode has"));
+            return Err(no_step(step));
         }
-        Given::Known(known) => {
-            return Err(Problem::conflict(format!("the step has the reward {known} already"))
-                .remedy("a reward is given once; import the episode again if it was wrong"));
-        }
+        Given::Known(known) => return Err(known_already(known)),
         Given::OtherOutcome(success) => {
             let known = if success { "solved" } else { "not solved" };
             return Err(Problem::conflict(format!("the task is known to be {known}"))
@@ -89,5 +106,29 @@ pub(super) async fn give(
     }
     let episode = one(&mut tx, id).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(Json(episode.into()))
+    Ok(Json(EpisodeView::from(episode)).into_response())
+}
+
+/// Keeps the reward of a call until its episode ends.
+async fn keep(
+    conn: &mut PgConnection,
+    id: EpisodeId,
+    step: Option<i32>,
+    reward: f64,
+) -> Result<(), Problem> {
+    match calls::reward(conn, id, step, reward).await? {
+        Rewarded::Stored => Ok(()),
+        Rewarded::NoCall => Err(no_step(step)),
+        Rewarded::Known(known) => Err(known_already(known)),
+    }
+}
+
+fn no_step(step: Option<i32>) -> Problem {
+    Problem::not_found("step", step.unwrap_or_default())
+        .remedy("GET /v1/episodes/{id} tells how many steps the episode has")
+}
+
+fn known_already(known: f64) -> Problem {
+    Problem::conflict(format!("the step has the reward {known} already"))
+        .remedy("a reward is given once; import the episode again if it was wrong")
 }

@@ -117,7 +117,7 @@ pub(super) async fn create(
         let found = webhooks::list(&mut *state.store.acquire().await?).await?;
         let webhook = found.into_iter().find(|webhook| webhook.id.to_string() == id);
         let webhook = webhook.ok_or_else(|| Problem::not_found("webhook", id))?;
-        let secret = state.webhook_key.secret(webhook.id);
+        let secret = state.service_key.webhook(webhook.id);
         Ok(Json(WebhookMade { webhook, secret }).into_response())
     };
     let earlier = once.earlier(&mut *state.store.acquire().await?, &actor).await?;
@@ -143,7 +143,7 @@ pub(super) async fn create(
     }
     webhooks::insert(&mut tx, &webhook).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    let secret = state.webhook_key.secret(webhook.id);
+    let secret = state.service_key.webhook(webhook.id);
     let location = [(header::LOCATION, format!("/v1/webhooks/{}", webhook.id))];
     Ok((StatusCode::CREATED, location, Json(WebhookMade { webhook, secret })).into_response())
 }

@@ -1,8 +1,8 @@
 //! The composition root: settings to every trait object, signals, the order of shutdown.
 
 mod first_key;
+mod service_key;
 mod settings;
-mod webhook_key;
 
 use std::{net::SocketAddr, path::Path, str::FromStr, sync::Arc, time::Duration};
 
@@ -28,8 +28,9 @@ use crate::{
     net::Destinations,
     prompt::PromptSet,
     queue::{Runner, Settings as QueueSettings},
-    retention::{Expiry, prune_rows, remove_deleted},
+    retention::{Expiry, end_idle, prune_rows, remove_deleted},
     scheduler,
+    serving::Agents,
     store::{Announcements, Store, leases, peers},
     telemetry::Meters,
     webhooks,
@@ -64,9 +65,9 @@ pub enum AppError {
         /// Why.
         source: std::io::Error,
     },
-    /// NLAC_WEBHOOK_KEY.
-    #[error("NLAC_WEBHOOK_KEY is shorter than 32 bytes; `openssl rand -hex 32` makes one")]
-    WebhookKey,
+    /// NLAC_SERVICE_KEY.
+    #[error("NLAC_SERVICE_KEY is shorter than 32 bytes; `openssl rand -hex 32` makes one")]
+    ServiceKey,
     /// No random bytes.
     #[error("the system gives no random bytes: {0}")]
     Chance(#[from] rand::rand_core::OsError),
@@ -135,7 +136,7 @@ impl App {
                 (Some(postgres), options)
             }
         };
-        let webhook_key = webhook_key::webhook_key(settings)?;
+        let service_key = service_key::service_key(settings)?;
         let store = Store::connect(options).await?;
         library::ship(&store, &PromptSet::shipped()).await?;
         let mut conn = store.acquire().await?;
@@ -192,13 +193,14 @@ impl App {
             tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
             tokio::spawn(prune_rows(store.clone(), settings.retention, shutdown.clone())),
             tokio::spawn(remove_deleted(store.clone(), shutdown.clone())),
+            tokio::spawn(end_idle(store.clone(), shutdown.clone())),
             tokio::spawn(expiry.run(shutdown.clone())),
             tokio::spawn(runner.run(shutdown.clone())),
             tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
             tokio::spawn(webhooks::deliver(
                 store.clone(),
                 events.clone(),
-                webhook_key.clone(),
+                service_key.clone(),
                 destinations.clone(),
                 clock.clone(),
                 shutdown.clone(),
@@ -214,9 +216,10 @@ impl App {
             prompts: Arc::new(Library::new(asked.clone())),
             events,
             environments: Arc::new(BuiltIn { store: asked.clone(), peers: peers.clone() }),
-            webhook_key,
+            service_key,
             discover: peers.clone(),
-            critic: Arc::new(Critics::new(asked.clone(), peers)),
+            critic: Arc::new(Critics::new(asked.clone(), peers.clone())),
+            gateway: Arc::new(Agents::new(asked.clone(), peers, drain.clone())),
             hosts: api::Hosts::new(&settings.allowed_hosts, own_key.is_some()),
             webhook_url: Arc::new(move |url| destinations.check(url)),
             sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),

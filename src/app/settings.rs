@@ -35,7 +35,7 @@ pub struct ServiceSettings {
     /// The base model that they serve.
     pub base_model: BaseModel,
     /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
-    pub webhook_key: Option<String>,
+    pub service_key: Option<String>,
     /// API keys of engines and trainers.
     pub peer_keys: PeerKeys,
     /// Names under which a proxy serves this service, beside addresses and `localhost`.
@@ -61,7 +61,7 @@ impl Default for ServiceSettings {
             durable: true,
             local_peers: true,
             base_model: BaseModel::default(),
-            webhook_key: None,
+            service_key: None,
             peer_keys: PeerKeys::from_env(),
             allowed_hosts: Vec::new(),
             webhook_allow: Vec::new(),

@@ -127,8 +127,8 @@ pub struct ServeArgs {
     pub base_model: Option<BaseModel>,
     /// What the secrets of webhooks are made of: services that share a database need the same one. Without it
     /// one is kept under the data directory.
-    #[arg(long, env = "NLAC_WEBHOOK_KEY", value_name = "KEY", hide_env_values = true)]
-    pub webhook_key: Option<String>,
+    #[arg(long, env = "NLAC_SERVICE_KEY", value_name = "KEY", hide_env_values = true)]
+    pub service_key: Option<String>,
     /// A host name under which a proxy serves this service. While nobody has to sign in, requests for other hosts
     /// than these, `localhost` and IP addresses are refused, so that no web page can reach the service by a name
     /// of its own.
@@ -190,7 +190,7 @@ impl From<ServeArgs> for ServiceSettings {
             durable: defaults.durable,
             local_peers: !args.no_local,
             base_model: args.base_model.unwrap_or_default(),
-            webhook_key: args.webhook_key,
+            service_key: args.service_key,
             peer_keys: defaults.peer_keys,
             allowed_hosts: args.allowed_hosts,
             webhook_allow: args.webhook_allow,

@@ -93,8 +93,14 @@ impl Secret {
     pub fn random() -> Result<Self, rand::rand_core::OsError> {
         let mut bytes = [0_u8; 32];
         OsRng.try_fill_bytes(&mut bytes)?;
+        Ok(Self::of(&bytes))
+    }
+
+    /// Of bytes that nobody can guess.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self(format!("nlac_{hex}")))
+        Self(format!("nlac_{hex}"))
     }
 
     /// What is stored of it. A random secret cannot be found by trying, so a fast hash is enough.

@@ -52,6 +52,8 @@ id!(/// One step of an episode.
     TransitionId);
 id!(/// One text that a model wrote.
     GenerationId);
+id!(/// A call of a model that an agent made through the gateway.
+    CallId);
 id!(/// A future described by the successor model.
     PredictionId);
 id!(/// A language Bellman target.
@@ -64,6 +66,8 @@ id!(/// The choice of an action by the values of several.
     ChoiceId);
 id!(/// A training example of one iteration.
     ExampleId);
+id!(/// A key by which an agent calls in all episodes that it names itself.
+    AgentKeyId);
 id!(/// Somebody who is told of events.
     WebhookId);
 id!(/// One adapter version.

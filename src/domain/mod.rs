@@ -20,6 +20,7 @@ pub mod peer_key;
 pub mod prompt;
 pub mod retention;
 pub mod seed;
+pub mod service_key;
 pub mod spec;
 pub mod training;
 pub mod webhook;

@@ -5,6 +5,7 @@
 
 mod checker;
 mod form;
+mod gateway;
 mod help_desk;
 mod mathematics;
 pub mod openenv;
@@ -41,6 +42,7 @@ use crate::{
 
 pub use checker::Checker;
 pub use form::Word;
+use gateway::Gateway;
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
 use mathematics::{FinalAnswer, Mathematics};
 use partner::Partner;
@@ -377,6 +379,7 @@ pub fn build(
         }
         EnvironmentSpec::Playground { size } => Arc::new(Playground::new(*size)?),
         EnvironmentSpec::TauBench(tau_bench) => Arc::new(TauBench::load(materials, tau_bench)?),
+        EnvironmentSpec::Gateway(_) => Arc::new(Gateway),
         EnvironmentSpec::Remote(remote) => return Err(NotBuilt::Registered(remote.name.clone())),
     })
 }
@@ -399,6 +402,7 @@ pub fn codec(
         EnvironmentSpec::Mathematics { .. } => Arc::new(FinalAnswer),
         EnvironmentSpec::Playground { .. } => Arc::new(Admissible),
         EnvironmentSpec::TauBench(spec) => tau_bench::codec(spec.form, format),
+        EnvironmentSpec::Gateway(_) => Gateway.codec(format),
         EnvironmentSpec::Remote(_) => {
             action.map_or_else(|| Arc::new(PlainText) as _, |form| openenv::codec(form, format))
         }
@@ -409,6 +413,7 @@ pub fn codec(
 #[must_use]
 pub fn built_in() -> Vec<(String, Capabilities)> {
     let capabilities = [
+        ("gateway".to_owned(), Gateway::CAPABILITIES),
         (HelpDesk.name().to_owned(), HelpDesk.capabilities()),
         ("mathematics".to_owned(), Mathematics::CAPABILITIES),
         ("playground".to_owned(), Playground::CAPABILITIES),

@@ -4,7 +4,11 @@
 use super::observed::{Observed, Pace, Spread};
 use crate::{
     algo::{self, Asked, Calls, Draw, End, Forecast},
-    domain::{generation::Role, spec::JobSpec, training::Objective},
+    domain::{
+        generation::Role,
+        spec::{EvaluationSource, JobSpec},
+        training::Objective,
+    },
 };
 
 /// What a job comes to; none where a rate is not known.
@@ -243,6 +247,9 @@ impl Projection<'_> {
 /// Held-out episodes of an iteration: the first and the last play all of them at all temperatures.
 fn held_out(spec: &JobSpec, index: u32, last: u32) -> u32 {
     let evaluation = &spec.evaluation;
+    if evaluation.from != EvaluationSource::Environment {
+        return 0;
+    }
     if index == 0 || index == last {
         let mut temperatures = vec![evaluation.temperature];
         for other in &evaluation.also {

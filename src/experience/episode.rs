@@ -19,6 +19,8 @@ text_enum!(
         Rollout = "rollout",
         /// It was logged by others and imported.
         Dataset = "dataset",
+        /// An external agent played it through the gateway.
+        Gateway = "gateway",
     }
 );
 
@@ -68,8 +70,10 @@ text_enum!(
         Unreadable = "unreadable",
         /// The job's deadline for an episode: `rollout.max_seconds`.
         Deadline = "deadline",
-        /// The environment, or the log that the episode was imported from.
+        /// The environment, the log that the episode was imported from, or the agent that played it.
         Environment = "environment",
+        /// Its agent called for nothing for too long.
+        Idle = "idle",
     }
 );
 

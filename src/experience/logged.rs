@@ -18,6 +18,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{
+    calls::{self, Taken},
     chat::{ChatMessage, conversation},
     context::{Context, Frame, Tool},
     history::{History, Place},
@@ -108,13 +109,6 @@ struct Call {
     tools: Option<Vec<Tool>>,
 }
 
-/// An action and where it stands.
-struct Taken {
-    state: Place,
-    action: Message,
-    next: Place,
-}
-
 impl LoggedEpisode {
     /// Reads a line.
     ///
@@ -177,13 +171,10 @@ fn said_in_one(messages: Vec<Message>, tools: Vec<Tool>) -> (History, Vec<Taken>
     (History::of(&whole), taken.collect())
 }
 
-/// Call by call. What the agent sees after a call is the first later call that goes on from it; where none does, its
-/// history was rewritten, and it is the call that came next.
+/// Call by call.
 fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), String> {
     let line_frame = frame(tools);
-    let mut history = History::default();
-    let mut taken: Vec<Taken> = Vec::new();
-    for (number, call) in calls.into_iter().enumerate() {
+    let read = |(number, call): (usize, Call)| {
         let wrong = |e: String| format!("steps[{number}]: {e}");
         let messages = conversation(call.messages).map_err(wrong)?;
         if messages.is_empty() {
@@ -196,25 +187,10 @@ fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), S
             Some(tools) if tools != line_frame.tools => frame(tools),
             _ => line_frame.clone(),
         };
-        let seen = history.see(&Context::new(messages, frame));
-        let next = history.say(seen, action.clone());
-        // Another reply to the same state stands in a context of its own.
-        let state = Place { length: next.length - 1, ..next };
-        taken.push(Taken { state, action, next });
-    }
-    let states: Vec<_> = taken.iter().map(|step| step.state).collect();
-    for (number, step) in (1..).zip(&mut taken) {
-        let later = &states[number..];
-        let goes_on = |state: &&Place| {
-            let repeated = history.said(**state).get(step.state.length);
-            history.stands_after(**state, step.state)
-                && repeated.is_some_and(|message| message.repeats(&step.action))
-        };
-        if let Some(next) = later.iter().find(goes_on).or_else(|| later.first()) {
-            step.next = *next;
-        }
-    }
-    Ok((history, taken))
+        Ok((Context::new(messages, frame), action))
+    };
+    let calls: Vec<_> = calls.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    Ok(calls::taken(calls))
 }
 
 fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {

@@ -2,6 +2,7 @@
 //! them. Nothing here talks to an engine, an environment or the database.
 
 pub mod action;
+pub mod calls;
 pub mod chat;
 pub mod codec;
 pub mod consult;

@@ -96,7 +96,7 @@ impl Peers {
     }
 
     /// A registered engine as a chat model that is never trained.
-    pub(super) async fn chat(&self, store: &Store, name: &str) -> Result<Arc<dyn Frozen>, Fault> {
+    pub(crate) async fn chat(&self, store: &Store, name: &str) -> Result<Arc<dyn Frozen>, Fault> {
         let record = self.registered(store, name).await?;
         let chat = kept(&self.chats, record, |record| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;

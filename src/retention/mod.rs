@@ -2,9 +2,11 @@
 //! here may run at any time, in any number of processes.
 
 mod deletion;
+mod idle;
 mod rows;
 mod versions;
 
 pub use deletion::remove_deleted;
+pub use idle::end_idle;
 pub use rows::prune_rows;
 pub use versions::Expiry;

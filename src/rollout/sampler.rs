@@ -116,6 +116,27 @@ impl Sampler<'_> {
     /// # Errors
     /// The engine's fault: nothing that was cut, mislabelled or lost comes back as text.
     pub async fn samples(&self, prompt: Prompt<'_>, count: u32) -> Result<Vec<Generation>, Fault> {
+        let tokens = match prompt.weights {
+            Weights::Frozen => Vec::new(),
+            _ => self.encoder.encode(prompt.context).map_err(Fault::fail)?,
+        };
+        self.written(prompt, tokens, count).await
+    }
+
+    /// Answers a prompt whose tokens are known.
+    ///
+    /// # Errors
+    /// See [`Sampler::samples`].
+    pub async fn write(&self, prompt: Prompt<'_>, tokens: Vec<u32>) -> Result<Generation, Fault> {
+        only(self.written(prompt, tokens, 1).await?)
+    }
+
+    async fn written(
+        &self,
+        prompt: Prompt<'_>,
+        tokens: Vec<u32>,
+        count: u32,
+    ) -> Result<Vec<Generation>, Fault> {
         let absent = || Fault::Fail(format!("there is no {} adapter to speak by", prompt.weights));
         let published = match prompt.weights {
             Weights::Online => Some(self.online.as_ref().ok_or_else(absent)?),
@@ -141,7 +162,7 @@ impl Sampler<'_> {
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
-                    prompt: self.encoder.encode(prompt.context).map_err(Fault::fail)?,
+                    prompt: tokens,
                     sampling,
                     logprobs: matches!(prompt.role, Role::Policy | Role::Evaluator),
                     session: prompt.seed.siblings(),

@@ -2,7 +2,10 @@
 
 use crate::{
     algo,
-    domain::{job::Phase, spec::JobSpec},
+    domain::{
+        job::Phase,
+        spec::{EvaluationSource, JobSpec},
+    },
 };
 
 /// The phase after `phase` in iteration `index`.
@@ -36,5 +39,6 @@ pub fn is_past(spec: &JobSpec, now: Phase, phase: Phase) -> bool {
 
 /// The first and the last iteration are always evaluated.
 fn is_evaluated(spec: &JobSpec, index: u32, last: bool) -> bool {
-    index == 0 || last || index.is_multiple_of(spec.evaluation.every)
+    spec.evaluation.from == EvaluationSource::Environment
+        && (index == 0 || last || index.is_multiple_of(spec.evaluation.every))
 }

@@ -203,7 +203,7 @@ pub async fn unused(
              and c.id is distinct from j.promoted_checkpoint_id
              and ((c.job_id = $2 and c.version < $3)
                   or j.status in ('succeeded', 'failed', 'cancelled'))
-             and not exists (select from evaluated_checkpoints e where e.checkpoint_id = c.id)
+             and not exists (select from named_checkpoints e where e.checkpoint_id = c.id)
          union select name from leftover_files where name = any($1)",
     )
     .bind(names)
@@ -247,7 +247,7 @@ pub async fn wanted_by_engine(
                   ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0))
          union
          select c.id, c.name, c.sha256
-         from evaluated_checkpoints e join checkpoints c on c.id = e.checkpoint_id where e.engine = $1
+         from named_checkpoints e join checkpoints c on c.id = e.checkpoint_id where e.engine = $1
          order by checkpoint_id",
     )
     .bind(engine)

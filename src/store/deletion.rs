@@ -102,6 +102,8 @@ pub async fn remove_some(conn: &mut PgConnection) -> Result<bool, StoreError> {
                  select from transitions t join replay p on p.transition_id = t.id
                  where t.episode_id = d.episode_id and p.job_id <> all($1))
              union
+             select id from gateway_episodes where job_id = any($1)
+             union
              -- What no dataset holds any more goes with the last job that learns from it.
              select t.episode_id from replay p join transitions t on t.id = p.transition_id
              where p.job_id = any($1) and p.step = 0
@@ -139,7 +141,8 @@ pub async fn remove_some(conn: &mut PgConnection) -> Result<bool, StoreError> {
     // Whoever stores a frame locks its row: no frame goes while somebody is about to name it.
     sqlx::query(
         "-- deletion::remove_some
-         delete from frames f where not exists (select from contexts c where c.frame = f.hash)",
+         delete from frames f where not exists (select from contexts c where c.frame = f.hash)
+             and not exists (select from calls c where c.frame = f.hash)",
     )
     .execute(conn)
     .await?;

@@ -24,7 +24,7 @@ pub async fn crowded(conn: &mut PgConnection, newest: u16) -> Result<Vec<JobId>,
 /// The caller holds the job's lock, so that nobody promotes a version or goes back to it meanwhile.
 ///
 /// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, is
-/// being evaluated, or if a job that may still go on needs it: what its iterations act by, learn from, average, or are
+/// being evaluated, answers an agent whose episode is open, or if a job that may still go on needs it: what its iterations act by, learn from, average, or are
 /// sent back to.
 ///
 /// # Errors
@@ -45,8 +45,10 @@ pub async fn expire(conn: &mut PgConnection, job: JobId, newest: u16) -> Result<
              union select c.version from checkpoints c, job where c.id = job.promoted_checkpoint_id
              union select version from checkpoints
                    where job_id = $1 and asked_at > now() - interval '1 hour'
-             union select c.version from checkpoints c join evaluated_checkpoints e on e.checkpoint_id = c.id
+             union select c.version from checkpoints c join named_checkpoints e on e.checkpoint_id = c.id
                    where c.job_id = $1
+             union select c.version from checkpoints c join gateway_episodes g on g.checkpoint_id = c.id
+                   where c.job_id = $1 and g.state = 'open'
              union select roll_back_to from iterations
                    where job_id = $1 and roll_back_to is not null
                        and (finished_at is null or index = (select max(index) from iterations where job_id = $1))

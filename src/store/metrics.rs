@@ -38,6 +38,29 @@ pub async fn put_many(
     Ok(())
 }
 
+/// A metric's values up to an iteration, in their order.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn series(
+    conn: &mut PgConnection,
+    job: JobId,
+    (name, temperature): (&str, f32),
+    until: i32,
+) -> Result<Vec<(i32, f64)>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- metrics::series
+         select iteration, value from metrics
+         where job_id = $1 and name = $2 and temperature = $3 and iteration <= $4 order by iteration",
+    )
+    .bind(job)
+    .bind(name)
+    .bind(temperature)
+    .bind(until)
+    .fetch_all(conn)
+    .await?)
+}
+
 /// Sums over what an iteration wrote.
 #[derive(Debug, Clone, Default, sqlx::FromRow)]
 #[expect(missing_docs, reason = "counts of what they name")]

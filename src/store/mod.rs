@@ -1,10 +1,12 @@
 //! Every SQL statement, one file per table. Functions take a connection, so that the caller decides
 //! what is one transaction.
 
+pub mod agent_keys;
 pub mod annotations;
 mod announcements;
 pub mod assessment;
 pub mod audit;
+pub mod calls;
 pub mod checkpoints;
 pub mod contexts;
 pub mod datasets;
@@ -13,6 +15,8 @@ pub mod environments;
 pub mod episodes;
 pub mod events;
 pub mod expiry;
+pub mod gateway;
+pub mod gateway_end;
 pub mod generations;
 pub mod idempotency;
 pub mod iterations;

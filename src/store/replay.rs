@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 use sqlx::PgConnection;
 
 use super::StoreError;
-use crate::domain::ids::{JobId, TransitionId};
+use crate::domain::ids::{IterationId, JobId, TransitionId};
 
 /// One transition in replay.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
@@ -115,6 +115,39 @@ pub async fn link_dataset(
     .fetch_all(conn)
     .await?;
     Ok(Some(new))
+}
+
+/// Links all steps of the episodes that an iteration has for its own, in their order. Returns the transitions.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn link_rollouts(
+    conn: &mut PgConnection,
+    (job, iteration, index): (JobId, IterationId, i32),
+) -> Result<Vec<TransitionId>, StoreError> {
+    // As in `link_dataset`: nobody links what is about to change.
+    sqlx::query(
+        "-- replay::link_rollouts
+         select 1 from rollouts r join episodes e on e.id = r.episode_id
+         where r.iteration_id = $1 and r.purpose = 'collect' order by e.id for share of e",
+    )
+    .bind(iteration)
+    .execute(&mut *conn)
+    .await?;
+    Ok(sqlx::query_scalar(
+        "-- replay::link_rollouts
+         insert into replay (transition_id, job_id, iteration, episode, step, done, solved, pending)
+         select t.id, $1, $3, r.ordinal, t.step, t.done, t.done and coalesce(e.success, false),
+             t.reward_status = 'pending'
+         from rollouts r join episodes e on e.id = r.episode_id join transitions t on t.episode_id = e.id
+         where r.iteration_id = $2 and r.purpose = 'collect'
+         returning transition_id",
+    )
+    .bind(job)
+    .bind(iteration)
+    .bind(index)
+    .fetch_all(conn)
+    .await?)
 }
 
 /// The newest `capacity` entries collected in the iterations from `since` to `until`, in their order. Those whose reward

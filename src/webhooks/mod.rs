@@ -9,7 +9,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    domain::{clock::Clock, webhook::WebhookKey},
+    domain::{clock::Clock, service_key::ServiceKey},
     net::{Client, Destinations, NetError},
     store::{
         Announcements, Store, StoreError,
@@ -35,7 +35,7 @@ const PAUSES: [u64; 8] = [5, 30, 120, 600, 1800, 7200, 28_800, 43_200];
 pub async fn deliver(
     store: Store,
     events: Announcements,
-    key: WebhookKey,
+    key: ServiceKey,
     destinations: Destinations,
     clock: Arc<dyn Clock>,
     shutdown: CancellationToken,
@@ -60,7 +60,7 @@ pub async fn deliver(
 /// Makes the deliveries that are due and returns their number.
 async fn round(
     store: &Store,
-    key: &WebhookKey,
+    key: &ServiceKey,
     destinations: &Destinations,
     clock: &dyn Clock,
 ) -> Result<usize, StoreError> {
@@ -84,7 +84,7 @@ async fn round(
 
 async fn post(
     due: &Due,
-    key: &WebhookKey,
+    key: &ServiceKey,
     destinations: &Destinations,
     clock: &dyn Clock,
 ) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::{
     Worker,
@@ -19,7 +20,7 @@ use crate::{
         guard::{Guard, GuardAction},
         job::{JobStatus, Phase},
         metric::{Metric, names},
-        spec::SamplingSpec,
+        spec::{EvaluationSource, SamplingSpec},
         work::{Class, Lease},
     },
     store::{
@@ -126,6 +127,11 @@ impl Worker {
         let spec = &context.job.spec;
         let (quoted, index) = (spec.evaluation.temperature, context.iteration.index);
         let mut conn = self.store.acquire().await?;
+        if spec.evaluation.from == EvaluationSource::External {
+            let lost = posted(&mut conn, context).await?.map(|posted| posted.lost());
+            out.read(Guard::Regression, lost);
+            return Ok(());
+        }
         let seed = context.seed("health").label("held_out");
         let states = spec.health.states as usize;
         let looked = HeldOutSteps::look(
@@ -289,11 +295,14 @@ impl Worker {
     /// The next iteration starts from the version with the best evaluation; the newest of equals.
     async fn roll_back(
         &self,
-        tx: &mut sqlx::PgConnection,
+        tx: &mut PgConnection,
         context: &IterationContext,
     ) -> Result<(), Fault> {
         let (job, index) = (&context.job, context.iteration.index);
         let quoted = job.spec.evaluation.temperature;
+        if job.spec.evaluation.from == EvaluationSource::External {
+            return self.roll_back_to_posted(tx, context).await;
+        }
         let mut paired = assessment::paired(tx, job.id, quoted, index).await?;
         paired.retain(|earlier| earlier.kept);
         let Some(best) = best(&paired).filter(|best| best.change().0 < 0.0) else { return Ok(()) };
@@ -314,6 +323,59 @@ impl Worker {
         events::append(tx, job.id, EventKind::RolledBack, &message, data).await?;
         Ok(())
     }
+}
+
+impl Worker {
+    /// The next iteration starts from the version with the best posted result.
+    async fn roll_back_to_posted(
+        &self,
+        tx: &mut PgConnection,
+        context: &IterationContext,
+    ) -> Result<(), Fault> {
+        let Some(posted) = posted(tx, context).await? else { return Ok(()) };
+        let ((version, success), (newest, now)) = (posted.best, posted.newest);
+        if version == newest
+            || !iterations::roll_back(tx, context.iteration.id, version, false).await?
+        {
+            return Ok(());
+        }
+        let (job, index) = (context.job.id, context.iteration.index);
+        work_items::annotate_by(tx, job, index, version).await?;
+        let message = format!(
+            "the next iteration continues from version {version}, whose posted success is {:.1} %; that of version \
+             {newest} is {:.1} %",
+            100.0 * success,
+            100.0 * now
+        );
+        let data = json!({ "iteration": index, "version": version, "success": success });
+        events::append(tx, job, EventKind::RolledBack, &message, data).await?;
+        Ok(())
+    }
+}
+
+/// Results that others posted, each a version and its success.
+struct Posted {
+    newest: (i32, f64),
+    best: (i32, f64),
+}
+
+impl Posted {
+    /// Success that the newest version lost since the best one.
+    fn lost(&self) -> f64 {
+        (self.best.1 - self.newest.1).max(0.0)
+    }
+}
+
+/// Results that were posted for a job; none if there is no result.
+async fn posted(
+    conn: &mut PgConnection,
+    context: &IterationContext,
+) -> Result<Option<Posted>, Fault> {
+    let (job, index) = (&context.job, context.iteration.index);
+    let quoted = (names::EVAL_SUCCESS, job.spec.evaluation.temperature);
+    let all = metrics::series(conn, job.id, quoted, index).await?;
+    let best = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(all.last().zip(best).map(|(newest, best)| Posted { newest: *newest, best: *best }))
 }
 
 /// The earlier evaluation that a version falls furthest behind, or is ahead of by the least; the newest of equals.

@@ -48,6 +48,9 @@ impl Work for Collect {
     const PHASE: Phase = Phase::Collect;
 
     fn plan(iteration: &Planned<'_>) -> Vec<Self> {
+        if iteration.spec.environment.gateway().is_some() {
+            return Vec::new();
+        }
         let version = iteration.version;
         pieces(iteration.spec.rollout.episodes, EPISODES)
             .map(|(first, count)| Self { version, first, count })

@@ -10,6 +10,7 @@ use crate::{
     domain::{
         checkpoint::{Checkpoint, CheckpointRole},
         fault::Fault,
+        ids::CheckpointId,
         job::{Iteration, Job},
         seed::SeedPath,
         spec::EvaluatedSpec,
@@ -70,6 +71,12 @@ impl IterationContext {
     /// Root of the iteration's choices for a purpose.
     pub fn seed(&self, purpose: &str) -> SeedPath {
         chance(&self.job, purpose, self.index())
+    }
+
+    /// The checkpoints that the next one is trained from.
+    pub fn parents(&self) -> Vec<CheckpointId> {
+        let own = self.online.as_ref().map(|checkpoint| checkpoint.id);
+        own.or(self.job.spec.model.start_from).into_iter().collect()
     }
 
     /// How the sampler's policy plays: it writes or chooses, as its algorithm says.

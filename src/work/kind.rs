@@ -4,8 +4,8 @@ use futures_util::{FutureExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    Worker, annotate::Annotate, assess::Assess, collect::Collect, evaluate::Evaluate, learn::Learn,
-    link::Link, publish::Publish,
+    Worker, annotate::Annotate, assess::Assess, collect::Collect, evaluate::Evaluate,
+    gather::Gather, learn::Learn, link::Link, publish::Publish,
 };
 use crate::domain::{
     fault::Fault,
@@ -15,8 +15,9 @@ use crate::domain::{
 };
 
 /// All kinds. Within a phase, units are planned in this order.
-static KINDS: [Kind; 7] = [
+static KINDS: [Kind; 8] = [
     Kind::of::<Collect>(),
+    Kind::of::<Gather>(),
     Kind::of::<Link>(),
     Kind::of::<Annotate>(),
     Kind::of::<Learn>(),

@@ -63,7 +63,8 @@ impl Worker {
         if context.iteration.index == 0 {
             self.preflight(&context).await?;
         }
-        let before = context.online.as_ref();
+        let start = self.start(&context).await?;
+        let before = context.online.as_ref().or(start.as_ref());
         let state = before.and_then(|checkpoint| checkpoint.trainer_state.as_deref());
         if before.is_some() && state.is_none() {
             return Err(Fault::Fail("the last checkpoint has no training state".into()));
@@ -78,9 +79,22 @@ impl Worker {
         let mut conn = self.store.acquire().await?;
         let examples = training::outlines(&mut conn, context.iteration.id).await?;
         drop(conn);
-        let steps_before = before.map_or(0, |checkpoint| checkpoint.optimizer_steps);
+        let steps_before = context.online.as_ref().map_or(0, |before| before.optimizer_steps);
         let learnt = self.steps(lease, &context, &mut models, &examples, steps_before).await?;
         self.save(lease, &context, models, &examples, learnt, steps_before).await
+    }
+
+    /// The checkpoint that the job starts from, where it has none of its own yet.
+    async fn start(&self, context: &IterationContext) -> Result<Option<Checkpoint>, Fault> {
+        let Some(id) = context.job.spec.model.start_from else { return Ok(None) };
+        if context.online.is_some() {
+            return Ok(None);
+        }
+        let found = checkpoints::get(&mut *self.store.acquire().await?, id).await?;
+        let found = found.filter(|checkpoint| checkpoint.expired_at.is_none());
+        let gone =
+            || Fault::Fail(format!("checkpoint {id}, which the job starts from, is deleted"));
+        Ok(Some(found.ok_or_else(gone)?))
     }
 
     /// Takes every step, recorded before any is sent. Where a step does not need what the one before it came to, it is
@@ -203,7 +217,7 @@ impl Worker {
             name,
             path: path.display().to_string(),
             sha256,
-            parents: context.online.iter().map(|c| c.id).collect(),
+            parents: context.parents(),
             trainer_state: Some(state),
             critic_state: beside_states.critic,
             target_state: beside_states.target,

@@ -313,3 +313,25 @@ async fn an_engine_that_is_silent_is_waited_for_as_long_as_asked() {
     assert_eq!(asked(&service, "critiques", question(60)).await["verdict"], verdict);
     service.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_acts_and_refines_its_action_before_it_answers() {
+    let service = Service::start().await;
+    let job = finished(&service).await;
+    let v2 = checkpoint(&service, &job, "online", 2).await;
+    let messages = json!([{ "role": "user", "content": "i want a refund form empty left 5" }]);
+    let ask = json!({ "checkpoint_id": v2["id"], "messages": messages, "seed": 3 });
+    let plain = asked(&service, "actions", ask.clone()).await;
+    assert_eq!(plain, asked(&service, "actions", ask.clone()).await, "the same seed");
+    assert_eq!((&plain["action"], &plain["advice"]), (&plain["written"]["text"], &Value::Null));
+    assert_eq!(plain["written"]["model"], v2["name"]);
+    let mut refined = ask.clone();
+    refined["rounds"] = 2.into();
+    let refined = asked(&service, "actions", refined).await;
+    assert_eq!(refined["written"], plain["written"]);
+    assert_eq!(refined["action"], refined["advice"]["refined"]);
+    let mut wrong = ask;
+    wrong["messages"] = json!([messages[0], { "role": "assistant", "content": "do it now ." }]);
+    assert_eq!(service.post("/v1/actions", &wrong).await.0, 422);
+    service.stop().await;
+}

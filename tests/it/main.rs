@@ -24,6 +24,7 @@ mod experiment;
 mod faults;
 mod fields;
 mod fleet;
+mod gateway;
 mod guards;
 mod handover;
 mod hindsight;

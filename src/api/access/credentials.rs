@@ -14,7 +14,7 @@ const COOKIE: &str = "nlac_session";
 const SECURE_COOKIE: &str = "__Host-nlac_session";
 
 /// The key in `Authorization: Bearer`.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
+pub(in crate::api) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = text.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::from(key.trim().to_owned()))

@@ -20,10 +20,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-pub(super) use credentials::{SESSION, begin_session, end_session};
+pub(super) use credentials::{SESSION, bearer, begin_session, end_session};
 pub use hosts::Hosts;
 pub(super) use hosts::known;
-pub(super) use origin::{csrf, path_here};
+pub(super) use origin::{csrf, is_https, path_here};
 pub(super) use rules::{Access, Rules, declare};
 
 use self::limits::Limits;

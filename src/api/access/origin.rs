@@ -32,7 +32,7 @@ pub(in crate::api) fn csrf(
 }
 
 /// Whether the browser speaks https, here or to a proxy in front.
-pub(super) fn is_https(headers: &HeaderMap) -> bool {
+pub(in crate::api) fn is_https(headers: &HeaderMap) -> bool {
     let begins = |name, with| text(headers, name).is_some_and(|value| value.starts_with(with));
     begins("origin", "https://") || begins("x-forwarded-proto", "https")
 }

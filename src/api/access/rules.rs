@@ -16,6 +16,7 @@ use crate::domain::access::Scope;
 const TAGS: &[(&str, Scope, Scope)] = &[
     ("jobs", Scope::Read, Scope::Submit),
     ("experience", Scope::Read, Scope::Submit),
+    ("gateway", Scope::Read, Scope::Submit),
     ("critic", Scope::Read, Scope::Submit),
     ("datasets", Scope::Read, Scope::Submit),
     ("prompts", Scope::Read, Scope::Submit),
@@ -24,8 +25,18 @@ const TAGS: &[(&str, Scope, Scope)] = &[
     ("service", Scope::Read, Scope::Admin),
 ];
 
-/// Operations that need nothing: what probes ask for, and the contract.
-const OPEN: &[&str] = &["healthz", "readyz", "openapi"];
+/// Operations that need no API key: what probes ask for, the contract, and what agents call. Those show a key of an
+/// agent's or an episode's, which the route itself looks at.
+const OPEN: &[&str] = &[
+    "healthz",
+    "readyz",
+    "openapi",
+    "create_chat_completion",
+    "create_response",
+    "create_message",
+    "count_message_tokens",
+    "list_models",
+];
 
 /// What a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +136,7 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     }
     let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs and deletes those that \
                   are over, imports datasets and deletes those that no job under way names, gives rewards, pushes \
-                  and deletes prompt sets, makes webhooks and asks the critic; `operate` registers engines and \
+                  and deletes prompt sets, opens and ends episodes of agents, makes webhooks and asks the critic; `operate` registers engines and \
                   trainers, drains and resumes replicas; `admin` makes keys and reads the audit log. All include \
                   `read`, `admin` includes all. Nothing of this is asked for while sign-in is off, as it is by \
                   default on loopback.";

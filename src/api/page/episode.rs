@@ -122,6 +122,7 @@ const fn ending(episode: &EpisodeRow) -> (bool, &'static str) {
             Some(TruncatedBy::Steps) => (true, "truncated: step cap"),
             Some(TruncatedBy::Unreadable) => (true, "truncated: unreadable replies"),
             Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
+            Some(TruncatedBy::Idle) => (true, "truncated: its agent called no more"),
             Some(TruncatedBy::Environment) | None => (true, "truncated"),
         },
         (None, EndReason::Terminated) => match episode.state {

@@ -72,6 +72,8 @@ pub enum EnvironmentSpec {
     },
     /// Serve a user by calling tools over a database, under a policy (τ-bench).
     TauBench(#[garde(dive)] TauBenchSpec),
+    /// Agents of yours act, and call the model through the gateway.
+    Gateway(#[garde(dive)] GatewaySpec),
     /// A registered environment: a server that somebody else runs.
     Remote(#[garde(dive)] RemoteSpec),
 }
@@ -192,6 +194,23 @@ text_enum!(
     }
 );
 
+/// How a job learns from the calls of agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct GatewaySpec {
+    /// New steps with a known reward that an iteration waits for. An episode gives its steps when it has ended.
+    #[serde(default = "default_new_steps")]
+    #[garde(range(min = 1, max = 1_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000, default = 256)]
+    pub steps: u32,
+    /// Seconds after which an iteration begins with fewer new steps, if there is any; it waits for all of them unless
+    /// given.
+    #[serde(default)]
+    #[garde(inner(range(min = 1, max = 604_800)))]
+    #[schema(minimum = 1, maximum = 604_800)]
+    pub seconds: Option<u32>,
+}
+
 /// A registered environment, and how a job plays there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
@@ -243,7 +262,7 @@ impl EnvironmentSpec {
             Self::TauBench(tau_bench) => tau_bench.max_turns,
             Self::Playground { size: PlaygroundSize::Full } => 30,
             Self::Playground { size: PlaygroundSize::Small | PlaygroundSize::Tiny } => 12,
-            Self::Remote(_) => u32::MAX,
+            Self::Gateway(_) | Self::Remote(_) => u32::MAX,
         }
     }
 
@@ -271,6 +290,7 @@ impl EnvironmentSpec {
             | Self::ToolDesk {}
             | Self::TwentyQuestions { .. }
             | Self::Playground { .. }
+            | Self::Gateway(_)
             | Self::Remote(_) => Vec::new(),
         }
     }
@@ -281,6 +301,15 @@ impl EnvironmentSpec {
         match self {
             Self::TauBench(_) => "/environment/user/engine",
             _ => "/environment/oracle",
+        }
+    }
+
+    /// How a job learns from agents' calls, where its environment is the gateway.
+    #[must_use]
+    pub const fn gateway(&self) -> Option<&GatewaySpec> {
+        match self {
+            Self::Gateway(gateway) => Some(gateway),
+            _ => None,
         }
     }
 
@@ -342,6 +371,10 @@ fn default_held_out() -> String {
 
 const fn default_solved() -> f64 {
     1.0
+}
+
+const fn default_new_steps() -> u32 {
+    256
 }
 
 const fn default_questions() -> u32 {

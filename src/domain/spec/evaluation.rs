@@ -16,10 +16,25 @@ text_enum!(
     }
 );
 
+text_enum!(
+    /// Where success comes from.
+    EvaluationSource {
+        /// The policy plays held-out episodes in the job's environment.
+        Environment = "environment",
+        /// Somebody else measures, and posts results.
+        External = "external",
+        /// Nobody measures.
+        None = "none",
+    }
+);
+
 /// When and how success is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluationSpec {
+    /// Where success comes from. What else is set here counts for the environment alone.
+    #[garde(skip)]
+    pub from: EvaluationSource,
     /// Iterations between evaluations; the first and the last round are always evaluated.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
@@ -48,6 +63,7 @@ pub struct EvaluationSpec {
 impl Default for EvaluationSpec {
     fn default() -> Self {
         Self {
+            from: EvaluationSource::Environment,
             every: 5,
             tasks: TaskSplit::HeldOut,
             episodes: 300,

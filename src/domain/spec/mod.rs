@@ -17,14 +17,16 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ids::CheckpointId;
+
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{RejectionSpec, ScalarSpec};
 pub use environment::{
-    AnswerChecker, EnvironmentSpec, NamedField, ObjectTable, PlaygroundSize, RemoteSpec,
-    ServiceDeskSpec, ServiceTasks, TauBenchSpec, TauForm, TauTasks, TauUser,
+    AnswerChecker, EnvironmentSpec, GatewaySpec, NamedField, ObjectTable, PlaygroundSize,
+    RemoteSpec, ServiceDeskSpec, ServiceTasks, TauBenchSpec, TauForm, TauTasks, TauUser,
 };
 pub use evaluated::EvaluatedSpec;
-pub use evaluation::{EvaluationSpec, TaskSplit};
+pub use evaluation::{EvaluationSource, EvaluationSpec, TaskSplit};
 pub use glam::{ChoiceCriticSpec, PpoGlamSpec, SacGlamSpec, TemperatureSpec};
 pub use guards::{GuardSpec, GuardsSpec, HealthSpec, RehearsalSpec};
 pub use nlrl::{
@@ -133,6 +135,11 @@ pub struct ModelSpec {
     #[garde(length(min = 1, max = 63), pattern("^[a-z0-9_-]+$"))]
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9_-]+$", default = "standard")]
     pub prompts: String,
+    /// The checkpoint that training starts from, of the same base model, trainer and rank; an untrained adapter unless
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(skip)]
+    pub start_from: Option<CheckpointId>,
     /// How the model writes tool calls, where its environment offers tools.
     #[serde(default)]
     #[garde(skip)]

@@ -1,6 +1,7 @@
 //! What README and site tell people to type is run; what they quote exists.
 
 mod blocks;
+mod language;
 mod monitoring;
 mod quotes;
 mod session;
@@ -50,14 +51,19 @@ pages_that_run! {
     the_readme_runs: "README.md",
     access_runs: "docs/src/access.md",
     api_runs: "docs/src/api.md",
+    critic_runs: "docs/src/critic.md",
     engines_runs: "docs/src/engines.md",
     evaluations_runs: "docs/src/evaluations.md",
     environments_runs: "docs/src/environments.md",
+    gateway_runs: "docs/src/gateway.md",
     experiments_runs: "docs/src/experiments.md",
+    learn_from_logs_runs: "docs/src/learn-from-logs.md",
     operating_runs: "docs/src/operating.md",
     prompts_runs: "docs/src/prompts.md",
+    questions_runs: "docs/src/questions.md",
     quick_start_runs: "docs/src/quick-start.md",
     tracking_runs: "docs/src/tracking.md",
+    use_the_model_runs: "docs/src/use-the-model.md",
     webhooks_run: "docs/src/webhooks.md",
 }
 

@@ -31,7 +31,8 @@ fn every_error_that_is_explained_exists() {
 
 #[test]
 fn every_file_that_contributors_are_sent_to_exists() {
-    let page = fs::read_to_string(root().join("docs/src/contributing.md")).unwrap();
+    let pages = ["docs/src/contributing.md", "docs/src/new-algorithm.md"];
+    let page = pages.map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
     let path = Regex::new(r"`([\w.-]+(?:/[\w.-]+)+)`").unwrap();
     let named: Vec<_> = path.captures_iter(&page).map(|found| found[1].to_owned()).collect();
     assert!(named.len() >= 10, "{named:?}");

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
+from .aio_gateway import AsyncEpisode
 from .aio_job import AsyncJob
+from .episode_state import new_episode_body
 from .evaluations import Evaluated, evaluation_body
 from .prompt_sets import Prompts, prompts_body
 from .questions import (
@@ -23,6 +25,7 @@ from .questions import (
 from .rest.api.critic import create_critique, create_refinement
 from .rest.api.datasets import delete_dataset, import_episodes, list_dataset_episodes
 from .rest.api.experience import get_episode, get_transition, give_reward, list_critiques
+from .rest.api.gateway import open_episode
 from .rest.api.jobs import (
     demote_checkpoint,
     estimate_job,
@@ -45,6 +48,7 @@ from .rest.models import (
     Estimated,
     ImportReport,
     JobStatus,
+    OpenedView,
     Problem,
     PushedPromptSet,
     TransitionView,
@@ -164,6 +168,32 @@ class AsyncNlac:
     async def episode(self, id: Id) -> EpisodeView:
         return await self.ask(get_episode.asyncio_detailed, as_uuid(id), client=self.rest)
 
+    async def open_episode(
+        self,
+        job: Id,
+        *,
+        task: str = "",
+        checkpoint: Id | None = None,
+        engine: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        most_calls: int | None = None,
+        idle_seconds: int | None = None,
+    ) -> AsyncEpisode:
+        """Opens an episode that an agent of yours plays by calling the model through nlac.
+
+        The job's policy answers: `checkpoint`, or the newest at each call. With `engine` a registered chat
+        engine answers, and the job still learns from the episode. `temperature` and `max_tokens` replace what
+        the agent asks for.
+        """
+        body = new_episode_body(
+            task, checkpoint, engine, temperature, max_tokens, most_calls, idle_seconds
+        )
+        made = await self.ask(
+            open_episode.asyncio_detailed, as_uuid(job), client=self.rest, body=body
+        )
+        return AsyncEpisode(self, made)
+
     async def give_reward(
         self,
         episode: Id,
@@ -171,8 +201,11 @@ class AsyncNlac:
         *,
         step: int | None = None,
         success: bool | None = None,
-    ) -> EpisodeView:
-        """Gives an episode a reward that was pending, for its last step or for `step`, from 0."""
+    ) -> EpisodeView | OpenedView:
+        """Gives an episode a reward that was pending, for its last step or for `step`, from 0.
+
+        While an agent still plays the episode, the reward is kept until the episode ends.
+        """
         body = reward_body(reward, step, success)
         return await self.ask(
             give_reward.asyncio_detailed, as_uuid(episode), client=self.rest, body=body

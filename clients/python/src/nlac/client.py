@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import adapters, pages, wire
+from .episode_state import new_episode_body
 from .evaluations import Evaluated, evaluation_body
+from .gateway import Episode
 from .job import Job
 from .prompt_sets import Prompts, prompts_body
 from .questions import (
@@ -22,6 +24,7 @@ from .questions import (
 from .rest.api.critic import create_critique, create_refinement
 from .rest.api.datasets import delete_dataset, import_episodes, list_dataset_episodes
 from .rest.api.experience import get_episode, get_transition, give_reward, list_critiques
+from .rest.api.gateway import open_episode
 from .rest.api.jobs import (
     demote_checkpoint,
     estimate_job,
@@ -44,6 +47,7 @@ from .rest.models import (
     Estimated,
     ImportReport,
     JobStatus,
+    OpenedView,
     Problem,
     PushedPromptSet,
     TransitionView,
@@ -159,6 +163,30 @@ class Nlac:
     def episode(self, id: Id) -> EpisodeView:
         return self.ask(get_episode.sync_detailed, as_uuid(id), client=self.rest)
 
+    def open_episode(
+        self,
+        job: Id,
+        *,
+        task: str = "",
+        checkpoint: Id | None = None,
+        engine: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        most_calls: int | None = None,
+        idle_seconds: int | None = None,
+    ) -> Episode:
+        """Opens an episode that an agent of yours plays by calling the model through nlac.
+
+        The job's policy answers: `checkpoint`, or the newest at each call. With `engine` a registered chat
+        engine answers, and the job still learns from the episode. `temperature` and `max_tokens` replace what
+        the agent asks for.
+        """
+        body = new_episode_body(
+            task, checkpoint, engine, temperature, max_tokens, most_calls, idle_seconds
+        )
+        made = self.ask(open_episode.sync_detailed, as_uuid(job), client=self.rest, body=body)
+        return Episode(self, made)
+
     def give_reward(
         self,
         episode: Id,
@@ -166,8 +194,11 @@ class Nlac:
         *,
         step: int | None = None,
         success: bool | None = None,
-    ) -> EpisodeView:
-        """Gives an episode a reward that was pending, for its last step or for `step`, from 0."""
+    ) -> EpisodeView | OpenedView:
+        """Gives an episode a reward that was pending, for its last step or for `step`, from 0.
+
+        While an agent still plays the episode, the reward is kept until the episode ends.
+        """
         body = reward_body(reward, step, success)
         return self.ask(give_reward.sync_detailed, as_uuid(episode), client=self.rest, body=body)
 

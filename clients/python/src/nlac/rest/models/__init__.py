@@ -1,14 +1,18 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .action_answer import ActionAnswer
 from .action_form_type_0 import ActionFormType0
 from .action_form_type_0_form import ActionFormType0Form
 from .action_form_type_1 import ActionFormType1
 from .action_form_type_1_form import ActionFormType1Form
 from .action_form_type_2 import ActionFormType2
 from .action_form_type_2_form import ActionFormType2Form
+from .action_request import ActionRequest
 from .advice import Advice
 from .advice_outcome import AdviceOutcome
 from .advice_round import AdviceRound
+from .agent_key_list import AgentKeyList
+from .agent_key_view import AgentKeyView
 from .annotations import Annotations
 from .audit_list import AuditList
 from .audit_view import AuditView
@@ -24,6 +28,18 @@ from .checkpoint_view import CheckpointView
 from .choice_view import ChoiceView
 from .context_view import ContextView
 from .context_view_switches import ContextViewSwitches
+from .count_message_tokens_body import CountMessageTokensBody
+from .count_message_tokens_response_200 import CountMessageTokensResponse200
+from .count_message_tokens_response_default import CountMessageTokensResponseDefault
+from .create_chat_completion_body import CreateChatCompletionBody
+from .create_chat_completion_response_200 import CreateChatCompletionResponse200
+from .create_chat_completion_response_default import CreateChatCompletionResponseDefault
+from .create_message_body import CreateMessageBody
+from .create_message_response_200 import CreateMessageResponse200
+from .create_message_response_default import CreateMessageResponseDefault
+from .create_response_body import CreateResponseBody
+from .create_response_response_200 import CreateResponseResponse200
+from .create_response_response_default import CreateResponseResponseDefault
 from .critique_answer import CritiqueAnswer
 from .critique_request import CritiqueRequest
 from .critique_view import CritiqueView
@@ -40,6 +56,7 @@ from .dry_run_reply import DryRunReply
 from .dry_run_request import DryRunRequest
 from .dry_run_variable import DryRunVariable
 from .end_reason import EndReason
+from .ending import Ending
 from .engine_capabilities import EngineCapabilities
 from .engine_kind import EngineKind
 from .engine_list import EngineList
@@ -50,6 +67,7 @@ from .environment_list import EnvironmentList
 from .environment_spec import EnvironmentSpec
 from .environment_view import EnvironmentView
 from .episode_list import EpisodeList
+from .episode_made import EpisodeMade
 from .episode_state import EpisodeState
 from .episode_view import EpisodeView
 from .estimated import Estimated
@@ -59,6 +77,7 @@ from .event_list import EventList
 from .event_view import EventView
 from .export_job_form import ExportJobForm
 from .export_job_format import ExportJobFormat
+from .external_result import ExternalResult
 from .field_error import FieldError
 from .figure import Figure
 from .finish_reason import FinishReason
@@ -73,13 +92,21 @@ from .job_view import JobView
 from .key_list import KeyList
 from .key_view import KeyView
 from .late_reward import LateReward
+from .list_models_response_200 import ListModelsResponse200
+from .list_models_response_default import ListModelsResponseDefault
+from .made_agent_key import MadeAgentKey
 from .made_key import MadeKey
 from .mean_view import MeanView
 from .metric import Metric
 from .metric_list import MetricList
+from .new_agent_key import NewAgentKey
+from .new_episode import NewEpisode
 from .new_evaluation import NewEvaluation
 from .new_key import NewKey
 from .new_webhook import NewWebhook
+from .opened_list import OpenedList
+from .opened_state import OpenedState
+from .opened_view import OpenedView
 from .outlook import Outlook
 from .part_change import PartChange
 from .phase import Phase
@@ -140,15 +167,19 @@ from .webhook_made import WebhookMade
 from .weights import Weights
 
 __all__ = (
+    "ActionAnswer",
     "ActionFormType0",
     "ActionFormType0Form",
     "ActionFormType1",
     "ActionFormType1Form",
     "ActionFormType2",
     "ActionFormType2Form",
+    "ActionRequest",
     "Advice",
     "AdviceOutcome",
     "AdviceRound",
+    "AgentKeyList",
+    "AgentKeyView",
     "Annotations",
     "AuditList",
     "AuditView",
@@ -164,6 +195,18 @@ __all__ = (
     "ChoiceView",
     "ContextView",
     "ContextViewSwitches",
+    "CountMessageTokensBody",
+    "CountMessageTokensResponse200",
+    "CountMessageTokensResponseDefault",
+    "CreateChatCompletionBody",
+    "CreateChatCompletionResponse200",
+    "CreateChatCompletionResponseDefault",
+    "CreateMessageBody",
+    "CreateMessageResponse200",
+    "CreateMessageResponseDefault",
+    "CreateResponseBody",
+    "CreateResponseResponse200",
+    "CreateResponseResponseDefault",
     "CritiqueAnswer",
     "CritiqueRequest",
     "CritiqueView",
@@ -179,6 +222,7 @@ __all__ = (
     "DryRunReply",
     "DryRunRequest",
     "DryRunVariable",
+    "Ending",
     "EndReason",
     "EngineCapabilities",
     "EngineKind",
@@ -190,6 +234,7 @@ __all__ = (
     "EnvironmentSpec",
     "EnvironmentView",
     "EpisodeList",
+    "EpisodeMade",
     "EpisodeState",
     "EpisodeView",
     "Estimated",
@@ -199,6 +244,7 @@ __all__ = (
     "EventView",
     "ExportJobForm",
     "ExportJobFormat",
+    "ExternalResult",
     "FieldError",
     "Figure",
     "FinishReason",
@@ -213,13 +259,21 @@ __all__ = (
     "KeyList",
     "KeyView",
     "LateReward",
+    "ListModelsResponse200",
+    "ListModelsResponseDefault",
+    "MadeAgentKey",
     "MadeKey",
     "MeanView",
     "Metric",
     "MetricList",
+    "NewAgentKey",
+    "NewEpisode",
     "NewEvaluation",
     "NewKey",
     "NewWebhook",
+    "OpenedList",
+    "OpenedState",
+    "OpenedView",
     "Outlook",
     "PartChange",
     "Phase",

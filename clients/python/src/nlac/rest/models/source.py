@@ -1,6 +1,6 @@
 from typing import Literal, cast
 
-Source = Literal["dataset", "rollout"]
+Source = Literal["dataset", "gateway", "rollout"]
 
 
 def check_source(value: str) -> Source:

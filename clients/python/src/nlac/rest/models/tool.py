@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.tool_function import ToolFunction
 
@@ -19,7 +21,7 @@ class Tool:
 
     function: ToolFunction
     """ What a tool does. """
-    type_: str
+    type_: str | Unset = UNSET
     """ `function`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -33,9 +35,10 @@ class Tool:
         field_dict.update(
             {
                 "function": function,
-                "type": type_,
             }
         )
+        if type_ is not UNSET:
+            field_dict["type"] = type_
 
         return field_dict
 
@@ -46,7 +49,7 @@ class Tool:
         d = dict(src_dict)
         function = ToolFunction.from_dict(d.pop("function"))
 
-        type_ = d.pop("type")
+        type_ = d.pop("type", UNSET)
 
         tool = cls(
             function=function,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.tool_function_parameters import ToolFunctionParameters
 
@@ -17,31 +19,38 @@ T = TypeVar("T", bound="ToolFunction")
 class ToolFunction:
     """What a tool does."""
 
-    description: None | str
-    """ What it does, for the model. """
     name: str
     """ Its name. """
-    parameters: ToolFunctionParameters
+    description: None | str | Unset = UNSET
+    """ What it does, for the model. """
+    parameters: ToolFunctionParameters | Unset = UNSET
     """ JSON Schema of its arguments. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        description: None | str
-        description = self.description
-
         name = self.name
 
-        parameters = self.parameters.to_dict()
+        description: None | str | Unset
+        if isinstance(self.description, Unset):
+            description = UNSET
+        else:
+            description = self.description
+
+        parameters: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.parameters, Unset):
+            parameters = self.parameters.to_dict()
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "description": description,
                 "name": name,
-                "parameters": parameters,
             }
         )
+        if description is not UNSET:
+            field_dict["description"] = description
+        if parameters is not UNSET:
+            field_dict["parameters"] = parameters
 
         return field_dict
 
@@ -50,21 +59,27 @@ class ToolFunction:
         from ..models.tool_function_parameters import ToolFunctionParameters
 
         d = dict(src_dict)
-
-        def _parse_description(data: object) -> None | str:
-            if data is None:
-                return data
-            return cast(None | str, data)
-
-        description = _parse_description(d.pop("description", None))
-
         name = d.pop("name")
 
-        parameters = ToolFunctionParameters.from_dict(d.pop("parameters"))
+        def _parse_description(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        description = _parse_description(d.pop("description", UNSET))
+
+        _parameters = d.pop("parameters", UNSET)
+        parameters: ToolFunctionParameters | Unset
+        if isinstance(_parameters, Unset):
+            parameters = UNSET
+        else:
+            parameters = ToolFunctionParameters.from_dict(_parameters)
 
         tool_function = cls(
-            description=description,
             name=name,
+            description=description,
             parameters=parameters,
         )
 

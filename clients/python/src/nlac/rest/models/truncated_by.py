@@ -1,6 +1,6 @@
 from typing import Literal, cast
 
-TruncatedBy = Literal["context", "deadline", "environment", "steps", "unreadable"]
+TruncatedBy = Literal["context", "deadline", "environment", "idle", "steps", "unreadable"]
 
 
 def check_truncated_by(value: str) -> TruncatedBy:

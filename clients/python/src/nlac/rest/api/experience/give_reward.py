@@ -9,6 +9,7 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.episode_view import EpisodeView
 from ...models.late_reward import LateReward
+from ...models.opened_view import OpenedView
 from ...models.problem import Problem
 from ...types import Response
 
@@ -37,11 +38,16 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> EpisodeView | Problem | None:
+) -> EpisodeView | OpenedView | Problem | None:
     if response.status_code == 200:
         response_200 = EpisodeView.from_dict(response.json())
 
         return response_200
+
+    if response.status_code == 202:
+        response_202 = OpenedView.from_dict(response.json())
+
+        return response_202
 
     if response.status_code == 400:
         response_400 = Problem.from_dict(response.json())
@@ -81,7 +87,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[EpisodeView | Problem]:
+) -> Response[EpisodeView | OpenedView | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -95,10 +101,11 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: LateReward,
-) -> Response[EpisodeView | Problem]:
+) -> Response[EpisodeView | OpenedView | Problem]:
     """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
     draw the step. Sent
-    again, the same reward changes nothing.
+    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
+    for its step.
 
     Args:
         id (UUID): One rollout.
@@ -109,7 +116,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[EpisodeView | Problem]
+        Response[EpisodeView | OpenedView | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -129,10 +136,11 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: LateReward,
-) -> EpisodeView | Problem | None:
+) -> EpisodeView | OpenedView | Problem | None:
     """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
     draw the step. Sent
-    again, the same reward changes nothing.
+    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
+    for its step.
 
     Args:
         id (UUID): One rollout.
@@ -143,7 +151,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        EpisodeView | Problem
+        EpisodeView | OpenedView | Problem
     """
 
     return sync_detailed(
@@ -158,10 +166,11 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: LateReward,
-) -> Response[EpisodeView | Problem]:
+) -> Response[EpisodeView | OpenedView | Problem]:
     """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
     draw the step. Sent
-    again, the same reward changes nothing.
+    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
+    for its step.
 
     Args:
         id (UUID): One rollout.
@@ -172,7 +181,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[EpisodeView | Problem]
+        Response[EpisodeView | OpenedView | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -190,10 +199,11 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: LateReward,
-) -> EpisodeView | Problem | None:
+) -> EpisodeView | OpenedView | Problem | None:
     """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
     draw the step. Sent
-    again, the same reward changes nothing.
+    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
+    for its step.
 
     Args:
         id (UUID): One rollout.
@@ -204,7 +214,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        EpisodeView | Problem
+        EpisodeView | OpenedView | Problem
     """
 
     return (

@@ -8,14 +8,14 @@ use std::{
 use rand::RngCore;
 
 use super::{AppError, ServiceSettings};
-use crate::domain::webhook::WebhookKey;
+use crate::domain::service_key::ServiceKey;
 
 /// The key of the settings, of the data directory, or a new one.
-pub(super) fn webhook_key(settings: &ServiceSettings) -> Result<WebhookKey, AppError> {
-    if let Some(given) = &settings.webhook_key {
-        return WebhookKey::new(given.clone().into_bytes()).ok_or(AppError::WebhookKey);
+pub(super) fn service_key(settings: &ServiceSettings) -> Result<ServiceKey, AppError> {
+    if let Some(given) = &settings.service_key {
+        return ServiceKey::new(given.clone().into_bytes()).ok_or(AppError::ServiceKey);
     }
-    let path = settings.data_dir.join("webhook.key");
+    let path = settings.data_dir.join("service.key");
     let failed = |source| AppError::Data { path: path.display().to_string(), source };
     let mut bytes = vec![0; 32];
     rand::rng().fill_bytes(&mut bytes);
@@ -27,5 +27,5 @@ pub(super) fn webhook_key(settings: &ServiceSettings) -> Result<WebhookKey, AppE
         }
         Err(error) => return Err(failed(error)),
     }
-    WebhookKey::new(bytes).ok_or_else(|| failed(ErrorKind::UnexpectedEof.into()))
+    ServiceKey::new(bytes).ok_or_else(|| failed(ErrorKind::UnexpectedEof.into()))
 }

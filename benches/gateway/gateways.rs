@@ -1,0 +1,293 @@
+//! The gateways that are measured, each a process of its own in front of the same engine.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::engine::MODEL;
+
+/// Where an agent calls, and with which key.
+pub struct Episode {
+    pub url: String,
+    pub key: String,
+}
+
+/// Which gateway it is.
+enum Kind {
+    /// None: agents call the engine.
+    Direct,
+    Rllm,
+    AgentLightning,
+    /// With the id of its job.
+    Nlac(String),
+}
+
+/// A running gateway.
+pub struct Gateway {
+    kind: Kind,
+    url: String,
+    pub http: reqwest::Client,
+    process: Mutex<Option<Process>>,
+    sessions: AtomicUsize,
+}
+
+/// A process, how it is started, and where it keeps its files.
+struct Process {
+    child: Child,
+    command: Command,
+    _place: TempDir,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The engine's URL. It ends with this process.
+pub async fn engine() -> String {
+    let port = free_port();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--engine", &port.to_string()]);
+    let gateway = Gateway::start(Kind::Direct, command, port, "/health").await;
+    let url = gateway.url.clone();
+    std::mem::forget(gateway);
+    url
+}
+
+pub fn direct(engine: &str) -> Gateway {
+    Gateway {
+        kind: Kind::Direct,
+        url: engine.to_owned(),
+        http: http(),
+        process: Mutex::new(None),
+        sessions: AtomicUsize::new(0),
+    }
+}
+
+pub async fn rllm(venv: &Path, engine: &str) -> Gateway {
+    let port = free_port();
+    let place = place();
+    let mut command = Command::new(venv.join("bin/rllm-model-gateway"));
+    command.args([
+        "--host",
+        "127.0.0.1",
+        "--port",
+        &port.to_string(),
+        "--worker",
+        &format!("{engine}/v1"),
+    ]);
+    command
+        .args(["--store", "sqlite", "--log-level", "ERROR", "--db-path"])
+        .arg(place.path().join("traces.db"));
+    Gateway::start_in(Kind::Rllm, command, port, "/health", place).await
+}
+
+pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
+    let port = free_port();
+    let place = place();
+    let mut command = Command::new(venv.join("bin/agl-server"));
+    command.args([
+        "host=127.0.0.1",
+        &format!("port={port}"),
+        &format!("default_proxy.model_name={MODEL}"),
+    ]);
+    command.current_dir(place.path());
+    let gateway =
+        Gateway::start_in(Kind::AgentLightning, command, port, "/api/rollouts", place).await;
+    let model = json!([{ "model": MODEL, "endpoint": format!("{engine}/v1") }]);
+    gateway.post("/api/models", &model).await;
+    gateway
+}
+
+pub async fn nlac(program: Option<&Path>, engine: &str) -> Gateway {
+    let port = free_port();
+    let place = place();
+    let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("nlac");
+    let mut command = Command::new(program.unwrap_or(&beside));
+    command
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
+        .arg(place.path());
+    command.env_remove("DATABASE_URL").env("NLAC_LOG", "error");
+    let mut gateway =
+        Gateway::start_in(Kind::Nlac(String::new()), command, port, "/readyz", place).await;
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(MODEL);
+    let registered =
+        json!({ "kind": "vllm", "urls": [engine], "base_model": MODEL, "model_dir": models });
+    let put = gateway.http.put(format!("{}/v1/engines/instant", gateway.url)).json(&registered);
+    assert!(put.send().await.unwrap().status().is_success());
+    let job = json!({
+        "name": "bench", "environment": { "kind": "gateway" }, "evaluation": { "from": "none" },
+        "model": { "base": MODEL, "engine": "instant", "prompts": "desk" }, "algorithm": { "kind": "nlac" },
+    });
+    let job = gateway.post("/v1/jobs", &job).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    // Nothing is trained: the base model answers.
+    gateway.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+    gateway.kind = Kind::Nlac(id);
+    gateway
+}
+
+impl Gateway {
+    async fn start(kind: Kind, command: Command, port: u16, ready: &str) -> Self {
+        Self::start_in(kind, command, port, ready, place()).await
+    }
+
+    async fn start_in(
+        kind: Kind,
+        mut command: Command,
+        port: u16,
+        ready: &str,
+        place: TempDir,
+    ) -> Self {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let gateway = Self {
+            kind,
+            url: format!("http://127.0.0.1:{port}"),
+            http: http(),
+            process: Mutex::new(Some(Process { child, command, _place: place })),
+            sessions: AtomicUsize::new(0),
+        };
+        gateway.until_ready(ready).await;
+        gateway
+    }
+
+    async fn until_ready(&self, path: &str) {
+        for _ in 0..1200 {
+            let answer = self.http.get(format!("{}{path}", self.url)).send().await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{} does not start", self.url);
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = self.http.post(format!("{}{path}", self.url)).json(body).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{path}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// A new episode.
+    pub async fn open(&self) -> Episode {
+        let number = self.sessions.fetch_add(1, Relaxed);
+        let at = |path: String| Episode { url: format!("{}{path}", self.url), key: "none".into() };
+        match &self.kind {
+            Kind::Direct => at("/v1/chat/completions".into()),
+            Kind::Rllm => at(format!("/sessions/s{number}/v1/chat/completions")),
+            Kind::AgentLightning => {
+                let made = self
+                    .post(
+                        "/api/rollouts",
+                        &json!([{ "input": "", "rollout_id": format!("r{number}") }]),
+                    )
+                    .await;
+                let id = made[0]["rollout_id"].as_str().unwrap();
+                at(format!("/proxy/rollout/{id}/attempt/0/mode/train/openai/v1/chat/completions"))
+            }
+            Kind::Nlac(job) => {
+                let made = self.post(&format!("/v1/jobs/{job}/episodes"), &json!({})).await;
+                let key = made["api_key"].as_str().unwrap().to_owned();
+                Episode { key, ..at("/v1/chat/completions".into()) }
+            }
+        }
+    }
+
+    /// Resident memory of the process and of those that it started.
+    pub fn memory_mb(&self) -> String {
+        let process = self.process.lock().unwrap();
+        let Some(process) = process.as_ref() else { return "–".into() };
+        (resident_kb(process.child.id()) / 1024).to_string()
+    }
+
+    /// Calls that are there after the process was killed and started again; none where there is no process.
+    pub async fn kept_after_a_kill(&self) -> Option<usize> {
+        let ready = match &self.kind {
+            Kind::Direct => return None,
+            Kind::Rllm => "/health",
+            Kind::AgentLightning => "/api/rollouts",
+            Kind::Nlac(_) => "/readyz",
+        };
+        {
+            let mut process = self.process.lock().unwrap();
+            let process = process.as_mut().unwrap();
+            process.child.kill().unwrap();
+            process.child.wait().unwrap();
+            process.child = process.command.spawn().unwrap();
+        }
+        self.until_ready(ready).await;
+        let get = async |path: String| -> Value {
+            let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
+            answer.json().await.unwrap_or_default()
+        };
+        Some(match &self.kind {
+            Kind::Direct => 0,
+            Kind::Rllm => {
+                let sessions = get("/sessions".into()).await;
+                let all = sessions.as_array().cloned().unwrap_or_default();
+                all.iter().filter_map(|session| session["trace_count"].as_u64()).sum::<u64>()
+                    as usize
+            }
+            Kind::AgentLightning => {
+                let all = get("/api/rollouts".into()).await;
+                all.as_array().map_or(0, Vec::len)
+            }
+            Kind::Nlac(job) => {
+                let (mut calls, mut after) = (0, String::new());
+                loop {
+                    let page = get(format!("/v1/jobs/{job}/gateway?limit=200{after}")).await;
+                    let rows = page["data"].as_array().cloned().unwrap_or_default();
+                    calls +=
+                        rows.iter().filter_map(|row| row["calls"].as_u64()).sum::<u64>() as usize;
+                    match page["next"].as_str() {
+                        Some(next) => after = format!("&after={next}"),
+                        None => break calls,
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn place() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    // Postgres' own user must reach it.
+    std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    place
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench is a client of its own")]
+fn http() -> reqwest::Client {
+    reqwest::Client::new()
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn resident_kb(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let own = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
+    let children =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    own + children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .map(resident_kb)
+        .sum::<usize>()
+}

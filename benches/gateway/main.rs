@@ -1,0 +1,91 @@
+//! The cost of recording: calls per second and latency through nlac's gateway and through two peers, with the same engine
+//! and the same client.
+//!
+//! `cargo bench --bench gateway -- --rllm VENV --agl VENV [--seconds 10]`
+//!
+//! `VENV` is a virtual environment with `rllm-model-gateway==0.1.0`, or with `agentlightning==1.0.2` (Python 3.12). The
+//! engine answers at once, with 200 tokens and their log-probabilities. An agent plays episodes of eight calls; each call
+//! sends the conversation so far, which begins with about 500 tokens. Each gateway runs alone, as a process of its own.
+
+#![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
+
+mod client;
+mod engine;
+mod gateways;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Parser;
+
+use self::{client::Load, gateways::Gateway};
+
+#[derive(Parser)]
+struct Args {
+    /// Virtual environment of rLLM's gateway; left out unless given.
+    #[arg(long)]
+    rllm: Option<PathBuf>,
+    /// Virtual environment of Agent Lightning; left out unless given.
+    #[arg(long)]
+    agl: Option<PathBuf>,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// The program `nlac`; the one beside this bench unless given.
+    #[arg(long)]
+    nlac: Option<PathBuf>,
+    /// Runs as the engine on this port.
+    #[arg(long, hide = true)]
+    engine: Option<u16>,
+    /// What cargo passes to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main]
+async fn main() {
+    let args = Args::parse();
+    if let Some(port) = args.engine {
+        engine::serve(port).await;
+        return;
+    }
+    let engine = gateways::engine().await;
+    let seconds = Duration::from_secs(args.seconds);
+    println!(
+        "| gateway | storage | in flight | calls/s | p50 ms | p95 ms | failed | memory MB | kept after a kill |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|--:|---|");
+    report("none: the engine itself", "–", &gateways::direct(&engine), seconds).await;
+    if let Some(venv) = &args.rllm {
+        let gateway = gateways::rllm(venv, &engine).await;
+        report("rllm-model-gateway 0.1.0", "SQLite", &gateway, seconds).await;
+    }
+    if let Some(venv) = &args.agl {
+        let gateway = gateways::agent_lightning(venv, &engine).await;
+        report("agentlightning 1.0.2", "memory", &gateway, seconds).await;
+    }
+    let gateway = gateways::nlac(args.nlac.as_deref(), &engine).await;
+    report("nlac", "Postgres, committed before the answer", &gateway, seconds).await;
+}
+
+/// A row for each number of calls in flight, and what is left after a kill.
+async fn report(name: &str, storage: &str, gateway: &Gateway, seconds: Duration) {
+    let mut answered = 0;
+    let mut rows = Vec::new();
+    for in_flight in [1, 8, 32] {
+        let Load { calls, failed, p50, p95 } = client::load(gateway, in_flight, seconds).await;
+        answered += calls;
+        let rate = calls as f64 / seconds.as_secs_f64();
+        let memory = gateway.memory_mb();
+        rows.push((in_flight, rate, p50, p95, failed, memory));
+    }
+    let kept = gateway.kept_after_a_kill().await;
+    for (number, (in_flight, rate, p50, p95, failed, memory)) in rows.iter().enumerate() {
+        let kept = match &kept {
+            Some(kept) if number + 1 == rows.len() => format!("{kept} of {answered}"),
+            _ => "–".to_owned(),
+        };
+        println!(
+            "| {name} | {storage} | {in_flight} | {rate:.0} | {p50:.1} | {p95:.1} | {failed} | {memory} | {kept} |"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+"""The same as `gateway`, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .episode_state import EpisodeState
+from .errors import NlacError
+from .rest.api.experience import give_reward
+from .rest.api.gateway import close_episode, discard_episode
+from .rest.models import EpisodeMade, EpisodeView
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+    from .aio import AsyncNlac
+
+
+class AsyncEpisode(EpisodeState):
+    """An open episode. As a context manager it is closed at the end of the block.
+
+    A block that raises leaves a truncated episode: its steps are kept, and it has no reward. An episode
+    without a call is discarded.
+    """
+
+    def __init__(self, server: AsyncNlac, made: EpisodeMade) -> None:
+        super().__init__(made)
+        self._ask = server.ask
+        self._rest = server.rest
+
+    def openai(self, **settings: Any) -> openai.AsyncOpenAI:
+        """A client of the package `openai` for the agent. Settings go to `openai.AsyncOpenAI`."""
+        import openai
+
+        return openai.AsyncOpenAI(base_url=self.base_url, api_key=self.api_key, **settings)
+
+    def anthropic(self, **settings: Any) -> anthropic.AsyncAnthropic:
+        """A client of the package `anthropic` for the agent. Settings go to `anthropic.AsyncAnthropic`."""
+        import anthropic
+
+        return anthropic.AsyncAnthropic(
+            base_url=self.anthropic_base_url, api_key=self.api_key, **settings
+        )
+
+    async def reward(
+        self, reward: float, *, success: bool | None = None, step: int | None = None
+    ) -> None:
+        """Rewards a step at once, or keeps the reward of the last step until the episode is closed."""
+        if step is None:
+            self.keep(reward, success)
+        else:
+            body = self.reward_body(reward, step)
+            await self._ask(give_reward.asyncio_detailed, self.id, client=self._rest, body=body)
+
+    async def close(
+        self,
+        reward: float | None = None,
+        *,
+        success: bool | None = None,
+        messages: Sequence[dict[str, Any]] = (),
+        truncated: bool = False,
+    ) -> EpisodeView:
+        """Ends the episode. `messages` is what the agent was told after its last action."""
+        body = self.ending_body(reward, success, messages, truncated)
+        closed = await self._ask(
+            close_episode.asyncio_detailed, self.id, client=self._rest, body=body
+        )
+        self.is_open = False
+        return closed
+
+    async def discard(self) -> None:
+        """Throws the episode away: nothing is learned from it."""
+        await self._ask(discard_episode.asyncio_detailed, self.id, client=self._rest)
+        self.is_open = False
+
+    async def __aenter__(self) -> AsyncEpisode:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self.is_open:
+            return
+        try:
+            await self.close(truncated=kind is not None)
+        except NlacError as closing:
+            if not self.has_no_step(closing):
+                raise
+            await self.discard()

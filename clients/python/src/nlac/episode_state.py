@@ -1,0 +1,93 @@
+"""What the episodes of both clients share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from .errors import NlacError
+from .rest.models import ChatMessage, Ending, EpisodeMade, LateReward, NewEpisode
+from .rest.types import UNSET
+from .wire import Id, as_uuid
+
+
+def new_episode_body(
+    task: str,
+    checkpoint: Id | None,
+    engine: str | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    most_calls: int | None,
+    idle_seconds: int | None,
+) -> NewEpisode:
+    """The request that opens an episode."""
+    return NewEpisode(
+        task=task,
+        checkpoint_id=UNSET if checkpoint is None else as_uuid(checkpoint),
+        engine=engine or UNSET,
+        temperature=UNSET if temperature is None else temperature,
+        max_tokens=max_tokens or UNSET,
+        most_calls=most_calls or UNSET,
+        idle_seconds=idle_seconds or UNSET,
+    )
+
+
+class EpisodeState:
+    """An open episode with what its agent needs."""
+
+    def __init__(self, made: EpisodeMade) -> None:
+        self.view = made
+        self.is_open = True
+        self._reward: float | None = None
+        self._success: bool | None = None
+
+    @property
+    def id(self) -> UUID:
+        return self.view.id
+
+    @property
+    def api_key(self) -> str:
+        """What the agent's client shows as its API key."""
+        return self.view.api_key
+
+    @property
+    def base_url(self) -> str:
+        """Base URL for clients of OpenAI's APIs."""
+        return self.view.base_url
+
+    @property
+    def anthropic_base_url(self) -> str:
+        """Base URL for clients of Anthropic's API."""
+        return self.base_url.removesuffix("/v1")
+
+    def __repr__(self) -> str:
+        return f"<Episode {self.id} {'open' if self.is_open else 'over'}>"
+
+    def keep(self, reward: float, success: bool | None) -> None:
+        """The reward of the last step, until the episode is closed."""
+        self._reward = reward
+        self._success = self._success if success is None else success
+
+    def reward_body(self, reward: float, step: int) -> LateReward:
+        return LateReward(reward=reward, step=step)
+
+    def ending_body(
+        self,
+        reward: float | None,
+        success: bool | None,
+        messages: Sequence[dict[str, Any]],
+        truncated: bool,
+    ) -> Ending:
+        reward = self._reward if reward is None else reward
+        success = self._success if success is None else success
+        return Ending(
+            messages=[ChatMessage.from_dict(message) for message in messages],
+            reward=UNSET if reward is None else reward,
+            success=UNSET if success is None else success,
+            truncated=truncated,
+        )
+
+    def has_no_step(self, error: NlacError) -> bool:
+        """Whether it could not be closed because its agent called for nothing."""
+        return error.code == "no_step"

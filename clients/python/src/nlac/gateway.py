@@ -1,0 +1,93 @@
+"""Episodes that an agent of yours plays: it calls the model through nlac, and every call is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .episode_state import EpisodeState
+from .errors import NlacError
+from .rest.api.experience import give_reward
+from .rest.api.gateway import close_episode, discard_episode
+from .rest.models import EpisodeMade, EpisodeView
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+    from .client import Nlac
+
+
+class Episode(EpisodeState):
+    """An open episode. As a context manager it is closed at the end of the block.
+
+    A block that raises leaves a truncated episode: its steps are kept, and it has no reward. An episode
+    without a call is discarded.
+    """
+
+    def __init__(self, server: Nlac, made: EpisodeMade) -> None:
+        super().__init__(made)
+        self._ask = server.ask
+        self._rest = server.rest
+
+    def openai(self, **settings: Any) -> openai.OpenAI:
+        """A client of the package `openai` for the agent. Settings go to `openai.OpenAI`."""
+        import openai
+
+        return openai.OpenAI(base_url=self.base_url, api_key=self.api_key, **settings)
+
+    def anthropic(self, **settings: Any) -> anthropic.Anthropic:
+        """A client of the package `anthropic` for the agent. Settings go to `anthropic.Anthropic`."""
+        import anthropic
+
+        return anthropic.Anthropic(
+            base_url=self.anthropic_base_url, api_key=self.api_key, **settings
+        )
+
+    def reward(
+        self, reward: float, *, success: bool | None = None, step: int | None = None
+    ) -> None:
+        """Rewards a step at once, or keeps the reward of the last step until the episode is closed."""
+        if step is None:
+            self.keep(reward, success)
+        else:
+            body = self.reward_body(reward, step)
+            self._ask(give_reward.sync_detailed, self.id, client=self._rest, body=body)
+
+    def close(
+        self,
+        reward: float | None = None,
+        *,
+        success: bool | None = None,
+        messages: Sequence[dict[str, Any]] = (),
+        truncated: bool = False,
+    ) -> EpisodeView:
+        """Ends the episode. `messages` is what the agent was told after its last action."""
+        body = self.ending_body(reward, success, messages, truncated)
+        closed = self._ask(close_episode.sync_detailed, self.id, client=self._rest, body=body)
+        self.is_open = False
+        return closed
+
+    def discard(self) -> None:
+        """Throws the episode away: nothing is learned from it."""
+        self._ask(discard_episode.sync_detailed, self.id, client=self._rest)
+        self.is_open = False
+
+    def __enter__(self) -> Episode:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self.is_open:
+            return
+        try:
+            self.close(truncated=kind is not None)
+        except NlacError as closing:
+            if not self.has_no_step(closing):
+                raise
+            self.discard()

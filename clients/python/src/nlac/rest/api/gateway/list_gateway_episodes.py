@@ -1,0 +1,226 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.opened_list import OpenedList
+from ...models.opened_state import OpenedState
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    id: UUID,
+    *,
+    state: OpenedState | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_state: str | Unset = UNSET
+    if not isinstance(state, Unset):
+        json_state = state
+
+    params["state"] = json_state
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    params["limit"] = limit
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/v1/jobs/{id}/gateway".format(
+            id=quote(str(id), safe=""),
+        ),
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> OpenedList | Problem | None:
+    if response.status_code == 200:
+        response_200 = OpenedList.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[OpenedList | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    state: OpenedState | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[OpenedList | Problem]:
+    """Lists the episodes that agents play or have played for a job, newest first.
+
+    Args:
+        id (UUID): A submitted job.
+        state (OpenedState | Unset): How an agent's episode stands.
+        after (UUID | Unset): One rollout.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[OpenedList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        state=state,
+        after=after,
+        limit=limit,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    state: OpenedState | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> OpenedList | Problem | None:
+    """Lists the episodes that agents play or have played for a job, newest first.
+
+    Args:
+        id (UUID): A submitted job.
+        state (OpenedState | Unset): How an agent's episode stands.
+        after (UUID | Unset): One rollout.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        OpenedList | Problem
+    """
+
+    return sync_detailed(
+        id=id,
+        client=client,
+        state=state,
+        after=after,
+        limit=limit,
+    ).parsed
+
+
+async def asyncio_detailed(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    state: OpenedState | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> Response[OpenedList | Problem]:
+    """Lists the episodes that agents play or have played for a job, newest first.
+
+    Args:
+        id (UUID): A submitted job.
+        state (OpenedState | Unset): How an agent's episode stands.
+        after (UUID | Unset): One rollout.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[OpenedList | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        state=state,
+        after=after,
+        limit=limit,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    id: UUID,
+    *,
+    client: AuthenticatedClient | Client,
+    state: OpenedState | Unset = UNSET,
+    after: UUID | Unset = UNSET,
+    limit: int | Unset = UNSET,
+) -> OpenedList | Problem | None:
+    """Lists the episodes that agents play or have played for a job, newest first.
+
+    Args:
+        id (UUID): A submitted job.
+        state (OpenedState | Unset): How an agent's episode stands.
+        after (UUID | Unset): One rollout.
+        limit (int | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        OpenedList | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            id=id,
+            client=client,
+            state=state,
+            after=after,
+            limit=limit,
+        )
+    ).parsed

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.advice import Advice
+    from ..models.generated_text import GeneratedText
+
+
+T = TypeVar("T", bound="ActionAnswer")
+
+
+@_attrs_define
+class ActionAnswer:
+    """What is done."""
+
+    action: str
+    """ The action: as the policy wrote it, or as the rounds left it. """
+    advice: Advice | None
+    version: int | None
+    """ The version that acts; null where the base model does. """
+    written: GeneratedText
+    """ A generated text and what made it. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.advice import Advice
+
+        action = self.action
+
+        advice: dict[str, Any] | None
+        if isinstance(self.advice, Advice):
+            advice = self.advice.to_dict()
+        else:
+            advice = self.advice
+
+        version: int | None
+        version = self.version
+
+        written = self.written.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "action": action,
+                "advice": advice,
+                "version": version,
+                "written": written,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.advice import Advice
+        from ..models.generated_text import GeneratedText
+
+        d = dict(src_dict)
+        action = d.pop("action")
+
+        def _parse_advice(data: object) -> Advice | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                advice_type_0 = Advice.from_dict(data)
+
+                return advice_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Advice | None, data)
+
+        advice = _parse_advice(d.pop("advice", None))
+
+        def _parse_version(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        version = _parse_version(d.pop("version", None))
+
+        written = GeneratedText.from_dict(d.pop("written"))
+
+        action_answer = cls(
+            action=action,
+            advice=advice,
+            version=version,
+            written=written,
+        )
+
+        action_answer.additional_properties = d
+        return action_answer
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+from dateutil.parser import isoparse
+
+from ..models.opened_state import OpenedState, check_opened_state
+
+T = TypeVar("T", bound="EpisodeMade")
+
+
+@_attrs_define
+class EpisodeMade:
+    """An episode with what its agent needs."""
+
+    calls: int
+    """ Calls that are stored. """
+    checkpoint_id: None | UUID
+    created_at: datetime.datetime
+    """ When it was opened. """
+    ended_at: datetime.datetime | None
+    """ When it ended; null while it is open. """
+    engine: None | str
+    """ The chat engine that answers instead of the policy; null where the policy does. """
+    id: UUID
+    """ One rollout. """
+    idle_seconds: int
+    """ Seconds without a call after which it is truncated. """
+    job_id: None | UUID
+    last_call_at: datetime.datetime
+    """ When it was last called, or opened. """
+    max_tokens: int | None
+    """ Most tokens of an answer in place of what the agent asks for. """
+    most_calls: int
+    """ Most calls. """
+    name: None | str
+    """ The agent's own name for it; null where it shows a key of the episode's. """
+    owner: str
+    """ Name of the key that opened it. """
+    state: OpenedState
+    """ How an agent's episode stands. """
+    task: str
+    """ The task. """
+    temperature: float | None
+    """ Temperature in place of what the agent asks for. """
+    api_key: str
+    """ The key of the episode's agent: it may call in this episode, and nothing else. """
+    base_url: str
+    """ Base URL for OpenAI's clients. Anthropic's clients take it without `/v1`. """
+    warnings: list[str]
+    """ What may not work as you expect. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        calls = self.calls
+
+        checkpoint_id: None | str
+        if isinstance(self.checkpoint_id, UUID):
+            checkpoint_id = str(self.checkpoint_id)
+        else:
+            checkpoint_id = self.checkpoint_id
+
+        created_at = self.created_at.isoformat()
+
+        ended_at: None | str
+        if isinstance(self.ended_at, datetime.datetime):
+            ended_at = self.ended_at.isoformat()
+        else:
+            ended_at = self.ended_at
+
+        engine: None | str
+        engine = self.engine
+
+        id = str(self.id)
+
+        idle_seconds = self.idle_seconds
+
+        job_id: None | str
+        if isinstance(self.job_id, UUID):
+            job_id = str(self.job_id)
+        else:
+            job_id = self.job_id
+
+        last_call_at = self.last_call_at.isoformat()
+
+        max_tokens: int | None
+        max_tokens = self.max_tokens
+
+        most_calls = self.most_calls
+
+        name: None | str
+        name = self.name
+
+        owner = self.owner
+
+        state: str = self.state
+
+        task = self.task
+
+        temperature: float | None
+        temperature = self.temperature
+
+        api_key = self.api_key
+
+        base_url = self.base_url
+
+        warnings = self.warnings
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "calls": calls,
+                "checkpoint_id": checkpoint_id,
+                "created_at": created_at,
+                "ended_at": ended_at,
+                "engine": engine,
+                "id": id,
+                "idle_seconds": idle_seconds,
+                "job_id": job_id,
+                "last_call_at": last_call_at,
+                "max_tokens": max_tokens,
+                "most_calls": most_calls,
+                "name": name,
+                "owner": owner,
+                "state": state,
+                "task": task,
+                "temperature": temperature,
+                "api_key": api_key,
+                "base_url": base_url,
+                "warnings": warnings,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        calls = d.pop("calls")
+
+        def _parse_checkpoint_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                checkpoint_id_type_0 = UUID(data)
+
+                return checkpoint_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", None))
+
+        created_at = isoparse(d.pop("created_at"))
+
+        def _parse_ended_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                ended_at_type_0 = isoparse(data)
+
+                return ended_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        ended_at = _parse_ended_at(d.pop("ended_at", None))
+
+        def _parse_engine(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        engine = _parse_engine(d.pop("engine", None))
+
+        id = UUID(d.pop("id"))
+
+        idle_seconds = d.pop("idle_seconds")
+
+        def _parse_job_id(data: object) -> None | UUID:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                job_id_type_0 = UUID(data)
+
+                return job_id_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | UUID, data)
+
+        job_id = _parse_job_id(d.pop("job_id", None))
+
+        last_call_at = isoparse(d.pop("last_call_at"))
+
+        def _parse_max_tokens(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        max_tokens = _parse_max_tokens(d.pop("max_tokens", None))
+
+        most_calls = d.pop("most_calls")
+
+        def _parse_name(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        name = _parse_name(d.pop("name", None))
+
+        owner = d.pop("owner")
+
+        state = check_opened_state(d.pop("state"))
+
+        task = d.pop("task")
+
+        def _parse_temperature(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        temperature = _parse_temperature(d.pop("temperature", None))
+
+        api_key = d.pop("api_key")
+
+        base_url = d.pop("base_url")
+
+        warnings = cast(list[str], d.pop("warnings"))
+
+        episode_made = cls(
+            calls=calls,
+            checkpoint_id=checkpoint_id,
+            created_at=created_at,
+            ended_at=ended_at,
+            engine=engine,
+            id=id,
+            idle_seconds=idle_seconds,
+            job_id=job_id,
+            last_call_at=last_call_at,
+            max_tokens=max_tokens,
+            most_calls=most_calls,
+            name=name,
+            owner=owner,
+            state=state,
+            task=task,
+            temperature=temperature,
+            api_key=api_key,
+            base_url=base_url,
+            warnings=warnings,
+        )
+
+        episode_made.additional_properties = d
+        return episode_made
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,135 @@
+//! Actions as a service: what a version of a job does in a state, refined by its own critic where that is asked for.
+
+use std::time::Duration;
+
+use axum::{Json, extract::State};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    AppState,
+    consult::{in_time, state_of, version},
+    extract::Valid,
+    problem::Problem,
+};
+use crate::{
+    domain::ids::{CheckpointId, JobId, TransitionId},
+    experience::{
+        chat::ChatMessage,
+        consult::{Advice, Chance, Question, Said, Wanted},
+        context::Tool,
+        message::Message,
+    },
+};
+
+/// Whose action, and where.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct ActionRequest {
+    /// Who acts: the adapters of this checkpoint's version.
+    #[garde(skip)]
+    checkpoint_id: Option<CheckpointId>,
+    /// Or this job's promoted checkpoint.
+    #[garde(skip)]
+    job_id: Option<JobId>,
+    /// Or this job's base model.
+    #[garde(skip)]
+    base_of: Option<JobId>,
+    /// The state: what stood before this stored transition's action.
+    #[garde(skip)]
+    transition_id: Option<TransitionId>,
+    /// Or a conversation in chat form, as the policy sees it.
+    #[garde(length(min = 1, max = 1000))]
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Option<Vec<ChatMessage>>,
+    /// Tools that may be called, with `messages`.
+    #[serde(default)]
+    #[garde(length(max = 128))]
+    #[schema(max_items = 128)]
+    tools: Vec<Tool>,
+    /// The likeliest action instead of a sampled one.
+    #[serde(default)]
+    #[garde(skip)]
+    greedy: bool,
+    /// Most rounds of critique and refinement that improve the action before it is returned. A verdict Yes ends them.
+    #[serde(default)]
+    #[garde(range(max = 8))]
+    #[schema(maximum = 8)]
+    rounds: u32,
+    /// The same seed gives the same answer.
+    #[serde(default)]
+    #[garde(range(max = 9_007_199_254_740_991))]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    seed: u64,
+    /// Seconds after which the answer is given up.
+    #[garde(range(min = 1, max = 600))]
+    #[schema(minimum = 1, maximum = 600)]
+    #[serde(default = "a_minute")]
+    timeout_s: u32,
+}
+
+const fn a_minute() -> u32 {
+    60
+}
+
+/// What is done.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActionAnswer {
+    /// The version that acts; null where the base model does.
+    version: Option<i32>,
+    /// The action: as the policy wrote it, or as the rounds left it.
+    action: String,
+    /// The policy's own text and what made it.
+    written: Said,
+    /// The rounds of critique and refinement; null where none were asked for.
+    advice: Option<Advice>,
+}
+
+/// Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its refiner rewrites it
+/// before it is returned, as in training.
+#[utoipa::path(
+    post, path = "/v1/actions", tag = "critic", operation_id = "create_action",
+    request_body = ActionRequest,
+    responses(
+        (status = 200, description = "The action", body = ActionAnswer),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such checkpoint, job or transition", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It cannot be asked as things stand", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "The request is inconsistent", content_type = "application/problem+json"),
+        (status = 502, body = Problem, description = "The engine failed", content_type = "application/problem+json"),
+        (status = 503, body = Problem, description = "Too many questions", content_type = "application/problem+json"),
+        (status = 504, body = Problem, description = "No answer in time", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn act(
+    State(app): State<AppState>,
+    Valid(request): Valid<ActionRequest>,
+) -> Result<Json<ActionAnswer>, Problem> {
+    let deadline = Duration::from_secs(request.timeout_s.into());
+    let version = version(request.checkpoint_id, request.job_id, request.base_of)?;
+    let state = state_of(request.transition_id, request.messages, request.tools)?;
+    let answering = async {
+        let samples = u32::from(!request.greedy);
+        let acts = app.critic.act(version, &state, request.seed, samples).await?;
+        let written = acts.samples.into_iter().next().unwrap_or(acts.greedy);
+        let advice = match request.rounds {
+            0 => None,
+            rounds => {
+                let question = Question {
+                    version,
+                    state,
+                    action: Some(Message::assistant(written.text.as_str())),
+                    chance: Chance::Seed(request.seed),
+                    wanted: Wanted::Refinement { rounds: Some(rounds) },
+                };
+                Some(app.critic.advise(&question).await?)
+            }
+        };
+        let action = advice.as_ref().map_or(&written.text, |advice| &advice.refined).clone();
+        Ok(ActionAnswer { version: acts.version, action, written, advice })
+    };
+    in_time(deadline, answering).await.map(Json)
+}

@@ -1,0 +1,206 @@
+//! Keys by which agents call a job's policy in episodes that they name themselves.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{
+    super::{
+        AppState,
+        extract::{Id, Valid},
+        idempotency::{self, Once},
+        problem::Problem,
+    },
+    base_url,
+};
+use crate::{
+    domain::{
+        access::Actor,
+        ids::{AgentKeyId, JobId},
+    },
+    store::{
+        StoreError,
+        agent_keys::{self, AgentKeyRow},
+        jobs,
+    },
+};
+
+/// A key that an agent is to have.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewAgentKey {
+    /// Whose it is. The job has no other key of this name in use.
+    #[garde(pattern("^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$"))]
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$", example = "support-agent")]
+    name: String,
+}
+
+/// An agent's key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AgentKeyView {
+    /// Its id.
+    id: AgentKeyId,
+    /// The job whose policy answers.
+    job_id: JobId,
+    /// Whose it is.
+    name: String,
+    /// The secret's first characters, to recognise it by.
+    prefix: String,
+    /// Name of the API key that made it.
+    created_by: String,
+    /// When it was made.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    created_at: OffsetDateTime,
+    /// When it was revoked; null if it was not.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    revoked_at: Option<OffsetDateTime>,
+}
+
+impl From<AgentKeyRow> for AgentKeyView {
+    fn from(row: AgentKeyRow) -> Self {
+        Self {
+            id: row.id,
+            job_id: row.job_id,
+            name: row.name,
+            prefix: row.prefix,
+            created_by: row.created_by,
+            created_at: row.created_at,
+            revoked_at: row.revoked_at,
+        }
+    }
+}
+
+/// A key with its secret.
+#[derive(Serialize, ToSchema)]
+pub struct MadeAgentKey {
+    /// The key.
+    #[serde(flatten)]
+    key: AgentKeyView,
+    /// What the agent's client shows as its API key, with the header `x-episode-id` for each episode.
+    #[schema(example = "nlac_5f0c…")]
+    api_key: String,
+    /// Base URL for OpenAI's clients. Anthropic's clients take it without `/v1`.
+    #[schema(example = "http://localhost:8470/v1")]
+    base_url: String,
+}
+
+/// The keys of a job's agents.
+#[derive(Serialize, ToSchema)]
+pub struct AgentKeyList {
+    /// Newest first, those that were revoked included.
+    data: Vec<AgentKeyView>,
+}
+
+/// Makes a key for an agent that runs many episodes: each call names its episode in the header `x-episode-id`, and the
+/// first call of a name opens the episode.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/agent-keys", tag = "gateway", operation_id = "create_agent_key",
+    params(("id" = JobId, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
+    request_body = NewAgentKey,
+    responses(
+        (status = 200, description = "Made before with this idempotency key", body = MadeAgentKey),
+        (status = 201, description = "The key and its secret", body = MadeAgentKey),
+        (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible key", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn create(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    headers: HeaderMap,
+    Id(job): Id<JobId>,
+    once: Once<Valid<NewAgentKey>>,
+) -> Result<Response, Problem> {
+    let mut once = once.of("create_agent_key");
+    let made = |status: StatusCode, key: AgentKeyRow| {
+        let api_key = state.service_key.agent(key.id).reveal().to_owned();
+        let base_url = base_url(&headers);
+        (status, Json(MadeAgentKey { key: key.into(), api_key, base_url })).into_response()
+    };
+    let mut tx = state.store.begin().await?;
+    if let Some(earlier) = once.earlier(&mut tx, &actor).await? {
+        return Ok(made(StatusCode::OK, by_text(&mut tx, &earlier).await?));
+    }
+    let Valid(NewAgentKey { name }) = once.body()?;
+    if jobs::get(&mut tx, job).await?.is_none() {
+        return Err(Problem::not_found("job", job));
+    }
+    let id = AgentKeyId::new();
+    if let Some(earlier) = once.keep(&mut tx, &actor, id).await? {
+        drop(tx);
+        let mut conn = state.store.acquire().await?;
+        return Ok(made(StatusCode::OK, by_text(&mut conn, &earlier).await?));
+    }
+    let secret = state.service_key.agent(id);
+    let key = agent_keys::insert(&mut tx, (id, job, &name), &secret, &actor.name).await?;
+    let key = key.ok_or_else(|| {
+        Problem::conflict(format!("the job has an agent's key {name}"))
+            .remedy("take another name, or revoke that key first")
+    })?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(made(StatusCode::CREATED, key))
+}
+
+async fn by_text(conn: &mut sqlx::PgConnection, id: &str) -> Result<AgentKeyRow, Problem> {
+    let found = match id.parse() {
+        Ok(id) => agent_keys::get(conn, id).await?,
+        Err(_) => None,
+    };
+    found.ok_or_else(|| Problem::not_found("agent's key", id))
+}
+
+/// Lists the keys of a job's agents.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/agent-keys", tag = "gateway", operation_id = "list_agent_keys",
+    params(("id" = JobId, Path)),
+    responses(
+        (status = 200, description = "The keys", body = AgentKeyList),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn list(
+    State(state): State<AppState>,
+    Id(job): Id<JobId>,
+) -> Result<Json<AgentKeyList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    if jobs::get(&mut conn, job).await?.is_none() {
+        return Err(Problem::not_found("job", job));
+    }
+    let keys = agent_keys::of_job(&mut conn, job).await?;
+    Ok(Json(AgentKeyList { data: keys.into_iter().map(Into::into).collect() }))
+}
+
+/// Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+#[utoipa::path(
+    delete, path = "/v1/agent-keys/{id}", tag = "gateway", operation_id = "revoke_agent_key",
+    params(("id" = AgentKeyId, Path)),
+    responses(
+        (status = 204, description = "It is revoked"),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn revoke(
+    State(state): State<AppState>,
+    Id(id): Id<AgentKeyId>,
+) -> Result<StatusCode, Problem> {
+    if agent_keys::revoke(&mut *state.store.acquire().await?, id).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Problem::not_found("agent's key", id))
+}

@@ -1,0 +1,253 @@
+//! Calls of agents, by the APIs that they speak. Whatever goes wrong is told in the format of that API.
+
+use std::{convert::Infallible, pin::Pin, time::Duration};
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::{State, rejection::BytesRejection},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::{FutureExt as _, Stream, StreamExt as _, future::Either, stream};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::time::{Interval, interval_at, timeout};
+
+use super::{super::AppState, credentials};
+use crate::{
+    domain::ids::{CallId, EpisodeId},
+    gateway::{
+        Call,
+        wire::{self, Answer, Asked, Dialect, Refused, RefusedKind},
+    },
+};
+
+/// Largest body: a conversation of some millions of characters.
+pub(in crate::api) const MOST: usize = 16 << 20;
+/// How long an agent waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How long the headers of a stream wait for the answer: what fails at once is told by its status.
+const AT_ONCE: Duration = Duration::from_secs(3);
+/// Pause between two signs of life of a stream.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+/// The header by which SDKs count their retries.
+const RETRIES: &str = "x-stainless-retry-count";
+/// The header that names the episode of a call.
+const EPISODE: &str = "x-nlac-episode";
+
+type Sent = Result<Bytes, BytesRejection>;
+
+/// Answers a chat completion of an agent: OpenAI's API.
+#[utoipa::path(
+    post, path = "/v1/chat/completions", tag = "gateway", operation_id = "create_chat_completion",
+    request_body = Object,
+    responses(
+        (status = 200, description = "A chat completion, or its events", content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = "default", description = "An error in OpenAI's form", body = Object),
+    )
+)]
+pub(in crate::api) async fn chat(
+    state: State<AppState>,
+    headers: HeaderMap,
+    body: Sent,
+) -> Response {
+    answer(state, Dialect::Chat, headers, body).await
+}
+
+/// Answers a response of an agent: OpenAI's newer API.
+#[utoipa::path(
+    post, path = "/v1/responses", tag = "gateway", operation_id = "create_response",
+    request_body = Object,
+    responses(
+        (status = 200, description = "A response, or its events", content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = "default", description = "An error in OpenAI's form", body = Object),
+    )
+)]
+pub(in crate::api) async fn responses(
+    state: State<AppState>,
+    headers: HeaderMap,
+    body: Sent,
+) -> Response {
+    answer(state, Dialect::Responses, headers, body).await
+}
+
+/// Answers a message of an agent: Anthropic's API.
+#[utoipa::path(
+    post, path = "/v1/messages", tag = "gateway", operation_id = "create_message",
+    request_body = Object,
+    responses(
+        (status = 200, description = "A message, or its events", content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = "default", description = "An error in Anthropic's form", body = Object),
+    )
+)]
+pub(in crate::api) async fn messages(
+    state: State<AppState>,
+    headers: HeaderMap,
+    body: Sent,
+) -> Response {
+    answer(state, Dialect::Messages, headers, body).await
+}
+
+/// Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+#[utoipa::path(
+    post, path = "/v1/messages/count_tokens", tag = "gateway", operation_id = "count_message_tokens",
+    request_body = Object,
+    responses(
+        (status = 200, description = "How many they are", body = Object),
+        (status = "default", description = "An error in Anthropic's form", body = Object),
+    )
+)]
+pub(in crate::api) async fn count(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    body: Sent,
+) -> Response {
+    let counted = async {
+        let episode = credentials::episode(&state, &headers).await?;
+        let (_, body) = json_of(body)?;
+        let asked = wire::read_count(&body)?;
+        state.gateway.count(&episode, &asked).await
+    };
+    match counted.await {
+        Ok(tokens) => Json(wire::count(tokens)).into_response(),
+        Err(refused) => refusal(Dialect::Messages, &refused),
+    }
+}
+
+/// Lists what an agent may name as its model. Other names are answered as well: they mean the version that the episode
+/// is played with.
+#[utoipa::path(
+    get, path = "/v1/models", tag = "gateway", operation_id = "list_models",
+    responses(
+        (status = 200, description = "The models", body = Object),
+        (status = "default", description = "An error in OpenAI's form", body = Object),
+    )
+)]
+pub(in crate::api) async fn models(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    match credentials::episode(&state, &headers).await {
+        Ok(episode) => {
+            let model = |id: &str| {
+                json!({ "id": id, "object": "model", "owned_by": "nlac",
+                    "created": episode.created_at.unix_timestamp() })
+            };
+            let data = ["nlac:newest", "nlac:promoted", "nlac:base"].map(model);
+            Json(json!({ "object": "list", "data": data })).into_response()
+        }
+        Err(refused) => refusal(Dialect::Chat, &refused),
+    }
+}
+
+fn json_of(body: Sent) -> Result<([u8; 32], Value), Refused> {
+    let bytes = body.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let what = format!("the body has more than {} MiB", MOST >> 20);
+            Refused::new(RefusedKind::TooLarge, what)
+        }
+        _ => Refused::new(RefusedKind::Invalid, error.body_text()),
+    })?;
+    let body = serde_json::from_slice(&bytes);
+    let body =
+        body.map_err(|e| Refused::new(RefusedKind::Invalid, format!("the body is not JSON: {e}")))?;
+    Ok((Sha256::digest(&bytes).into(), body))
+}
+
+async fn answer(
+    State(state): State<AppState>,
+    dialect: Dialect,
+    headers: HeaderMap,
+    body: Sent,
+) -> Response {
+    let read = async {
+        let episode = credentials::episode(&state, &headers).await?;
+        let (body_hash, body) = json_of(body)?;
+        Ok::<_, Refused>((episode, dialect.read(&body)?, body_hash))
+    };
+    let (episode, asked, body_hash) = match read.await {
+        Ok(read) => read,
+        Err(refused) => return refusal(dialect, &refused),
+    };
+    let retries = headers.get(RETRIES).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
+    let again = retries.is_some_and(|retries| retries > 0);
+    let id = CallId::new();
+    let call = Call { id, dialect, asked: asked.clone(), body_hash, again };
+    let episode_id = episode.id;
+    // An agent that goes away is not answered: what it does not wait for is not stored.
+    let answering = async move {
+        let late = |_| Refused::new(RefusedKind::Timeout, "the model has not answered in time");
+        timeout(PATIENCE, state.gateway.record(&episode, call)).await.map_err(late).flatten()
+    };
+    let mut answering: Answering = Box::pin(answering);
+    if !asked.stream {
+        return match answering.await {
+            Ok(answer) => named(episode_id, Json(dialect.answer(&asked, &answer)).into_response()),
+            Err(refused) => named(episode_id, refusal(dialect, &refused)),
+        };
+    }
+    let first = match timeout(AT_ONCE, &mut answering).await {
+        Ok(Err(refused)) => return named(episode_id, refusal(dialect, &refused)),
+        Ok(Ok(answer)) => Either::Left(stream::iter([events(dialect, &asked, id, Ok(answer))])),
+        Err(_) => Either::Right(waiting(dialect, asked, id, answering)),
+    };
+    let body = Body::from_stream(first.map(Ok::<_, Infallible>));
+    let kind = HeaderValue::from_static("text/event-stream");
+    let fresh = HeaderValue::from_static("no-cache");
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, fresh)];
+    named(episode_id, (headers, body).into_response())
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refused>> + Send>>;
+
+/// Signs of life until the answer is there, then its events.
+fn waiting(
+    dialect: Dialect,
+    asked: Asked,
+    id: CallId,
+    answering: Answering,
+) -> impl Stream<Item = String> + Send {
+    let beats = interval_at(tokio::time::Instant::now(), KEEPALIVE);
+    stream::unfold(Some((answering, beats)), move |under_way: Option<(Answering, Interval)>| {
+        let asked = asked.clone();
+        async move {
+            let (mut answering, mut beats) = under_way?;
+            tokio::select! {
+                biased;
+                answer = answering.as_mut().fuse() => Some((events(dialect, &asked, id, answer), None)),
+                _ = beats.tick() => Some((dialect.keepalive().to_owned(), Some((answering, beats)))),
+            }
+        }
+    })
+}
+
+fn events(dialect: Dialect, asked: &Asked, id: CallId, answer: Result<Answer, Refused>) -> String {
+    let events = match answer {
+        Ok(answer) => dialect.events(asked, &answer),
+        Err(refused) => {
+            let now = time::OffsetDateTime::now_utc();
+            dialect.error_events(asked, id.0, now, &refused)
+        }
+    };
+    let mut text: String = events.iter().map(ToString::to_string).collect();
+    if dialect == Dialect::Chat && !text.ends_with("data: [DONE]\n\n") {
+        text.push_str("data: [DONE]\n\n");
+    }
+    text
+}
+
+fn refusal(dialect: Dialect, refused: &Refused) -> Response {
+    let (status, body) = dialect.error(refused);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, Json(body)).into_response();
+    if let Some(seconds) = refused.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Says which episode it belongs to.
+fn named(episode: EpisodeId, mut response: Response) -> Response {
+    if let Ok(id) = HeaderValue::from_str(&episode.to_string()) {
+        response.headers_mut().insert(EPISODE, id);
+    }
+    response
+}

@@ -1,0 +1,98 @@
+//! Which episode a call belongs to: by the episode's own key, or by an agent's key and the name that the agent gives its
+//! episode.
+
+use axum::http::HeaderMap;
+
+use super::super::{AppState, access};
+use crate::{
+    domain::{
+        access::Secret,
+        ids::{EpisodeId, JobId},
+    },
+    gateway::{
+        Opened, OpenedState,
+        wire::{Refused, RefusedKind},
+    },
+    store::{StoreError, agent_keys, gateway},
+};
+
+/// The header by which an agent names its episode.
+const NAME: &str = "x-episode-id";
+/// Longest name of an episode.
+const LONGEST: usize = 200;
+
+/// The episode that a call belongs to. An agent's key opens an episode with the first call that names it.
+pub(super) async fn episode(state: &AppState, headers: &HeaderMap) -> Result<Opened, Refused> {
+    let secret = secret(headers).ok_or_else(|| unknown("the request shows no key"))?;
+    let hash = secret.hash();
+    let mut conn = state.store.acquire().await.map_err(unavailable)?;
+    if let Some(opened) = gateway::of_secret(&mut conn, &hash).await.map_err(unavailable)? {
+        return Ok(opened);
+    }
+    let key = agent_keys::of_secret(&mut conn, &hash).await.map_err(unavailable)?;
+    let Some(key) = key else {
+        // Slows down clients that guess keys.
+        if let Err(wait) = state.sign_in.failed() {
+            let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+            return Err(Refused::new(RefusedKind::TooMany { retry_after }, "too many wrong keys"));
+        }
+        return Err(unknown("the key is no agent's and no episode's"));
+    };
+    let name = name(headers)?;
+    if let Some(opened) = gateway::named(&mut conn, key.job_id, name).await.map_err(unavailable)? {
+        return Ok(opened);
+    }
+    let opened = named(state, key.job_id, &key.name, name);
+    gateway::open(&mut conn, &opened, None).await.map_err(unavailable)?;
+    // Another call may have opened it meanwhile.
+    let opened = gateway::named(&mut conn, key.job_id, name).await.map_err(unavailable)?;
+    opened.ok_or_else(|| Refused::new(RefusedKind::NotFound, "the job of the key is gone"))
+}
+
+/// The key, where each SDK puts it.
+fn secret(headers: &HeaderMap) -> Option<Secret> {
+    let own = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    own.map(|key| Secret::from(key.to_owned())).or_else(|| access::bearer(headers))
+}
+
+fn name(headers: &HeaderMap) -> Result<&str, Refused> {
+    let given = headers.get(NAME).and_then(|name| name.to_str().ok());
+    let named = given.filter(|name| (1..=LONGEST).contains(&name.len()));
+    named.ok_or_else(|| {
+        Refused::new(RefusedKind::Invalid, format!("an agent's key needs the header {NAME}, of 1 to {LONGEST} characters"))
+            .remedy("send the same name with every call of an episode, or open one with POST /v1/jobs/{id}/episodes")
+    })
+}
+
+fn named(state: &AppState, job: JobId, owner: &str, name: &str) -> Opened {
+    let now = state.clock.now();
+    Opened {
+        id: EpisodeId::new(),
+        job_id: Some(job),
+        engine: None,
+        checkpoint_id: None,
+        owner: owner.to_owned(),
+        name: Some(name.to_owned()),
+        task: String::new(),
+        temperature: None,
+        max_tokens: None,
+        most_calls: super::open::CALLS,
+        idle_seconds: super::open::IDLE,
+        state: OpenedState::Open,
+        calls: 0,
+        created_at: now,
+        last_call_at: now,
+        ended_at: None,
+    }
+}
+
+fn unknown(what: &str) -> Refused {
+    Refused::new(RefusedKind::Unauthorized, what).remedy(
+        "use the api_key that POST /v1/jobs/{id}/episodes returned, or a key of POST /v1/jobs/{id}/agent-keys",
+    )
+}
+
+fn unavailable(error: StoreError) -> Refused {
+    tracing::error!(%error, "an agent's call could not be looked up");
+    Refused::new(RefusedKind::Unavailable, "the database did not answer")
+}

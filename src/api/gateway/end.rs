@@ -1,0 +1,131 @@
+//! The end of an agent's episode: it becomes experience, or is thrown away.
+
+use axum::{Json, extract::State, http::StatusCode};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::super::{
+    AppState,
+    episodes::one,
+    extract::{Id, Optional},
+    problem::{Problem, ProblemCode},
+    rewards::bounded,
+    view::episodes::EpisodeView,
+};
+use crate::{
+    domain::ids::EpisodeId,
+    experience::{
+        chat::{ChatMessage, conversation},
+        episode::TruncatedBy,
+        message::Speaker,
+    },
+    gateway::{OpenedState, ended::End},
+    store::{StoreError, gateway, gateway_end},
+};
+
+/// How an episode ended.
+#[derive(Debug, Default, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Ending {
+    /// What the agent was told after its last action, where it would not call again: messages of `user` or `tool`.
+    #[serde(default)]
+    #[garde(length(max = 100))]
+    #[schema(max_items = 100)]
+    messages: Vec<ChatMessage>,
+    /// Reward of the last step. Without one it is awaited, and may come days later.
+    #[serde(default)]
+    #[garde(inner(custom(bounded)))]
+    reward: Option<f64>,
+    /// Whether the task was solved, where that is known.
+    #[serde(default)]
+    #[garde(skip)]
+    success: Option<bool>,
+    /// Something that is not part of the task cut the episode: it has no end, and counts as not solved.
+    #[serde(default)]
+    #[garde(skip)]
+    truncated: bool,
+}
+
+/// Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward has reward 0,
+/// except the last step.
+#[utoipa::path(
+    post, path = "/v1/episodes/{id}/close", tag = "gateway", operation_id = "close_episode",
+    params(("id" = EpisodeId, Path)), request_body = Ending,
+    responses(
+        (status = 200, description = "The episode as it is stored", body = EpisodeView),
+        (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such episode", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is over, or had no call", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible end", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn close(
+    State(state): State<AppState>,
+    Id(id): Id<EpisodeId>,
+    Optional(ending): Optional<Ending>,
+) -> Result<Json<EpisodeView>, Problem> {
+    let observation = conversation(ending.messages).map_err(Problem::unprocessable)?;
+    if observation.iter().any(|m| !matches!(m.role, Speaker::User | Speaker::Tool)) {
+        return Err(Problem::unprocessable(
+            "messages: only `user` and `tool` speak after the last action",
+        ));
+    }
+    let end = End {
+        observation,
+        reward: ending.reward,
+        success: ending.success,
+        truncated_by: ending.truncated.then_some(TruncatedBy::Environment),
+    };
+    let mut tx = state.store.begin().await?;
+    let opened = gateway::lock(&mut tx, id).await?;
+    let opened = opened.ok_or_else(|| Problem::not_found("episode of an agent", id))?;
+    match opened.state {
+        OpenedState::Open => {}
+        // The answer to the first request may have been lost.
+        OpenedState::Ended => return Ok(Json(one(&mut tx, id).await?.into())),
+        OpenedState::Discarded => return Err(over(OpenedState::Discarded)),
+    }
+    if opened.calls == 0 {
+        return Err(Problem::conflict("its agent has called for nothing: there is no step")
+            .code(ProblemCode::NoStep)
+            .remedy("discard it with POST /v1/episodes/{id}/discard"));
+    }
+    gateway_end::end(&mut tx, &opened, &end, state.clock.now()).await?;
+    let episode = one(&mut tx, id).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Json(episode.into()))
+}
+
+/// Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+#[utoipa::path(
+    post, path = "/v1/episodes/{id}/discard", tag = "gateway", operation_id = "discard_episode",
+    params(("id" = EpisodeId, Path)),
+    responses(
+        (status = 204, description = "It is discarded"),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such episode", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It has ended", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn discard(
+    State(state): State<AppState>,
+    Id(id): Id<EpisodeId>,
+) -> Result<StatusCode, Problem> {
+    let mut tx = state.store.begin().await?;
+    let opened = gateway::lock(&mut tx, id).await?;
+    let opened = opened.ok_or_else(|| Problem::not_found("episode of an agent", id))?;
+    match opened.state {
+        OpenedState::Open => gateway::finish(&mut tx, id, OpenedState::Discarded).await?,
+        OpenedState::Discarded => {}
+        OpenedState::Ended => return Err(over(OpenedState::Ended)),
+    }
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn over(state: OpenedState) -> Problem {
+    Problem::conflict(format!("the episode is {state}")).remedy("open another one")
+}

@@ -1,0 +1,16 @@
+//! The gateway: episodes that agents play by calling a model through nlac.
+
+pub(super) mod agent_keys;
+pub(super) mod calls;
+mod credentials;
+pub(super) mod end;
+pub(super) mod open;
+
+use axum::http::{HeaderMap, header};
+
+/// The base URL of OpenAI's APIs for an agent: the address by which the caller reached this service.
+fn base_url(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let scheme = if super::access::is_https(headers) { "https" } else { "http" };
+    format!("{scheme}://{}/v1", host.unwrap_or("localhost"))
+}

@@ -1,0 +1,73 @@
+//! The key that the service makes secrets of, so that it need not keep them: those of webhooks and of agents' episodes.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::{
+    access::Secret,
+    ids::{AgentKeyId, EpisodeId, WebhookId},
+};
+
+/// What secrets are made of. Services that share a database make the same ones if they have the same key.
+#[derive(Clone)]
+pub struct ServiceKey(Vec<u8>);
+
+impl std::fmt::Debug for ServiceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServiceKey(…)")
+    }
+}
+
+impl ServiceKey {
+    /// Of random bytes, at least 32 of them.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        (bytes.len() >= 32).then_some(Self(bytes))
+    }
+
+    /// The secret of a webhook, in the form that libraries of standardwebhooks.com read.
+    #[must_use]
+    pub fn webhook(&self, id: WebhookId) -> String {
+        format!("whsec_{}", STANDARD.encode(self.of_webhook(id)))
+    }
+
+    /// The value of `webhook-signature` for a message.
+    ///
+    /// # Errors
+    /// A body that is not UTF-8.
+    pub fn sign(
+        &self,
+        id: WebhookId,
+        message: &str,
+        unix_time: i64,
+        body: &[u8],
+    ) -> Result<String, String> {
+        standardwebhooks::Webhook::from_bytes(self.of_webhook(id))
+            .and_then(|secret| secret.sign(message, unix_time, body))
+            .map_err(|e| e.to_string())
+    }
+
+    /// The key of an agent for one episode.
+    #[must_use]
+    pub fn episode(&self, id: EpisodeId) -> Secret {
+        Secret::of(&self.made_of("episode", id.0.as_bytes()))
+    }
+
+    /// The key of an agent for all episodes that it names itself.
+    #[must_use]
+    pub fn agent(&self, id: AgentKeyId) -> Secret {
+        Secret::of(&self.made_of("agent", id.0.as_bytes()))
+    }
+
+    fn of_webhook(&self, id: WebhookId) -> Vec<u8> {
+        self.made_of("webhook", id.0.as_bytes())
+    }
+
+    fn made_of(&self, purpose: &str, id: &[u8]) -> Vec<u8> {
+        // A key of any length is one that HMAC takes.
+        Hmac::<Sha256>::new_from_slice(&self.0)
+            .map(|mac| mac.chain_update(purpose).chain_update(id).finalize().into_bytes().to_vec())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,143 @@
+//! A call of a model, and what of it an earlier call of the episode holds already.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+
+use crate::{
+    domain::{
+        generation::Generation,
+        ids::{CallId, EpisodeId, GenerationId},
+    },
+    experience::{context::Context, message::Message},
+    gateway::wire::Dialect,
+};
+
+/// A call as it is to be stored.
+#[derive(Debug, Clone)]
+pub struct New {
+    /// Its id.
+    pub id: CallId,
+    /// Its episode.
+    pub episode_id: EpisodeId,
+    /// The API that the agent speaks.
+    pub dialect: Dialect,
+    /// SHA-256 of the request's body.
+    pub body_hash: [u8; 32],
+    /// What the model saw.
+    pub context: Context,
+    /// The first message is the request's own instructions: a request that goes on from this one has others.
+    pub instructed: bool,
+    /// Its prompt's tokens; none where a chat engine answered.
+    pub prompt_ids: Vec<i32>,
+    /// The answer as a message.
+    pub reply: Message,
+    /// The text that the answer was read from.
+    pub generation: Generation,
+    /// What an earlier call holds of it.
+    pub held: Held,
+}
+
+/// A stored call.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Its id.
+    pub id: CallId,
+    /// The API that the agent speaks.
+    pub dialect: Dialect,
+    /// SHA-256 of the request's body.
+    pub body_hash: [u8; 32],
+    /// What the model saw.
+    pub context: Context,
+    /// The first message is the request's own instructions.
+    pub instructed: bool,
+    /// The tokens of what it saw; none where a chat engine answered.
+    pub prompt_ids: Vec<i32>,
+    /// The answer as a message.
+    pub reply: Message,
+    /// The text that the answer was read from.
+    pub generation_id: GenerationId,
+    /// The reward that it was given while the episode went on.
+    pub reward: Option<f64>,
+    /// When it was stored.
+    pub created_at: OffsetDateTime,
+}
+
+/// A call that later ones may go on from.
+#[derive(Debug, Clone)]
+pub struct Earlier {
+    /// The call.
+    pub id: CallId,
+    /// What the model saw and answered.
+    pub said: Arc<Vec<Message>>,
+    /// The first message is the request's own instructions.
+    pub instructed: bool,
+    /// The tokens of both.
+    pub tokens: Arc<Vec<i32>>,
+}
+
+impl Earlier {
+    /// Of a call that is stored now.
+    #[must_use]
+    pub fn of(call: &New) -> Self {
+        let said = call.context.messages().iter().chain([&call.reply]).cloned().collect();
+        let tokens = call.prompt_ids.iter().chain(&call.generation.token_ids).copied().collect();
+        let (said, tokens) = (Arc::new(said), Arc::new(tokens));
+        Self { id: call.id, instructed: call.instructed, said, tokens }
+    }
+
+    /// Of a call that was stored before, with the tokens that the model wrote.
+    #[must_use]
+    pub fn stored(call: &Recorded, written: &[i32]) -> Self {
+        let said = call.context.messages().iter().chain([&call.reply]).cloned().collect();
+        let tokens = call.prompt_ids.iter().chain(written).copied().collect();
+        let (said, tokens) = (Arc::new(said), Arc::new(tokens));
+        Self { id: call.id, instructed: call.instructed, said, tokens }
+    }
+
+    /// What a request that names this one as its previous goes on from.
+    #[must_use]
+    pub fn goes_on(&self) -> &[Message] {
+        &self.said[usize::from(self.instructed)..]
+    }
+
+    /// Bytes that it takes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let text: usize = self.said.iter().map(|message| message.written().len()).sum();
+        text + 4 * self.tokens.len() + 64 * self.said.len()
+    }
+}
+
+/// What an earlier call holds of a call: the beginning of its messages and of its prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The earlier call; none where none begins like it.
+    pub earlier: Option<CallId>,
+    /// Messages that both begin with.
+    pub messages: usize,
+    /// Tokens that both begin with.
+    pub tokens: usize,
+}
+
+impl Held {
+    /// Finds the earlier call that shares the longest beginning; the newest one of several.
+    #[must_use]
+    pub fn of<'a>(
+        earlier: impl IntoIterator<Item = &'a Earlier>,
+        messages: &[Message],
+        prompt_ids: &[i32],
+    ) -> Self {
+        let held = earlier.into_iter().map(|call| Self {
+            earlier: Some(call.id),
+            messages: common(&call.said, messages),
+            tokens: common(&call.tokens, prompt_ids),
+        });
+        let most = held.max_by_key(|held| held.messages);
+        most.filter(|held| held.messages > 0 || held.tokens > 0).unwrap_or_default()
+    }
+}
+
+fn common<T: PartialEq>(one: &[T], other: &[T]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,114 @@
+//! An agent's episode as experience: its calls become a history, and each answer a step.
+
+use time::OffsetDateTime;
+
+use super::{Opened, call::Recorded};
+use crate::{
+    domain::{ids::TransitionId, spec::ToolFormat},
+    experience::{
+        action::Codec as _,
+        calls,
+        codec::ToolCalls,
+        episode::{EndReason, Episode, RewardStatus, Source, Standing, Transition, TruncatedBy},
+        history::Place,
+        message::{self, Message},
+    },
+};
+
+/// How an episode ended.
+#[derive(Debug, Clone, Default)]
+pub struct End {
+    /// What the agent was told after its last action.
+    pub observation: Vec<Message>,
+    /// Reward of the last step, in place of one that was given before.
+    pub reward: Option<f64>,
+    /// Whether the task was solved, where that is known.
+    pub success: Option<bool>,
+    /// What cut it; none where it came to its end.
+    pub truncated_by: Option<TruncatedBy>,
+}
+
+/// The rows of an episode that has ended. A step without a reward has 0, except the last one: its reward is awaited, or
+/// was cut off.
+///
+/// # Errors
+/// A message that cannot be written as JSON.
+pub fn rows(
+    opened: &Opened,
+    recorded: &[Recorded],
+    end: &End,
+    now: OffsetDateTime,
+) -> Result<(Episode, Vec<(Transition, Standing)>), serde_json::Error> {
+    let said = recorded.iter().map(|call| (call.context.clone(), call.reply.clone()));
+    let (mut history, mut taken) = calls::taken(said);
+    if let Some(last) = taken.last_mut()
+        && !end.observation.is_empty()
+    {
+        let seen = history.context(last.next).with(end.observation.iter().cloned());
+        last.next = history.see(&seen);
+    }
+    let hashes = history.hashes()?;
+    let number = taken.len();
+    let truncated = end.truncated_by.is_some();
+    let mut rewards: Vec<_> =
+        recorded.iter().map(|call| Some(call.reward.unwrap_or_default())).collect();
+    if let Some((last, call)) = rewards.last_mut().zip(recorded.last()) {
+        *last = end.reward.or(call.reward);
+    }
+    let unknown = if truncated { RewardStatus::Truncated } else { RewardStatus::Pending };
+    let steps = (0..).zip(&taken).zip(recorded).zip(&rewards).map(
+        |(((place, step), call), reward): (((i32, _), _), _)| {
+            let acted = Place { length: step.state.length + 1, ..step.state };
+            let acted = history.context(acted);
+            let last = place.cast_unsigned() as usize + 1 == number;
+            // How a reply is written does not matter to who rereads it.
+            let action = ToolCalls(ToolFormat::Hermes).reread(&step.action, &acted);
+            let transition = Transition {
+                id: TransitionId::new(),
+                episode_id: opened.id,
+                step: place,
+                action: step.action.written().into_owned(),
+                env_action: action.ok().map(|action| action.key),
+                observation: message::written(history.context(step.next).since(&acted)),
+                reward: *reward,
+                reward_status: reward.map_or(unknown, |_| RewardStatus::Observed),
+                done: last && !truncated,
+                truncated: last && truncated,
+                generation_id: Some(call.generation_id),
+                choice_logprob: None,
+                admissible: Vec::new(),
+                next_admissible: Vec::new(),
+                achieved_goals: Vec::new(),
+            };
+            (transition, Standing::of(&hashes, step.state, step.next))
+        },
+    );
+    let steps: Vec<_> = steps.collect();
+    let total: Option<f64> = rewards.iter().copied().sum();
+    let reward_status = match total {
+        _ if truncated => RewardStatus::Truncated,
+        Some(_) => RewardStatus::Observed,
+        None => RewardStatus::Pending,
+    };
+    let unreadable = steps.iter().filter(|(step, _)| step.env_action.is_none()).count();
+    let episode = Episode {
+        id: opened.id,
+        source: Source::Gateway,
+        environment: Some("gateway".into()),
+        task: opened.task.clone(),
+        seed: None,
+        checkpoint_id: opened.checkpoint_id,
+        model: opened.engine.clone(),
+        history,
+        turns: i32::try_from(steps.len()).unwrap_or(i32::MAX),
+        unreadable: Some(i32::try_from(unreadable).unwrap_or(i32::MAX)),
+        end_reason: if truncated { EndReason::Truncated } else { EndReason::Terminated },
+        episode_return: total.filter(|_| !truncated),
+        reward_status,
+        success: end.success,
+        truncated_by: end.truncated_by,
+        error: None,
+        created_at: now,
+    };
+    Ok((episode, steps))
+}

@@ -1,0 +1,41 @@
+//! The recording gateway: external agents call the model through it, and every call becomes experience.
+//!
+//! An agent opens an episode, calls the model by the API that it speaks, and ends the episode. Each call is stored with
+//! all that the model saw and wrote before the agent is answered.
+
+pub mod call;
+pub mod ended;
+pub mod opened;
+pub mod wire;
+
+use async_trait::async_trait;
+
+use crate::domain::ids::CallId;
+
+pub use self::opened::{Opened, OpenedState};
+use self::wire::{Answer, Asked, Dialect, Refused};
+
+/// A call of an agent.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Its id, which is that of its answer.
+    pub id: CallId,
+    /// The API that it speaks.
+    pub dialect: Dialect,
+    /// What it asks for.
+    pub asked: Asked,
+    /// SHA-256 of the request's body.
+    pub body_hash: [u8; 32],
+    /// The client sends it again, because it has had no answer: the answer that is stored is the one that it gets.
+    pub again: bool,
+}
+
+/// Answers the calls of agents.
+#[async_trait]
+pub trait Serve: Send + Sync {
+    /// The answer to a call in an episode, once both are stored.
+    async fn record(&self, episode: &Opened, call: Call) -> Result<Answer, Refused>;
+
+    /// How many tokens a call's prompt would have.
+    async fn count(&self, episode: &Opened, asked: &Asked) -> Result<u32, Refused>;
+}

@@ -1,0 +1,91 @@
+//! What an agent is answered, whatever its API.
+
+use std::fmt;
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::experience::message::{Block, Message};
+
+/// What an agent is answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its id, which each API writes with its own prefix.
+    pub id: Uuid,
+    /// When it was written.
+    pub created: OffsetDateTime,
+    /// The model, by the name that the agent uses.
+    pub model: String,
+    /// A message of the assistant. Each of its tool calls has an id.
+    pub message: Message,
+    /// Why the model stopped.
+    pub end: Ended,
+    /// Tokens in the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens written.
+    pub completion_tokens: u32,
+}
+
+/// Why the model stopped. Whether it called tools is seen in its message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// End of the turn.
+    Stop,
+    /// The token limit.
+    Length,
+    /// A text that the request asked to stop at.
+    StopSequence(String),
+}
+
+impl Answer {
+    pub(super) fn is_cut(&self) -> bool {
+        self.end == Ended::Length
+    }
+
+    pub(super) fn calls_tools(&self) -> bool {
+        self.message.tool_calls().next().is_some()
+    }
+
+    pub(super) fn total_tokens(&self) -> u64 {
+        u64::from(self.prompt_tokens) + u64::from(self.completion_tokens)
+    }
+
+    /// The blocks that say something, in their order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let says = |block: &&Block| match block {
+            Block::Text(text) | Block::Reasoning(text) => !text.is_empty(),
+            Block::ToolCall(_) => true,
+            Block::ToolResult(_) => false,
+        };
+        self.message.blocks.iter().filter(says)
+    }
+}
+
+/// A server-sent event. Its `Display` is its form on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The name; chat completions have none.
+    pub name: Option<&'static str>,
+    /// One line.
+    pub data: String,
+}
+
+impl Event {
+    pub(super) fn data(data: &Value) -> Self {
+        Self { name: None, data: data.to_string() }
+    }
+
+    pub(super) fn named(name: &'static str, data: &Value) -> Self {
+        Self { name: Some(name), data: data.to_string() }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name {
+            writeln!(f, "event: {name}")?;
+        }
+        write!(f, "data: {}\n\n", self.data)
+    }
+}

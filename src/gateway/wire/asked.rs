@@ -1,0 +1,134 @@
+//! What an agent asks for, whatever its API.
+
+use serde_json::{Map, Value};
+
+use super::{Refused, fields::Field};
+use crate::experience::{
+    context::{Context, Frame},
+    message::{Block, Message, Speaker},
+};
+
+/// What an agent asks for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The model by the name that the agent uses.
+    pub model: String,
+    /// Messages, tools and switches of the chat template (`chat_template_kwargs`). With `previous`, the messages are the
+    /// instructions and the new items only: see [`Asked::after`].
+    pub context: Context,
+    /// The first message of `context` is the request's own instructions: `instructions` of Responses or `system` of
+    /// Anthropic.
+    pub instructed: bool,
+    /// Whether tools may be called.
+    pub choice: ToolChoice,
+    /// From 0 to 2.
+    pub temperature: Option<f32>,
+    /// Most tokens to write, at least 1.
+    pub max_tokens: Option<u32>,
+    /// Seed of the sampling.
+    pub seed: Option<i64>,
+    /// Texts that end the answer; none of them is empty.
+    pub stop: Vec<String>,
+    /// The answer is sent as a stream.
+    pub stream: bool,
+    /// The stream of chat completions ends with the token counts. The other APIs always send them.
+    pub usage_in_stream: bool,
+    /// The answer that this request continues, by the id that the agent got (Responses only).
+    pub previous: Option<String>,
+    /// The agent may fetch and continue the answer later (Responses only). The gateway records it either way.
+    pub store: bool,
+    /// Settings that the answer repeats (Responses only).
+    pub echo: Map<String, Value>,
+}
+
+/// Whether tools may be called. Decoding is not constrained, so a request that demands a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model chooses.
+    Auto,
+    /// No tool may be called.
+    None,
+}
+
+impl Asked {
+    /// A request without settings.
+    pub(super) fn new(model: String, messages: Vec<Message>, frame: Frame) -> Self {
+        Self {
+            model,
+            context: Context::new(messages, frame.into()),
+            instructed: false,
+            choice: ToolChoice::Auto,
+            temperature: None,
+            max_tokens: None,
+            seed: None,
+            stop: Vec::new(),
+            stream: false,
+            usage_in_stream: false,
+            previous: None,
+            store: false,
+            echo: Map::new(),
+        }
+    }
+
+    /// The messages without the request's own instructions. A request that continues this one begins with them.
+    #[must_use]
+    pub fn said(&self) -> &[Message] {
+        &self.context.messages()[usize::from(self.instructed)..]
+    }
+
+    /// The context with earlier messages before the new ones. The instructions stay first. `earlier` are [`Asked::said`]
+    /// of the previous request and its answer, because instructions of earlier requests do not carry over.
+    #[must_use]
+    pub fn after(&self, earlier: &[Message]) -> Context {
+        let own = usize::from(self.instructed);
+        self.context.prefix(own).with(earlier.iter().chain(self.said()).cloned())
+    }
+}
+
+/// The temperature of a request.
+pub(super) fn temperature(body: &Field<'_>) -> Result<Option<f32>, Refused> {
+    let Some(field) = body.get("temperature") else { return Ok(None) };
+    let number = field.number().ok().filter(|number| (0.0..=2.0).contains(number));
+    #[expect(clippy::cast_possible_truncation, reason = "the engines take single precision")]
+    number.map(|number| Some(number as f32)).ok_or_else(|| field.wrong("a number from 0 to 2"))
+}
+
+/// A limit on the tokens of the answer.
+pub(super) fn limit(body: &Field<'_>, key: &str) -> Result<Option<u32>, Refused> {
+    let Some(field) = body.get(key) else { return Ok(None) };
+    let limit = field.value().as_u64().and_then(|number| u32::try_from(number).ok());
+    let limit = limit.filter(|limit| *limit > 0);
+    limit.map(Some).ok_or_else(|| field.wrong("a whole number of at least 1"))
+}
+
+/// Texts that end the answer.
+pub(super) fn stop(body: &Field<'_>, key: &str) -> Result<Vec<String>, Refused> {
+    let Some(field) = body.get(key) else { return Ok(Vec::new()) };
+    let texts = match field.value() {
+        Value::String(_) => vec![field],
+        _ => field.list()?,
+    };
+    let read = |text: Field<'_>| match text.text()? {
+        "" => Err(text.wrong("a text that is not empty")),
+        stop => Ok(stop.to_owned()),
+    };
+    texts.into_iter().map(read).collect()
+}
+
+/// Variables of the chat template, as vLLM and SGLang take them.
+pub(super) fn switches(body: &Field<'_>) -> Result<Map<String, Value>, Refused> {
+    let Some(field) = body.get("chat_template_kwargs") else { return Ok(Map::new()) };
+    field.object().cloned()
+}
+
+/// A message of the assistant without empty blocks; one that says nothing has one empty text.
+pub(super) fn assistant(mut blocks: Vec<Block>) -> Message {
+    blocks.retain(|block| match block {
+        Block::Text(text) | Block::Reasoning(text) => !text.is_empty(),
+        Block::ToolCall(_) | Block::ToolResult(_) => true,
+    });
+    if blocks.is_empty() {
+        blocks.push(Block::Text(String::new()));
+    }
+    Message { role: Speaker::Assistant, blocks }
+}

@@ -1,0 +1,62 @@
+//! The settings of chat completions.
+
+use crate::gateway::wire::settings::{
+    NO_FORMAT, NO_LOGPROBS, NO_PENALTY, NO_TOP_K, NO_TOP_P,
+    Rule::{Harmless, Only, Read, Refused},
+    Table, is_empty, is_false, is_one, is_text, is_zero, takes_any_rank,
+};
+
+/// Those of OpenAI, and those that vLLM, SGLang and OpenRouter add and agents send.
+pub(super) const TABLE: &Table = &[
+    ("model", Read),
+    ("messages", Read),
+    ("tools", Read),
+    ("tool_choice", Read),
+    ("temperature", Read),
+    ("max_tokens", Read),
+    ("max_completion_tokens", Read),
+    ("seed", Read),
+    ("stop", Read),
+    ("stream", Read),
+    ("stream_options", Read),
+    ("chat_template_kwargs", Read),
+    ("cache_salt", Harmless),
+    ("metadata", Harmless),
+    ("parallel_tool_calls", Harmless),
+    ("priority", Harmless),
+    ("prompt_cache_key", Harmless),
+    ("prompt_cache_options", Harmless),
+    ("prompt_cache_retention", Harmless),
+    ("reasoning", Harmless),
+    ("reasoning_effort", Harmless),
+    ("request_id", Harmless),
+    ("safety_identifier", Harmless),
+    ("service_tier", Harmless),
+    ("store", Harmless),
+    ("thinking", Harmless),
+    ("user", Harmless),
+    ("verbosity", Harmless),
+    ("n", Only(is_one, "set it to 1 and send several requests")),
+    ("top_p", Only(is_one, NO_TOP_P)),
+    ("top_k", Only(takes_any_rank, NO_TOP_K)),
+    ("min_p", Only(is_zero, NO_TOP_K)),
+    ("frequency_penalty", Only(is_zero, NO_PENALTY)),
+    ("presence_penalty", Only(is_zero, NO_PENALTY)),
+    ("repetition_penalty", Only(is_one, NO_PENALTY)),
+    ("logit_bias", Only(is_empty, NO_PENALTY)),
+    ("logprobs", Only(is_false, NO_LOGPROBS)),
+    ("top_logprobs", Only(is_zero, NO_LOGPROBS)),
+    ("return_token_ids", Only(is_false, "leave it out; the gateway records token ids itself")),
+    ("response_format", Only(is_text, NO_FORMAT)),
+    ("modalities", Only(only_text, "leave it out; the models write only text")),
+    ("functions", Only(is_empty, "use `tools`")),
+    ("function_call", Refused("use `tool_choice`")),
+    ("audio", Refused("leave it out; the models write only text")),
+    ("moderation", Refused("leave it out; nothing is moderated")),
+    ("prediction", Refused("leave it out")),
+    ("web_search_options", Refused("give the agent a function that searches the web")),
+];
+
+fn only_text(modalities: &serde_json::Value) -> bool {
+    modalities.as_array().is_some_and(|all| all.iter().all(|each| each == "text"))
+}

@@ -1,0 +1,112 @@
+//! Fields of a request, each with its path: an error names the field that is wrong.
+
+use serde_json::{Map, Value};
+
+use super::{Refused, RefusedKind};
+
+/// A field of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Field<'a> {
+    value: &'a Value,
+    /// As in `messages[2].content`; empty for the whole body.
+    path: String,
+}
+
+impl<'a> Field<'a> {
+    /// The body, which is an object.
+    pub(super) fn body(value: &'a Value) -> Result<Self, Refused> {
+        match value {
+            Value::Object(_) => Ok(Self { value, path: String::new() }),
+            _ => Err(Refused::new(RefusedKind::Invalid, "the body is not a JSON object")),
+        }
+    }
+
+    pub(super) const fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    /// The field with this key. Null is the same as no field: SDKs send it for what the agent left out.
+    pub(super) fn get(&self, key: &str) -> Option<Self> {
+        let value = self.value.get(key).filter(|value| !value.is_null())?;
+        Some(Self { value, path: self.path_of(key) })
+    }
+
+    /// The field with this key, which must be there.
+    pub(super) fn need(&self, key: &str) -> Result<Self, Refused> {
+        let missing = || {
+            let path = self.path_of(key);
+            let what = format!("`{path}` is missing");
+            Refused::new(RefusedKind::Invalid, what).param(path)
+        };
+        self.get(key).ok_or_else(missing)
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, Refused> {
+        self.value.as_str().ok_or_else(|| self.wrong("a text"))
+    }
+
+    pub(super) fn number(&self) -> Result<f64, Refused> {
+        self.value.as_f64().ok_or_else(|| self.wrong("a number"))
+    }
+
+    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Refused> {
+        self.value.as_object().ok_or_else(|| self.wrong("an object"))
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Self>, Refused> {
+        let list = self.value.as_array().ok_or_else(|| self.wrong("a list"))?;
+        let field = |(number, value)| Self { value, path: format!("{}[{number}]", self.path) };
+        Ok(list.iter().enumerate().map(field).collect())
+    }
+
+    /// The text of the field with this key.
+    pub(super) fn text_of(&self, key: &str) -> Result<&'a str, Refused> {
+        self.need(key)?.text()
+    }
+
+    /// Whether the field with this key says yes; its absence says `otherwise`.
+    pub(super) fn yes(&self, key: &str, otherwise: bool) -> Result<bool, Refused> {
+        let Some(field) = self.get(key) else { return Ok(otherwise) };
+        field.value.as_bool().ok_or_else(|| field.wrong("true or false"))
+    }
+
+    /// An error: the field has another form.
+    pub(super) fn wrong(&self, expected: &str) -> Refused {
+        let what = format!("`{}` is not {expected}", self.path);
+        Refused::new(RefusedKind::Invalid, what).param(self.path.clone())
+    }
+
+    /// An error: the field asks for something that the gateway does not do.
+    pub(super) fn unsupported(&self, what: impl std::fmt::Display) -> Refused {
+        let what = format!("`{}`: {what}", self.path);
+        Refused::new(RefusedKind::Unsupported, what).param(self.path.clone())
+    }
+}
+
+/// What is said: a text, or parts of text that are joined by a line break, as engines join them for a chat template.
+pub(super) fn said(content: &Field<'_>) -> Result<String, Refused> {
+    if let Value::String(text) = content.value() {
+        return Ok(text.clone());
+    }
+    let parts = content.list().map_err(|_| content.wrong("a text or a list of parts"))?;
+    let texts: Vec<&str> = parts.iter().map(part).collect::<Result<_, _>>()?;
+    Ok(texts.join("\n"))
+}
+
+/// The text of a part. The models read and write nothing else.
+pub(super) fn part<'a>(part: &Field<'a>) -> Result<&'a str, Refused> {
+    if let Value::String(text) = part.value() {
+        return Ok(text);
+    }
+    match part.get("type").map_or(Ok("text"), |kind| kind.text())? {
+        "text" | "input_text" | "output_text" => part.text_of("text"),
+        "refusal" => part.text_of("refusal"),
+        kind => Err(part
+            .unsupported(format_args!("content of type {kind} is not supported"))
+            .remedy("send text; the models read nothing else")),
+    }
+}

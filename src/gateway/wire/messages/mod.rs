@@ -1,0 +1,9 @@
+//! Anthropic's messages.
+
+mod read;
+mod settings;
+mod turns;
+mod write;
+
+pub(super) use read::{read, read_count};
+pub(super) use write::{answer, events};

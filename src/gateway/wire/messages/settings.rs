@@ -1,0 +1,61 @@
+//! The settings of messages.
+
+use serde_json::Value;
+
+use crate::gateway::wire::settings::{
+    NO_FORMAT, NO_TOP_K, NO_TOP_P,
+    Rule::{Harmless, Only, Read, Refused},
+    Table, is_empty, is_one, is_text, takes_any_rank,
+};
+
+/// Those of Anthropic, beta ones included.
+pub(super) const TABLE: &Table = &[
+    ("model", Read),
+    ("messages", Read),
+    ("system", Read),
+    ("max_tokens", Read),
+    ("tools", Read),
+    ("tool_choice", Read),
+    ("temperature", Read),
+    ("stop_sequences", Read),
+    ("stream", Read),
+    ("chat_template_kwargs", Read),
+    ("betas", Harmless),
+    ("billing_policy", Harmless),
+    ("cache_control", Harmless),
+    ("diagnostics", Harmless),
+    ("inference_geo", Harmless),
+    ("metadata", Harmless),
+    ("service_tier", Harmless),
+    ("speed", Harmless),
+    // Whether and how much the model thinks is the model's own: its chat template decides.
+    ("thinking", Harmless),
+    ("user_profile_id", Harmless),
+    ("workspace_id", Harmless),
+    ("top_p", Only(is_one, NO_TOP_P)),
+    ("top_k", Only(takes_any_rank, NO_TOP_K)),
+    ("output_config", Only(format_is_text, NO_FORMAT)),
+    ("output_format", Only(is_text, NO_FORMAT)),
+    (
+        "context_management",
+        Only(clears_only_thinking, "leave it out; the agent shortens its own messages"),
+    ),
+    ("mcp_servers", Only(is_empty, "give the agent functions that call the servers")),
+    ("fallbacks", Only(is_empty, "leave it out; only the model that is asked answers")),
+    ("compaction", Refused("leave it out; the agent shortens its own messages")),
+    ("container", Refused("leave it out; the service runs no code")),
+    ("thread", Refused("send all messages")),
+];
+
+/// The effort alone is a hint.
+fn format_is_text(config: &Value) -> bool {
+    config.get("format").is_none_or(|format| format.is_null() || is_text(format))
+}
+
+/// Chat templates decide on earlier thinking, so an edit of it changes nothing. Claude Code sends one.
+fn clears_only_thinking(management: &Value) -> bool {
+    let kind =
+        |edit: &Value| edit.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let edits = management.get("edits").and_then(Value::as_array);
+    edits.is_none_or(|edits| edits.iter().all(|edit| kind(edit).starts_with("clear_thinking_")))
+}

@@ -1,0 +1,92 @@
+//! Reads requests of responses.
+
+use serde_json::{Map, Value};
+
+use super::{items, settings::TABLE};
+use crate::{
+    experience::{
+        context::{Frame, Tool},
+        message::Message,
+    },
+    gateway::wire::{Asked, Refused, asked, fields::Field, settings, tools},
+};
+
+/// Settings that the answer repeats.
+const ECHO: [&str; 14] = [
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "store",
+    "temperature",
+    "text",
+    "tool_choice",
+    "user",
+];
+
+pub(in crate::gateway::wire) fn read(body: &Value) -> Result<Asked, Refused> {
+    let body = Field::body(body)?;
+    settings::check(&body, TABLE)?;
+    let model = body.text_of("model")?.to_owned();
+    let previous = body.get("previous_response_id").map(|id| id.text()).transpose()?;
+    let input = body.need("input")?;
+    let mut messages = items::read(&input)?;
+    if messages.is_empty() {
+        return Err(input.wrong("a text or a list of at least one item"));
+    }
+    let instructions = body.get("instructions").map(|text| text.text()).transpose()?;
+    if let Some(text) = instructions {
+        messages.insert(0, Message::system(text));
+    }
+    let frame = Frame { tools: offered(&body)?, switches: asked::switches(&body)? };
+    Ok(Asked {
+        instructed: instructions.is_some(),
+        choice: tools::choice(&body)?,
+        temperature: asked::temperature(&body)?,
+        max_tokens: asked::limit(&body, "max_output_tokens")?,
+        stream: body.yes("stream", false)?,
+        usage_in_stream: true,
+        previous: previous.map(Into::into),
+        store: body.yes("store", true)?,
+        echo: echo(&body)?,
+        ..Asked::new(model, messages, frame)
+    })
+}
+
+/// Functions, which are flat here.
+fn offered(body: &Field<'_>) -> Result<Vec<Tool>, Refused> {
+    let Some(field) = body.get("tools") else { return Ok(Vec::new()) };
+    let read = |tool: Field<'_>| match tool.text_of("type")? {
+        "function" => tools::function(&tool, "parameters"),
+        kind => Err(tool
+            .unsupported(format_args!("a tool of type {kind} is not supported"))
+            .remedy("give the agent a function that does it")),
+    };
+    field.list()?.into_iter().map(read).collect()
+}
+
+fn echo(body: &Field<'_>) -> Result<Map<String, Value>, Refused> {
+    let all = ECHO.into_iter().filter_map(|key| Some((key.into(), body.get(key)?.value().clone())));
+    let mut echo: Map<String, Value> = all.collect();
+    if let Some(tools) = body.get("tools") {
+        let tools: Vec<_> = tools.list()?.iter().map(repeated).collect();
+        echo.insert("tools".into(), tools.into());
+    }
+    Ok(echo)
+}
+
+/// A tool with the keys that the answer's type requires.
+fn repeated(tool: &Field<'_>) -> Value {
+    let mut tool = tool.value().clone();
+    for key in ["parameters", "strict"] {
+        if tool.get(key).is_none() {
+            tool[key] = Value::Null;
+        }
+    }
+    tool
+}

@@ -1,0 +1,62 @@
+//! The settings of responses.
+
+use serde_json::Value;
+
+use crate::gateway::wire::settings::{
+    NO_FORMAT, NO_LOGPROBS, NO_TOP_P,
+    Rule::{Harmless, Only, Read, Refused},
+    Table, is_empty, is_false, is_one, is_text, is_zero,
+};
+
+/// Those of OpenAI, and those that Codex and vLLM add.
+pub(super) const TABLE: &Table = &[
+    ("model", Read),
+    ("input", Read),
+    ("instructions", Read),
+    ("tools", Read),
+    ("tool_choice", Read),
+    ("temperature", Read),
+    ("max_output_tokens", Read),
+    ("stream", Read),
+    ("previous_response_id", Read),
+    ("store", Read),
+    ("chat_template_kwargs", Read),
+    ("background_options", Harmless),
+    ("client_metadata", Harmless),
+    // It bounds calls of tools that the service itself runs, and there are none.
+    ("max_tool_calls", Harmless),
+    ("metadata", Harmless),
+    ("parallel_tool_calls", Harmless),
+    ("prompt_cache_key", Harmless),
+    ("prompt_cache_options", Harmless),
+    ("prompt_cache_retention", Harmless),
+    ("reasoning", Harmless),
+    ("safety_identifier", Harmless),
+    ("service_tier", Harmless),
+    ("stream_options", Harmless),
+    ("user", Harmless),
+    ("top_p", Only(is_one, NO_TOP_P)),
+    ("top_logprobs", Only(is_zero, NO_LOGPROBS)),
+    ("include", Only(without_logprobs, NO_LOGPROBS)),
+    ("text", Only(format_is_text, NO_FORMAT)),
+    ("truncation", Only(is_disabled, "set it to disabled or leave it out; shorten the input")),
+    ("background", Only(is_false, "leave it out and wait for the answer, or stream it")),
+    ("context_management", Only(is_empty, "leave it out; the agent shortens its own input")),
+    ("conversation", Refused("use previous_response_id or send the whole input")),
+    ("moderation", Refused("leave it out; nothing is moderated")),
+    ("prompt", Refused("send the prompt itself as instructions and input")),
+];
+
+fn without_logprobs(include: &Value) -> bool {
+    include
+        .as_array()
+        .is_some_and(|all| all.iter().all(|each| each != "message.output_text.logprobs"))
+}
+
+fn format_is_text(text: &Value) -> bool {
+    text.get("format").is_none_or(is_text)
+}
+
+fn is_disabled(truncation: &Value) -> bool {
+    truncation == "disabled"
+}

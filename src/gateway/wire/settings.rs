@@ -1,0 +1,85 @@
+//! Tables of the settings of a request: what is read, what changes nothing, what is refused.
+
+use serde_json::Value;
+
+use super::{Refused, RefusedKind, fields::Field};
+
+/// What becomes of a setting.
+pub(super) enum Rule {
+    /// The dialect reads it.
+    Read,
+    /// It changes nothing in what the model writes, or it is a hint for models that are not served here.
+    Harmless,
+    /// Only a value that changes nothing is accepted.
+    Only(fn(&Value) -> bool, &'static str),
+    /// It is refused, with what to do instead.
+    Refused(&'static str),
+}
+
+/// The settings of one dialect. A setting in no row is refused as unknown.
+pub(super) type Table = [(&'static str, Rule)];
+
+/// Refuses the first setting that the table does not accept. Null is the same as no setting.
+pub(super) fn check(body: &Field<'_>, table: &Table) -> Result<(), Refused> {
+    for (key, value) in body.object()? {
+        if value.is_null() {
+            continue;
+        }
+        let kind = RefusedKind::Unsupported;
+        let refused = |what: String, remedy: &str| {
+            Err(Refused::new(kind, what).remedy(remedy).param(key.clone()))
+        };
+        match table.iter().find(|(name, _)| name == key).map(|(_, rule)| rule) {
+            Some(Rule::Read | Rule::Harmless) => {}
+            Some(Rule::Only(changes_nothing, _)) if changes_nothing(value) => {}
+            Some(Rule::Only(_, remedy)) => {
+                return refused(format!("this value of `{key}` is not supported"), remedy);
+            }
+            Some(Rule::Refused(remedy)) => {
+                return refused(format!("`{key}` is not supported"), remedy);
+            }
+            None => return refused(format!("`{key}` is unknown"), "leave it out"),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn is_zero(value: &Value) -> bool {
+    value.as_f64() == Some(0.0)
+}
+
+pub(super) fn is_one(value: &Value) -> bool {
+    value.as_f64() == Some(1.0)
+}
+
+/// Off: -1 in vLLM and SGLang, 0 elsewhere.
+pub(super) fn takes_any_rank(value: &Value) -> bool {
+    matches!(value.as_i64(), Some(-1 | 0))
+}
+
+pub(super) fn is_false(value: &Value) -> bool {
+    value == false
+}
+
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
+/// A format of the answer that constrains nothing.
+pub(super) fn is_text(format: &Value) -> bool {
+    format.get("type").is_none_or(|kind| kind == "text")
+}
+
+pub(super) const NO_TOP_P: &str = "set it to 1 or leave it out; the model samples from its whole distribution, because \
+    training needs the probability of each token";
+pub(super) const NO_TOP_K: &str = "leave it out; the model samples from its whole distribution, because training needs \
+    the probability of each token";
+pub(super) const NO_PENALTY: &str = "leave it out; the model samples from its whole distribution, because training \
+    needs the probability of each token";
+pub(super) const NO_FORMAT: &str =
+    "leave it out and describe the format in the prompt; decoding is not constrained";
+pub(super) const NO_LOGPROBS: &str = "leave it out; the gateway records log-probabilities itself";

@@ -1,0 +1,64 @@
+//! What real clients send is read, what they need is written.
+
+mod conforming;
+mod recorded;
+mod refusals;
+mod round_trip;
+mod streams;
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::{Answer, Asked, Dialect, Ended, Event};
+use crate::experience::message::{Block, Message, Speaker, ToolCall};
+
+const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Responses, Dialect::Messages];
+
+fn read(dialect: Dialect, body: &Value) -> Asked {
+    dialect.read(body).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The smallest body, with more in it.
+fn body(dialect: Dialect, more: Value) -> Value {
+    let said = json!([{ "role": "user", "content": "Rain?" }]);
+    let mut body = match dialect {
+        Dialect::Chat => json!({ "model": "m", "messages": said }),
+        Dialect::Responses => json!({ "model": "m", "input": said }),
+        Dialect::Messages => json!({ "model": "m", "max_tokens": 9, "messages": said }),
+    };
+    if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+        body.extend(more);
+    }
+    body
+}
+
+fn answer(blocks: Vec<Block>, end: Ended) -> Answer {
+    Answer {
+        id: Uuid::from_u128(7),
+        created: OffsetDateTime::UNIX_EPOCH,
+        model: "m".into(),
+        message: Message { role: Speaker::Assistant, blocks },
+        end,
+        prompt_tokens: 11,
+        completion_tokens: 5,
+    }
+}
+
+fn call(id: &str, arguments: &str) -> Block {
+    Block::ToolCall(ToolCall { id: id.into(), name: "weather".into(), arguments: arguments.into() })
+}
+
+/// Reasoning, text and parallel calls.
+fn everything() -> Vec<Block> {
+    vec![
+        Block::Reasoning("They want rain.".into()),
+        Block::Text("Let me look.".into()),
+        call("call_1", "{\"city\": \"Paris\"}"),
+        call("call_2", ""),
+    ]
+}
+
+fn json_of(event: &Event) -> Value {
+    serde_json::from_str(&event.data).unwrap_or_else(|e| panic!("{e}: {}", event.data))
+}

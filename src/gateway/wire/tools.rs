@@ -1,0 +1,50 @@
+//! Tools and their calls, which all APIs have in much the same form.
+
+use serde_json::{Value, json};
+
+use super::{Refused, ToolChoice, fields::Field};
+use crate::experience::{context::Tool, message::ToolCall};
+
+/// Reads a function; the APIs differ in the key of its parameters. `strict` is accepted, although decoding is not
+/// constrained: frameworks send it with every tool.
+pub(super) fn function(function: &Field<'_>, parameters: &str) -> Result<Tool, Refused> {
+    let name = function.text_of("name")?;
+    let description = function.get("description").map(|text| text.text()).transpose()?;
+    let parameters = function.get(parameters).map(|schema| schema.object()).transpose()?;
+    let tool = json!({ "function": {
+        "name": name, "description": description, "parameters": parameters,
+    } });
+    serde_json::from_value(tool).map_err(|_| function.wrong("a function"))
+}
+
+/// Reads the choice of OpenAI's APIs.
+pub(super) fn choice(body: &Field<'_>) -> Result<ToolChoice, Refused> {
+    let Some(field) = body.get("tool_choice") else { return Ok(ToolChoice::Auto) };
+    match field.value().as_str() {
+        Some("auto") => Ok(ToolChoice::Auto),
+        Some("none") => Ok(ToolChoice::None),
+        _ => Err(demanded(&field)),
+    }
+}
+
+/// The error of a request that demands a call.
+pub(super) fn demanded(choice: &Field<'_>) -> Refused {
+    choice
+        .unsupported("a call of a tool cannot be demanded")
+        .remedy("send auto or none; decoding is not constrained")
+}
+
+/// Reads arguments: JSON in a text. Some clients send the JSON itself.
+pub(super) fn arguments(call: &Field<'_>) -> Result<String, Refused> {
+    let Some(field) = call.get("arguments") else { return Ok(String::new()) };
+    match field.value() {
+        Value::String(text) => Ok(text.clone()),
+        Value::Object(_) => Ok(field.value().to_string()),
+        _ => Err(field.wrong("a text")),
+    }
+}
+
+/// Arguments as OpenAI's APIs write them. A call without arguments has an empty object, because SDKs parse the text.
+pub(super) fn written(call: &ToolCall) -> &str {
+    if call.arguments.trim().is_empty() { "{}" } else { &call.arguments }
+}

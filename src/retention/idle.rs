@@ -1,0 +1,60 @@
+//! Truncates episodes whose agents have stopped calling, because a crashed agent does not close its episode.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::ids::EpisodeId,
+    experience::episode::TruncatedBy,
+    gateway::{OpenedState, ended::End},
+    store::{Store, StoreError, gateway, gateway_end},
+};
+
+/// Pause between two looks.
+const EVERY: Duration = Duration::from_secs(5);
+/// Episodes of a look.
+const BATCH: i64 = 100;
+
+/// Truncates idle episodes until `shutdown`.
+///
+/// # Errors
+/// None: a look that fails at the database is logged, and the next one tries again.
+pub async fn end_idle(store: Store, shutdown: CancellationToken) -> Result<(), StoreError> {
+    while !shutdown.is_cancelled() {
+        match shutdown.run_until_cancelled(look(&store)).await {
+            None => return Ok(()),
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(%error, "idle episodes could not be ended"),
+        }
+        shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await;
+    }
+    Ok(())
+}
+
+async fn look(store: &Store) -> Result<(), StoreError> {
+    let idle = gateway::idle(&mut *store.acquire().await?, BATCH).await?;
+    for episode in idle {
+        end(store, episode).await?;
+    }
+    Ok(())
+}
+
+/// Its steps are kept; one without any is discarded.
+async fn end(store: &Store, id: EpisodeId) -> Result<(), StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(opened) = gateway::lock(&mut tx, id).await? else { return Ok(()) };
+    // It may have been called meanwhile, or ended.
+    let since = OffsetDateTime::now_utc() - opened.last_call_at;
+    if opened.state != OpenedState::Open || since.whole_seconds() < opened.idle_seconds.into() {
+        return Ok(());
+    }
+    if opened.calls == 0 {
+        gateway::finish(&mut tx, id, OpenedState::Discarded).await?;
+    } else {
+        let cut = End { truncated_by: Some(TruncatedBy::Idle), ..End::default() };
+        gateway_end::end(&mut tx, &opened, &cut, OffsetDateTime::now_utc()).await?;
+    }
+    Ok(tx.commit().await?)
+}

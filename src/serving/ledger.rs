@@ -1,0 +1,106 @@
+//! The one writer of calls. Calls that come in while it writes are stored together by its next statement: one commit for
+//! many agents.
+
+use std::collections::HashSet;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    gateway::call::New,
+    store::{Store, StoreError, calls},
+};
+
+/// Calls that wait before those who bring more wait as well.
+const ROOM: usize = 256;
+/// Most calls of a statement.
+const MOST: usize = 64;
+
+type Told = oneshot::Sender<Result<bool, StoreError>>;
+
+/// Where calls are handed in.
+pub(super) struct Ledger(mpsc::Sender<(New, Told)>);
+
+impl Ledger {
+    /// Starts the writer. At `shutdown` it stores what was handed in, and ends.
+    pub fn open(store: Store, shutdown: CancellationToken) -> Self {
+        let (sender, receiver) = mpsc::channel(ROOM);
+        tokio::spawn(write(store, receiver, shutdown));
+        Self(sender)
+    }
+
+    /// Stores a call; false where its episode takes none. Once it returns, the call is committed.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub async fn store(&self, call: New) -> Result<bool, StoreError> {
+        let (sender, told) = oneshot::channel();
+        let closed = || StoreError::from(sqlx::Error::PoolClosed);
+        self.0.send((call, sender)).await.map_err(|_| closed())?;
+        told.await.map_err(|_| closed())?
+    }
+}
+
+async fn write(
+    store: Store,
+    mut handed_in: mpsc::Receiver<(New, Told)>,
+    shutdown: CancellationToken,
+) {
+    let mut waiting: Vec<(New, Told)> = Vec::new();
+    loop {
+        if waiting.is_empty() {
+            tokio::select! {
+                biased;
+                next = handed_in.recv() => match next {
+                    Some(next) => waiting.push(next),
+                    None => return,
+                },
+                () = shutdown.cancelled() => handed_in.close(),
+            }
+        }
+        while waiting.len() < MOST
+            && let Ok(next) = handed_in.try_recv()
+        {
+            waiting.push(next);
+        }
+        // A statement stores one call of an episode; the next of the same one has its turn after it.
+        let mut episodes = HashSet::new();
+        let batch: Vec<_> =
+            waiting.extract_if(.., |(call, _)| episodes.insert(call.episode_id)).collect();
+        commit(&store, batch).await;
+    }
+}
+
+async fn commit(store: &Store, batch: Vec<(New, Told)>) {
+    if batch.is_empty() {
+        return;
+    }
+    let stored = async {
+        let all: Vec<_> = batch.iter().map(|(call, _)| call).collect();
+        calls::append(&mut *store.acquire().await?, &all).await
+    };
+    match stored.await {
+        Ok(stored) => {
+            for (call, told) in batch {
+                // A client that has disconnected gets the stored answer when it retries.
+                let _ = told.send(Ok(stored.contains(&call.id)));
+            }
+        }
+        // One call that cannot be stored, because of a NUL in it for example, is no reason to lose the others.
+        Err(error) if error.is_of_rows() && batch.len() > 1 => {
+            for one in batch {
+                Box::pin(commit(store, vec![one])).await;
+            }
+        }
+        Err(error) => {
+            let why = error.to_string();
+            let mut batch = batch.into_iter();
+            if let Some((_, told)) = batch.next() {
+                let _ = told.send(Err(error));
+            }
+            for (_, told) in batch {
+                let _ = told.send(Err(StoreError::from(sqlx::Error::Protocol(why.clone()))));
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Serving: a job's policy answers the calls of agents. Every call is stored before its answer is given.
+
+mod ledger;
+mod remembered;
+mod reply;
+mod voice;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
+
+use self::{ledger::Ledger, remembered::Remembered, voice::Voices};
+use crate::{
+    domain::{generation::FinishReason, seed::SeedPath, spec::SamplingSpec},
+    experience::context::{Context, Frame},
+    fleet::Peers,
+    gateway::{
+        Call, Opened, OpenedState, Serve,
+        call::{Earlier, Held, New},
+        wire::{Answer, Asked, Ended, Refused, RefusedKind, ToolChoice},
+    },
+    store::{Store, StoreError, calls, gateway},
+};
+
+/// Default limit on the tokens of an answer, for chat engines.
+const MOST_TOKENS: u32 = 1024;
+
+/// Answers agents with the engines of the fleet.
+pub struct Agents {
+    store: Store,
+    voices: Voices,
+    ledger: Ledger,
+    remembered: Remembered,
+}
+
+impl Agents {
+    /// Answers with the engines of `peers`, and stores calls until `shutdown`.
+    #[must_use]
+    pub fn new(store: Store, peers: Arc<Peers>, shutdown: CancellationToken) -> Self {
+        Self {
+            ledger: Ledger::open(store.clone(), shutdown),
+            voices: Voices::new(store.clone(), peers),
+            remembered: Remembered::default(),
+            store,
+        }
+    }
+
+    /// The stored answer to a call that the client sends again; none where it never was answered.
+    async fn answered_before(
+        &self,
+        episode: &Opened,
+        call: &Call,
+    ) -> Result<Option<Answer>, Refused> {
+        if !call.again {
+            return Ok(None);
+        }
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let found = calls::of_body(&mut conn, episode.id, &call.body_hash).await;
+        let found = found.map_err(unavailable)?;
+        Ok(found.map(|answered| Answer {
+            id: answered.id.0,
+            created: answered.created_at,
+            model: call.asked.model.clone(),
+            message: answered.reply.0,
+            end: ended(answered.finish_reason),
+            prompt_tokens: answered.prompt_tokens.unsigned_abs(),
+            completion_tokens: answered.completion_tokens.unsigned_abs(),
+        }))
+    }
+
+    /// The calls that a call may go on from. They are read from the database after a restart.
+    async fn earlier(&self, episode: &Opened) -> Result<Vec<Earlier>, Refused> {
+        if let Some(known) = self.remembered.of(episode.id) {
+            return Ok(known);
+        }
+        if episode.calls == 0 {
+            return Ok(Vec::new());
+        }
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let stored = calls::of_episode(&mut conn, episode.id).await.map_err(unavailable)?;
+        Ok(stored.iter().map(|(call, written)| Earlier::stored(call, written)).collect())
+    }
+}
+
+#[async_trait]
+impl Serve for Agents {
+    async fn record(&self, episode: &Opened, call: Call) -> Result<Answer, Refused> {
+        // A retry waits for the call that it repeats, and then finds its answer.
+        let _turn = self.remembered.turn(episode.id, call.body_hash).await;
+        if let Some(answer) = self.answered_before(episode, &call).await? {
+            return Ok(answer);
+        }
+        open(episode)?;
+        let asked = &call.asked;
+        if !asked.stop.is_empty() {
+            let what = "texts that end the answer are not supported";
+            return Err(Refused::new(RefusedKind::Unsupported, what).param("stop"));
+        }
+        let voice = self.voices.of(episode, &asked.model).await?;
+        let earlier = self.earlier(episode).await?;
+        let context = match &asked.previous {
+            Some(previous) => going_on(&call, previous, &earlier)?,
+            None => asked.context.clone(),
+        };
+        let limits = episode.max_tokens.map(i32::cast_unsigned).or(asked.max_tokens);
+        let sampling = SamplingSpec {
+            temperature: episode.temperature.or(asked.temperature).unwrap_or(voice.temperature()),
+            max_tokens: limits.unwrap_or(voice.max_tokens().unwrap_or(MOST_TOKENS)),
+        };
+        let chance = asked.seed.map_or(call.id.0.as_u64_pair().1, i64::cast_unsigned);
+        let seed = SeedPath::root(chance).label("agent");
+        let context = may_call(context, asked.choice);
+        let said = voice.reply(&context, sampling, seed).await?;
+        let new = New {
+            id: call.id,
+            episode_id: episode.id,
+            dialect: call.dialect,
+            body_hash: call.body_hash,
+            held: Held::of(&earlier, context.messages(), &said.prompt_ids),
+            context,
+            instructed: asked.instructed,
+            prompt_ids: said.prompt_ids,
+            reply: said.message,
+            generation: said.generation,
+        };
+        let answer = Answer {
+            id: call.id.0,
+            created: OffsetDateTime::now_utc(),
+            model: asked.model.clone(),
+            message: new.reply.clone(),
+            end: ended(new.generation.finish_reason),
+            prompt_tokens: new.generation.prompt_tokens.unsigned_abs(),
+            completion_tokens: u32::try_from(new.generation.token_ids.len()).unwrap_or(u32::MAX),
+        };
+        let seen = Earlier::of(&new);
+        if !self.ledger.store(new).await.map_err(unavailable)? {
+            self.remembered.forget(episode.id);
+            return Err(self.full(episode).await?);
+        }
+        self.remembered.add(episode.id, earlier, seen);
+        Ok(answer)
+    }
+
+    async fn count(&self, episode: &Opened, asked: &Asked) -> Result<u32, Refused> {
+        let context = may_call(asked.context.clone(), asked.choice);
+        self.voices.of(episode, &asked.model).await?.count(&context)
+    }
+}
+
+const fn ended(reason: FinishReason) -> Ended {
+    match reason {
+        FinishReason::Stop => Ended::Stop,
+        FinishReason::Length => Ended::Length,
+    }
+}
+
+/// What the model sees of a call that goes on from an answer.
+fn going_on(call: &Call, previous: &str, earlier: &[Earlier]) -> Result<Context, Refused> {
+    let id = call.dialect.read_id(previous);
+    let found = earlier.iter().find(|earlier| Some(earlier.id.0) == id);
+    let found = found.ok_or_else(|| {
+        let what = format!("the episode has no answer {previous} that can be gone on from");
+        Refused::new(RefusedKind::NotFound, what).param("previous_response_id")
+    })?;
+    Ok(call.asked.after(found.goes_on()))
+}
+
+/// What an agent sent, without the tools where none may be called.
+fn may_call(context: Context, choice: ToolChoice) -> Context {
+    if choice == ToolChoice::Auto || context.frame().tools.is_empty() {
+        return context;
+    }
+    let frame = Frame { tools: Vec::new(), ..(**context.frame()).clone() };
+    Context::new(context.messages().to_vec(), frame.into())
+}
+
+impl Agents {
+    /// Why an episode took no call.
+    async fn full(&self, episode: &Opened) -> Result<Refused, Refused> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let now = gateway::get(&mut conn, episode.id).await.map_err(unavailable)?;
+        let gone = || Refused::new(RefusedKind::NotFound, "the episode is gone");
+        let now = now.ok_or_else(gone)?;
+        open(&now)?;
+        let what = format!("the episode has had all its {} calls", now.most_calls);
+        Ok(Refused::new(RefusedKind::Conflict, what)
+            .remedy("end it and open another; `most_calls` of a new episode allows more"))
+    }
+}
+
+/// That an episode takes calls.
+fn open(episode: &Opened) -> Result<(), Refused> {
+    match episode.state {
+        OpenedState::Open => Ok(()),
+        state => {
+            let what = format!("the episode is {state}");
+            Err(Refused::new(RefusedKind::Conflict, what).remedy("open another one"))
+        }
+    }
+}
+
+fn unavailable(error: StoreError) -> Refused {
+    tracing::error!(%error, "an agent's call could not be stored or looked up");
+    Refused::new(RefusedKind::Unavailable, "the database did not answer").remedy("try again")
+}

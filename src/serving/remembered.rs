@@ -1,0 +1,102 @@
+//! What this process remembers of open episodes: the calls that a next one may go on from, and whose turn it is.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{domain::ids::EpisodeId, gateway::call::Earlier};
+
+/// Calls that are remembered of an episode: the branches that its agents go on from.
+const OF_EPISODE: usize = 8;
+/// Bytes that are remembered of all episodes.
+const BYTES: usize = 256 << 20;
+
+/// A request's body in an episode, by its hash.
+type Body = (EpisodeId, [u8; 32]);
+/// Held while a body is answered.
+type Turn = tokio::sync::Mutex<()>;
+
+#[derive(Default)]
+pub(super) struct Remembered {
+    episodes: Mutex<Episodes>,
+    turns: Mutex<HashMap<Body, Weak<Turn>>>,
+}
+
+#[derive(Default)]
+struct Episodes {
+    calls: HashMap<EpisodeId, (u64, Vec<Earlier>)>,
+    bytes: usize,
+    /// Counts up with each use, to find who was used longest ago.
+    clock: u64,
+}
+
+impl Remembered {
+    /// The calls of an episode that later ones may go on from; none where nothing is known of it.
+    pub fn of(&self, episode: EpisodeId) -> Option<Vec<Earlier>> {
+        let mut episodes = lock(&self.episodes);
+        episodes.clock += 1;
+        let now = episodes.clock;
+        let (used, calls) = episodes.calls.get_mut(&episode)?;
+        *used = now;
+        Some(calls.clone())
+    }
+
+    /// A call of an episode is stored; `known` are those before it, where nothing is remembered of them.
+    pub fn add(&self, episode: EpisodeId, known: Vec<Earlier>, call: Earlier) {
+        let mut all = lock(&self.episodes);
+        let all = &mut *all;
+        all.clock += 1;
+        let entry = all.calls.entry(episode).or_insert_with(|| {
+            all.bytes += known.iter().map(Earlier::bytes).sum::<usize>();
+            (all.clock, known)
+        });
+        all.bytes += call.bytes();
+        entry.0 = all.clock;
+        entry.1.push(call);
+        let surplus = entry.1.len().saturating_sub(OF_EPISODE);
+        for forgotten in entry.1.drain(..surplus) {
+            all.bytes = all.bytes.saturating_sub(forgotten.bytes());
+        }
+        while all.bytes > BYTES && all.calls.len() > 1 {
+            let oldest = all.calls.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(id, _)| *id) else { break };
+            all.forget(oldest);
+        }
+    }
+
+    /// Nothing is remembered of an episode any more.
+    pub fn forget(&self, episode: EpisodeId) {
+        lock(&self.episodes).forget(episode);
+    }
+
+    /// Waits until no call of the same body is being answered in an episode.
+    pub async fn turn(&self, episode: EpisodeId, body_hash: [u8; 32]) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = lock(&self.turns);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let place = turns.entry((episode, body_hash)).or_default();
+            place.upgrade().unwrap_or_else(|| {
+                let turn = Arc::new(Turn::new(()));
+                *place = Arc::downgrade(&turn);
+                turn
+            })
+        };
+        turn.lock_owned().await
+    }
+}
+
+impl Episodes {
+    fn forget(&mut self, episode: EpisodeId) {
+        if let Some((_, calls)) = self.calls.remove(&episode) {
+            let bytes: usize = calls.iter().map(Earlier::bytes).sum();
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,219 @@
+//! Who answers an agent: a version of a job's policy, or a registered chat engine.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use sqlx::PgConnection;
+
+use super::unavailable;
+use crate::{
+    domain::{
+        fault::Fault,
+        ids::{CheckpointId, JobId},
+        spec::ToolFormat,
+    },
+    engine::Frozen,
+    experience::codec::ToolCalls,
+    fleet::Peers,
+    gateway::{
+        Opened,
+        wire::{Refused, RefusedKind},
+    },
+    prompt::PromptSet,
+    store::{Store, checkpoints, jobs},
+    work::JobContext,
+};
+
+/// How long a voice is used before it is looked up again: a new version answers, and a new registration counts, after at
+/// most so long.
+const FRESH: Duration = Duration::from_secs(1);
+/// The version before the first: no adapter.
+const BASE: i32 = -1;
+/// A prompt set whose policy sees what the agent sends, and nothing else.
+const AS_SENT: &str = "standard";
+
+/// Who answers.
+#[derive(Clone)]
+pub(super) enum Voice {
+    /// A version of a job's policy.
+    Policy(Arc<JobContext>),
+    /// A chat engine. Its model is not trained.
+    Chat(Arc<dyn Frozen>, Arc<PromptSet>),
+}
+
+impl Voice {
+    /// The temperature where the agent names none.
+    pub fn temperature(&self) -> f32 {
+        match self {
+            Self::Policy(context) => context.job.spec.rollout.temperature,
+            Self::Chat(..) => 1.0,
+        }
+    }
+
+    /// Most tokens of an answer where the agent does not say.
+    pub fn max_tokens(&self) -> Option<u32> {
+        match self {
+            Self::Policy(context) => Some(context.job.spec.rollout.max_tokens),
+            Self::Chat(..) => None,
+        }
+    }
+
+    /// How calls of tools are read in what it writes. Chat clients write them down in the Hermes form.
+    pub fn tool_calls(&self) -> ToolCalls {
+        ToolCalls(match self {
+            Self::Policy(context) => context.job.spec.model.tool_format,
+            Self::Chat(..) => ToolFormat::Hermes,
+        })
+    }
+}
+
+/// Whose voice it is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Whose {
+    Job(JobId, Which),
+    Engine(String),
+}
+
+/// Which version of a job's policy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Which {
+    /// The newest that is published and that no rollback rejected; the base model before there is one.
+    Newest,
+    /// The one that people chose.
+    Promoted,
+    /// The base model.
+    Base,
+    /// A checkpoint.
+    Checkpoint(CheckpointId),
+}
+
+/// Models whose names begin like this are versions of the job's policy. Agents may use any other name: it means the
+/// version that their episode is played with.
+const OURS: &str = "nlac:";
+
+/// The version that an agent asks for by the name of a model.
+fn asked_for(episode: &Opened, model: &str) -> Result<Which, Refused> {
+    Ok(match model.strip_prefix(OURS) {
+        None => episode.checkpoint_id.map_or(Which::Newest, Which::Checkpoint),
+        Some("newest") => Which::Newest,
+        Some("promoted") => Which::Promoted,
+        Some("base") => Which::Base,
+        Some(id) => Which::Checkpoint(id.parse().map_err(|_| {
+            let what = format!("there is no model {model}");
+            Refused::new(RefusedKind::NotFound, what).param("model").remedy(
+                "name nlac:newest, nlac:promoted, nlac:base or nlac: and the id of a checkpoint",
+            )
+        })?),
+    })
+}
+
+/// The voices that were used last.
+pub(super) struct Voices {
+    store: Store,
+    peers: Arc<Peers>,
+    known: Mutex<HashMap<Whose, (Instant, Voice)>>,
+}
+
+impl Voices {
+    pub fn new(store: Store, peers: Arc<Peers>) -> Self {
+        Self { store, peers, known: Mutex::default() }
+    }
+
+    /// Who answers in an episode, to an agent that names a model.
+    pub async fn of(&self, episode: &Opened, model: &str) -> Result<Voice, Refused> {
+        let whose = match (&episode.engine, episode.job_id) {
+            (Some(engine), _) => Whose::Engine(engine.clone()),
+            (None, Some(job)) => Whose::Job(job, asked_for(episode, model)?),
+            (None, None) => {
+                return Err(Refused::new(RefusedKind::NotFound, "the job of the episode is gone"));
+            }
+        };
+        {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, voice)) = known.get(&whose)
+                && at.elapsed() < FRESH
+            {
+                return Ok(voice.clone());
+            }
+        }
+        let voice = match &whose {
+            Whose::Engine(name) => {
+                let engine = self.peers.chat(&self.store, name).await.map_err(refused)?;
+                let prompts = PromptSet::load(AS_SENT).map_err(|e| refused(Fault::fail(e)))?;
+                Voice::Chat(engine, Arc::new(prompts))
+            }
+            Whose::Job(job, which) => Voice::Policy(Arc::new(self.policy(*job, *which).await?)),
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (at, _)| at.elapsed() < FRESH);
+        known.insert(whose, (Instant::now(), voice.clone()));
+        Ok(voice)
+    }
+
+    /// A version of a job's policy.
+    async fn policy(&self, id: JobId, which: Which) -> Result<JobContext, Refused> {
+        let mut conn = self.store.acquire().await.map_err(unavailable)?;
+        let job = jobs::get(&mut conn, id).await.map_err(unavailable)?;
+        let gone = || Refused::new(RefusedKind::NotFound, format!("there is no job {id}"));
+        let job = job.ok_or_else(gone)?;
+        let checkpoint = match which {
+            Which::Promoted => {
+                let promoted = jobs::promoted(&mut conn, id).await.map_err(unavailable)?;
+                Some(promoted.flatten().ok_or_else(|| {
+                    Refused::new(RefusedKind::NotFound, "the job has no promoted checkpoint")
+                        .param("model")
+                        .remedy("promote one with POST /v1/checkpoints/{id}:promote")
+                })?)
+            }
+            Which::Checkpoint(id) => Some(id),
+            Which::Newest | Which::Base => None,
+        };
+        let version = match (which, checkpoint) {
+            (_, Some(checkpoint)) => version(&mut conn, id, checkpoint).await?,
+            (Which::Newest, None) => {
+                let newest = checkpoints::newest_kept(&mut conn, id, i32::MAX).await;
+                newest.map_err(unavailable)?.map_or(BASE, |(version, _)| version)
+            }
+            (_, None) => BASE,
+        };
+        drop(conn);
+        let context = self.peers.context(&self.store, job, version).await.map_err(refused)?;
+        if let Some(online) = &context.online {
+            // Its files stay while agents call it.
+            let mut conn = self.store.acquire().await.map_err(unavailable)?;
+            checkpoints::set_asked(&mut conn, &[online.id]).await.map_err(unavailable)?;
+        }
+        Ok(context)
+    }
+}
+
+/// The version of a job's checkpoint.
+async fn version(conn: &mut PgConnection, job: JobId, id: CheckpointId) -> Result<i32, Refused> {
+    let found = checkpoints::get(conn, id).await.map_err(unavailable)?;
+    let found = found.filter(|checkpoint| checkpoint.job_id == job).ok_or_else(|| {
+        Refused::new(RefusedKind::NotFound, format!("the job has no checkpoint {id}"))
+            .param("model")
+    })?;
+    if found.expired_at.is_some() {
+        let what = format!("the files of version {} are deleted", found.version);
+        return Err(Refused::new(RefusedKind::Conflict, what).remedy(
+            "open an episode with a version that is kept; --keep-versions says how many are",
+        ));
+    }
+    Ok(found.version)
+}
+
+/// Why a peer did not answer, as the agent is told.
+pub(super) fn refused(fault: Fault) -> Refused {
+    let (kind, what) = match fault {
+        Fault::TooLong(what) => (RefusedKind::TooLong, what),
+        Fault::Refused(what) => (RefusedKind::Invalid, what),
+        Fault::Retry(what) | Fault::Away { reason: what, .. } => (RefusedKind::Unavailable, what),
+        Fault::Fail(what) => (RefusedKind::Internal, what),
+        Fault::Cancelled => (RefusedKind::Unavailable, "the service is shutting down".into()),
+    };
+    Refused::new(kind, what)
+}

@@ -1,0 +1,118 @@
+//! Keys by which agents call a job's policy in episodes that they name themselves.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::StoreError;
+use crate::domain::{
+    access::Secret,
+    ids::{AgentKeyId, JobId},
+};
+
+/// An agent's key: all but its secret.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct AgentKeyRow {
+    /// Its id.
+    pub id: AgentKeyId,
+    /// The job whose policy answers.
+    pub job_id: JobId,
+    /// Whose it is.
+    pub name: String,
+    /// The secret's first characters, to recognise it by.
+    pub prefix: String,
+    /// Name of the API key that made it.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When it was revoked; none if it was not.
+    pub revoked_at: Option<OffsetDateTime>,
+}
+
+/// Stores a key; none if the job has one of this name in use.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn insert(
+    conn: &mut PgConnection,
+    (id, job, name): (AgentKeyId, JobId, &str),
+    secret: &Secret,
+    created_by: &str,
+) -> Result<Option<AgentKeyRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- agent_keys::insert
+         insert into agent_keys (id, job_id, name, prefix, hash, created_by) values ($1, $2, $3, $4, $5, $6)
+         on conflict (job_id, name) where revoked_at is null do nothing
+         returning *",
+    )
+    .bind(id)
+    .bind(job)
+    .bind(name)
+    .bind(secret.prefix())
+    .bind(secret.hash())
+    .bind(created_by)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// A key.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(
+    conn: &mut PgConnection,
+    id: AgentKeyId,
+) -> Result<Option<AgentKeyRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- agent_keys::get
+         select * from agent_keys where id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// The key of a secret, unless it was revoked.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_secret(
+    conn: &mut PgConnection,
+    hash: &[u8; 32],
+) -> Result<Option<AgentKeyRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- agent_keys::of_secret
+         select * from agent_keys where hash = $1 and revoked_at is null",
+    )
+    .bind(hash)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// A job's keys, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_job(conn: &mut PgConnection, job: JobId) -> Result<Vec<AgentKeyRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- agent_keys::of_job
+         select * from agent_keys where job_id = $1 order by id desc",
+    )
+    .bind(job)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Revokes a key; returns whether there is one.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn revoke(conn: &mut PgConnection, id: AgentKeyId) -> Result<bool, StoreError> {
+    let revoked = sqlx::query(
+        "-- agent_keys::revoke
+         update agent_keys set revoked_at = coalesce(revoked_at, now()) where id = $1",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(revoked.rows_affected() == 1)
+}

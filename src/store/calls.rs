@@ -1,0 +1,314 @@
+//! Calls of a model that agents made. A call is stored in one statement, and of many episodes at once.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::Serialize;
+use sqlx::{PgConnection, types::Json};
+use time::OffsetDateTime;
+
+use super::{
+    StoreError,
+    contexts::{frame, index},
+    rows::{bytes, json},
+};
+use crate::{
+    domain::{
+        generation::{FinishReason, Generation},
+        ids::{CallId, EpisodeId, GenerationId},
+    },
+    experience::{
+        context::{Context, Frame, Tool},
+        message::Message,
+    },
+    gateway::{
+        call::{New, Recorded},
+        wire::Dialect,
+    },
+};
+
+#[derive(Serialize)]
+struct CallRow<'a> {
+    id: CallId,
+    episode_id: EpisodeId,
+    dialect: Dialect,
+    body_hash: String,
+    earlier: Option<CallId>,
+    shared: usize,
+    messages: &'a [Message],
+    instructed: bool,
+    frame: Option<String>,
+    shared_tokens: usize,
+    prompt_ids: &'a [i32],
+    reply: &'a Message,
+    generation_id: GenerationId,
+}
+
+#[derive(Serialize)]
+struct GenerationRow<'a> {
+    #[serde(flatten)]
+    generation: &'a Generation,
+    episode_id: EpisodeId,
+    seed: Option<i64>,
+    temperature: Option<f32>,
+    max_tokens: u32,
+}
+
+#[derive(Serialize)]
+struct FrameRow<'a> {
+    hash: String,
+    tools: &'a [Tool],
+    switches: &'a serde_json::Map<String, serde_json::Value>,
+}
+
+/// Stores calls, at most one per episode, and returns the ids of the stored calls. A call is not stored if its episode is
+/// over or has reached its limit of calls.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn append(
+    conn: &mut PgConnection,
+    calls: &[&New],
+) -> Result<HashSet<CallId>, StoreError> {
+    let unwritable = |e: serde_json::Error| StoreError::from(sqlx::Error::Encode(e.into()));
+    let mut frames: HashMap<[u8; 32], &Arc<Frame>> = HashMap::new();
+    let (mut rows, mut texts) = (Vec::new(), Vec::new());
+    for call in calls {
+        let frame = call.context.frame();
+        let hash = frame.hash().map_err(unwritable)?;
+        frames.extend(hash.map(|hash| (hash, frame)));
+        let sampling = call.generation.sampling;
+        texts.push(GenerationRow {
+            generation: &call.generation,
+            episode_id: call.episode_id,
+            seed: sampling.seed,
+            temperature: (!call.generation.own_temperature).then_some(sampling.temperature),
+            max_tokens: sampling.max_tokens,
+        });
+        rows.push(CallRow {
+            id: call.id,
+            episode_id: call.episode_id,
+            dialect: call.dialect,
+            body_hash: bytes(&call.body_hash),
+            earlier: call.held.earlier,
+            shared: call.held.messages,
+            messages: &call.context.messages()[call.held.messages..],
+            instructed: call.instructed,
+            frame: hash.as_ref().map(bytes),
+            shared_tokens: call.held.tokens,
+            prompt_ids: &call.prompt_ids[call.held.tokens..],
+            reply: &call.reply,
+            generation_id: call.generation.id,
+        });
+    }
+    let mut frames: Vec<_> = frames.into_iter().collect();
+    // Every writer locks frames in the same order, so that two writers cannot deadlock.
+    frames.sort_unstable_by_key(|(hash, _)| *hash);
+    let frames: Vec<_> = frames
+        .iter()
+        .map(|(hash, frame)| FrameRow {
+            hash: bytes(hash),
+            tools: &frame.tools,
+            switches: &frame.switches,
+        })
+        .collect();
+    let stored: Vec<CallId> = sqlx::query_scalar(
+        "-- calls::append
+         with held as (
+             select g.id from gateway_episodes g
+             where g.id in (select episode_id from json_populate_recordset(null::calls, $1::json))
+             order by g.id for update
+         ), taking as (
+             update gateway_episodes g set calls = g.calls + 1, last_call_at = now()
+             from held where g.id = held.id and g.state = 'open' and g.calls < g.most_calls
+             returning g.id, g.job_id, g.calls - 1 as ordinal
+         ), framed as (
+             insert into frames (hash, tools, switches)
+             select hash, tools, switches from json_populate_recordset(null::frames, $3::json)
+             -- Locks a frame that is there, so that it is not deleted meanwhile.
+             on conflict (hash) do update set hash = excluded.hash
+         ), written as (
+             insert into generations (id, job_id, episode_id, role, weights, checkpoint_id, model, engine, prompt_hash,
+                 seed, temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason)
+             select w.id, t.job_id, t.id, w.role, w.weights, w.checkpoint_id, w.model, w.engine, w.prompt_hash, w.seed,
+                 w.temperature, w.max_tokens, w.prompt_tokens, w.token_ids, w.logprobs, w.text, w.finish_reason
+             from json_populate_recordset(null::generations, $2::json) w join taking t on t.id = w.episode_id
+         )
+         insert into calls (id, episode_id, ordinal, dialect, body_hash, earlier, shared, messages, instructed,
+             frame, shared_tokens, prompt_ids, reply, generation_id)
+         select c.id, t.id, t.ordinal, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, c.frame,
+             c.shared_tokens, c.prompt_ids, c.reply, c.generation_id
+         from json_populate_recordset(null::calls, $1::json) c join taking t on t.id = c.episode_id
+         returning id",
+    )
+    .bind(json(&rows)?)
+    .bind(json(&texts)?)
+    .bind(json(&frames)?)
+    .fetch_all(conn)
+    .await?;
+    Ok(stored.into_iter().collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: CallId,
+    dialect: Dialect,
+    body_hash: Vec<u8>,
+    earlier: Option<CallId>,
+    shared: i32,
+    messages: Json<Vec<Message>>,
+    instructed: bool,
+    tools: Option<Json<Vec<Tool>>>,
+    switches: Option<Json<serde_json::Map<String, serde_json::Value>>>,
+    shared_tokens: i32,
+    prompt_ids: Vec<i32>,
+    reply: Json<Message>,
+    generation_id: GenerationId,
+    token_ids: Vec<i32>,
+    reward: Option<f64>,
+    created_at: OffsetDateTime,
+}
+
+/// The calls of an episode in their order, each with all that the model saw, and the tokens that it wrote.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_episode(
+    conn: &mut PgConnection,
+    episode: EpisodeId,
+) -> Result<Vec<(Recorded, Vec<i32>)>, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "-- calls::of_episode
+         select c.id, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, f.tools, f.switches, c.shared_tokens,
+             c.prompt_ids, c.reply, c.generation_id, g.token_ids, c.reward, c.created_at
+         from calls c join generations g on g.id = c.generation_id left join frames f on f.hash = c.frame
+         where c.episode_id = $1 order by c.ordinal",
+    )
+    .bind(episode)
+    .fetch_all(conn)
+    .await?;
+    let mut places = HashMap::with_capacity(rows.len());
+    let mut calls: Vec<(Recorded, Vec<i32>)> = Vec::with_capacity(rows.len());
+    for (place, row) in rows.into_iter().enumerate() {
+        let earlier =
+            row.earlier.and_then(|id| places.get(&id)).map(|place: &usize| &calls[*place]);
+        places.insert(row.id, place);
+        let (mut messages, mut prompt_ids) = (Vec::new(), Vec::new());
+        if let Some((call, written)) = earlier {
+            let said = call.context.messages().iter().chain([&call.reply]);
+            messages.extend(said.take(index(row.shared)).cloned());
+            let tokens = call.prompt_ids.iter().chain(written);
+            prompt_ids.extend(tokens.take(index(row.shared_tokens)).copied());
+        }
+        messages.extend(row.messages.0);
+        prompt_ids.extend(row.prompt_ids);
+        let same = earlier.map(|(call, _)| call.context.frame().clone());
+        let frame = frame(row.tools, row.switches);
+        let frame = same.filter(|same| **same == frame).unwrap_or_else(|| frame.into());
+        let recorded = Recorded {
+            id: row.id,
+            dialect: row.dialect,
+            body_hash: row.body_hash.try_into().unwrap_or_default(),
+            context: Context::new(messages, frame),
+            instructed: row.instructed,
+            prompt_ids,
+            reply: row.reply.0,
+            generation_id: row.generation_id,
+            reward: row.reward,
+            created_at: row.created_at,
+        };
+        calls.push((recorded, row.token_ids));
+    }
+    Ok(calls)
+}
+
+/// What a call was answered.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Answered {
+    /// The call.
+    pub id: CallId,
+    /// The answer as a message.
+    pub reply: Json<Message>,
+    /// The model that wrote it.
+    pub model: String,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// Tokens of the prompt.
+    pub prompt_tokens: i32,
+    /// Tokens written.
+    pub completion_tokens: i32,
+    /// When it was stored.
+    pub created_at: OffsetDateTime,
+}
+
+/// What the newest call of a body was answered in an episode; none where no such call is stored.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_body(
+    conn: &mut PgConnection,
+    episode: EpisodeId,
+    body_hash: &[u8; 32],
+) -> Result<Option<Answered>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- calls::of_body
+         select c.id, c.reply, g.model, g.finish_reason, g.prompt_tokens, cardinality(g.token_ids) as completion_tokens,
+             c.created_at
+         from calls c join generations g on g.id = c.generation_id
+         where c.episode_id = $1 and c.body_hash = $2 order by c.ordinal desc limit 1",
+    )
+    .bind(episode)
+    .bind(body_hash)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// What became of a reward for a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rewarded {
+    /// The call has it now, or had the same before.
+    Stored,
+    /// The call has another one.
+    Known(f64),
+    /// The episode has no such call.
+    NoCall,
+}
+
+/// Gives a call of an open episode its reward; the last call without an ordinal. The caller holds the episode's lock.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn reward(
+    conn: &mut PgConnection,
+    episode: EpisodeId,
+    ordinal: Option<i32>,
+    reward: f64,
+) -> Result<Rewarded, StoreError> {
+    let found: Option<(CallId, Option<f64>)> = sqlx::query_as(
+        "-- calls::reward
+         select id, reward from calls
+         where episode_id = $1 and ordinal = coalesce($2, (select max(ordinal) from calls where episode_id = $1))",
+    )
+    .bind(episode)
+    .bind(ordinal)
+    .fetch_optional(&mut *conn)
+    .await?;
+    match found {
+        None => Ok(Rewarded::NoCall),
+        Some((_, Some(known))) if known.to_bits() == reward.to_bits() => Ok(Rewarded::Stored),
+        Some((_, Some(known))) => Ok(Rewarded::Known(known)),
+        Some((call, None)) => {
+            sqlx::query(
+                "-- calls::reward
+                 update calls set reward = $2 where id = $1",
+            )
+            .bind(call)
+            .bind(reward)
+            .execute(conn)
+            .await?;
+            Ok(Rewarded::Stored)
+        }
+    }
+}

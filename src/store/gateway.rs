@@ -1,0 +1,243 @@
+//! Episodes that agents play through the gateway.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+use crate::{
+    domain::ids::{EpisodeId, JobId},
+    gateway::{Opened, OpenedState},
+};
+
+/// Stores episodes that were opened; an episode of a name that its job has already is left as it is.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn open(
+    conn: &mut PgConnection,
+    episode: &Opened,
+    secret_hash: Option<&[u8; 32]>,
+) -> Result<bool, StoreError> {
+    let opened = sqlx::query(
+        "-- gateway::open
+         insert into gateway_episodes (id, job_id, engine, checkpoint_id, owner, name, secret_hash, task, temperature,
+             max_tokens, most_calls, idle_seconds, state, created_at, last_call_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
+         on conflict (job_id, name) where name is not null do nothing",
+    )
+    .bind(episode.id)
+    .bind(episode.job_id)
+    .bind(&episode.engine)
+    .bind(episode.checkpoint_id)
+    .bind(&episode.owner)
+    .bind(&episode.name)
+    .bind(secret_hash)
+    .bind(&episode.task)
+    .bind(episode.temperature)
+    .bind(episode.max_tokens)
+    .bind(episode.most_calls)
+    .bind(episode.idle_seconds)
+    .bind(episode.state)
+    .bind(episode.created_at)
+    .execute(conn)
+    .await?;
+    Ok(opened.rows_affected() == 1)
+}
+
+/// The episode of a key.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_secret(
+    conn: &mut PgConnection,
+    secret_hash: &[u8; 32],
+) -> Result<Option<Opened>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::of_secret
+         select * from gateway_episodes where secret_hash = $1",
+    )
+    .bind(secret_hash)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// The episode that an agent calls by a name of its own.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn named(
+    conn: &mut PgConnection,
+    job: JobId,
+    name: &str,
+) -> Result<Option<Opened>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::named
+         select * from gateway_episodes where job_id = $1 and name = $2",
+    )
+    .bind(job)
+    .bind(name)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// One episode.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(conn: &mut PgConnection, id: EpisodeId) -> Result<Option<Opened>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::get
+         select * from gateway_episodes where id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// One episode, locked until the transaction ends: no call is added meanwhile.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn lock(conn: &mut PgConnection, id: EpisodeId) -> Result<Option<Opened>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::lock
+         select * from gateway_episodes where id = $1 for update",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// The episode is over.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn finish(
+    conn: &mut PgConnection,
+    id: EpisodeId,
+    state: OpenedState,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- gateway::finish
+         update gateway_episodes set state = $2, ended_at = now() where id = $1 and state = 'open'",
+    )
+    .bind(id)
+    .bind(state)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Episodes that no agent has called for as long as they allow, the oldest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn idle(conn: &mut PgConnection, limit: i64) -> Result<Vec<EpisodeId>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- gateway::idle
+         select id from gateway_episodes
+         where state = 'open' and last_call_at < now() - make_interval(secs => idle_seconds)
+         order by last_call_at limit $1",
+    )
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// An episode that has ended and that its job has not learnt from.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Fresh {
+    /// The episode.
+    pub id: EpisodeId,
+    /// Its steps.
+    pub turns: i32,
+    /// Those whose reward is awaited.
+    pub pending: i64,
+    /// It was solved.
+    pub solved: bool,
+}
+
+/// Episodes of a job that have ended and that it has not learnt from, in the order of their ends. They are locked until
+/// the transaction ends.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn fresh(
+    conn: &mut PgConnection,
+    job: JobId,
+    limit: i64,
+) -> Result<Vec<Fresh>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::fresh
+         with ended as (
+             select id, ended_at from gateway_episodes
+             where job_id = $1 and state = 'ended' and gathered_at is null
+             order by ended_at, id limit $2 for update
+         )
+         select e.id, e.turns, coalesce(e.success, false) as solved, (
+             select count(*) from transitions t where t.episode_id = e.id and t.reward_status = 'pending') as pending
+         from ended join episodes e on e.id = ended.id order by ended.ended_at, e.id",
+    )
+    .bind(job)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Their job learns from these episodes from now on.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_gathered(conn: &mut PgConnection, ids: &[EpisodeId]) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- gateway::set_gathered
+         update gateway_episodes set gathered_at = now() where id = any($1)",
+    )
+    .bind(ids)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Wakes the iteration of a job that waits for episodes.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn wake(conn: &mut PgConnection, job: JobId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- gateway::wake
+         with waiting as (
+             update work_items set run_at = now()
+             where job_id = $1 and kind = 'gather' and state = 'ready' and run_at > now() returning 1
+         )
+         select pg_notify('nlac_work', '') from waiting",
+    )
+    .bind(job)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A job's episodes, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_job(
+    conn: &mut PgConnection,
+    job: JobId,
+    state: Option<OpenedState>,
+    after: Option<EpisodeId>,
+    limit: i64,
+) -> Result<Vec<Opened>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- gateway::of_job
+         select * from gateway_episodes
+         where job_id = $1 and ($2::text is null or state = $2) and ($3::uuid is null or id < $3)
+         order by id desc limit $4",
+    )
+    .bind(job)
+    .bind(state)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}

@@ -1,0 +1,60 @@
+"""A running nlac whose model calls tools, and a job whose environment is the gateway."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import nlac
+import pytest
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[nlac.Nlac]:
+    """The service, with the tool desk's model."""
+    url = f"http://127.0.0.1:{_free_port()}"
+    with tempfile.TemporaryDirectory() as data:
+        os.chmod(data, 0o755)  # Postgres runs as a user of its own.
+        command = [os.environ["NLAC_BIN"], "serve", "--base-model", "tool-desk-base"]
+        command += ["--data-dir", data, "--listen", url.removeprefix("http://")]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(600):
+                try:
+                    urllib.request.urlopen(f"{url}/readyz").close()
+                    break
+                except OSError:
+                    assert process.poll() is None, "the service does not start"
+                    time.sleep(0.1)
+            with nlac.Nlac(url) as client:
+                yield client
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def job(server: nlac.Nlac) -> nlac.Job:
+    """A job that waits for agents for ever."""
+    return server.submit(
+        {
+            "name": "agents",
+            "environment": {"kind": "gateway", "steps": 100_000},
+            "evaluation": {"from": "none"},
+            "model": {"base": "tool-desk-base", "prompts": "tools"},
+            "algorithm": {"kind": "nlac"},
+            "rollout": {"max_tokens": 8},
+        }
+    )

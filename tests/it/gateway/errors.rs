@@ -1,0 +1,111 @@
+//! What an agent is told when something is wrong, in the format of the API that it speaks, and what is stored then.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Agent, gateway_job};
+use crate::support::Service;
+
+const ASK: &str = r#"{"model": "m", "messages": [{"role": "user", "content": "i want a refund form empty left 5"}]}"#;
+
+fn ask() -> Value {
+    serde_json::from_str(ASK).unwrap()
+}
+
+async fn job(service: &Service) -> String {
+    let (_, job) = service.post("/v1/jobs", &gateway_job()).await;
+    job["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_in_the_agents_own_format() {
+    let service = Service::start().await;
+    let job = job(&service).await;
+    let mut agent = Agent::open(&service, &job, json!({ "most_calls": 1 })).await;
+    let code = |body: &Value| body["error"]["code"].as_str().unwrap_or_default().to_owned();
+
+    let mut wrong = ask();
+    wrong["n"] = 2.into();
+    let (status, refused) = agent.call("chat/completions", &wrong).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("n")), "{refused}");
+    wrong = ask();
+    wrong["model"] = "nlac:best".into();
+    let (status, refused) = agent.call("chat/completions", &wrong).await;
+    assert_eq!((status, code(&refused).as_str()), (404, "model_not_found"), "{refused}");
+    wrong = ask();
+    wrong["messages"][0]["content"] = "refund ".repeat(5000).into();
+    let (status, refused) = agent.call("chat/completions", &wrong).await;
+    assert_eq!((status, code(&refused).as_str()), (400, "context_length_exceeded"), "{refused}");
+    let ask_more = json!({ "model": "m", "input": "hm", "previous_response_id": "resp_1" });
+    let (status, refused) = agent.call("responses", &ask_more).await;
+    assert_eq!((status, code(&refused).as_str()), (404, "previous_response_not_found"));
+
+    // None of these is stored.
+    let (_, list) = service.get(&format!("/v1/jobs/{job}/gateway")).await;
+    assert_eq!(list["data"][0]["calls"], 0);
+    let (status, problem) =
+        service.post(&format!("/v1/episodes/{}/close", agent.id()), &json!({})).await;
+    assert_eq!(status, 409, "{problem}");
+
+    let (status, _) = agent.call("chat/completions", &ask()).await;
+    assert_eq!(status, 200);
+    let (status, refused) = agent.call("chat/completions", &ask()).await;
+    assert_eq!(status, 409, "an agent in an endless loop: {refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("1 calls"), "{refused}");
+
+    let reward = format!("/v1/episodes/{}/reward", agent.id());
+    let (status, _) = service.post(&reward, &json!({ "reward": 0.5, "step": 3 })).await;
+    assert_eq!(status, 404, "there is no such step");
+    let (status, _) = service.post(&reward, &json!({ "reward": 0.5 })).await;
+    assert_eq!(status, 202);
+    let (status, _) = service.post(&reward, &json!({ "reward": 0.5 })).await;
+    assert_eq!(status, 202, "the same again");
+    let (status, _) = service.post(&reward, &json!({ "reward": 1.0 })).await;
+    assert_eq!(status, 409, "another one");
+
+    let episode = agent.close(json!({})).await;
+    assert_eq!((&episode["return"], &episode["turns"]), (&json!(0.5), &json!(1)));
+    assert_eq!(agent.close(json!({})).await["id"], episode["id"], "closed already");
+    let (status, refused) = agent.call("chat/completions", &ask()).await;
+    assert_eq!(status, 409, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("ended"), "{refused}");
+
+    agent.episode["api_key"] = "nlac_not_a_key".into();
+    let (status, refused) = agent.call("chat/completions", &ask()).await;
+    assert_eq!((status, code(&refused).as_str()), (401, "invalid_api_key"));
+    let mut message = ask();
+    message["max_tokens"] = 8.into();
+    let (status, refused) = agent.call("messages", &message).await;
+    assert_eq!((status, &refused["error"]["type"]), (401, &json!("authentication_error")));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_episode_is_truncated_and_a_discarded_one_teaches_nothing() {
+    let service = Service::start().await;
+    let job = job(&service).await;
+    let idle = Agent::open(&service, &job, json!({ "idle_seconds": 1 })).await;
+    let discarded = Agent::open(&service, &job, json!({})).await;
+    assert_eq!(idle.call("chat/completions", &ask()).await.0, 200);
+    assert_eq!(discarded.call("chat/completions", &ask()).await.0, 200);
+    let url = format!("{}/v1/episodes/{}/discard", service.url, discarded.id());
+    assert_eq!(service.http.post(url).send().await.unwrap().status(), 204);
+    assert_eq!(discarded.call("chat/completions", &ask()).await.0, 409);
+    let mut episode = Value::Null;
+    for _ in 0..200 {
+        let (status, found) = service.get(&format!("/v1/episodes/{}", idle.id())).await;
+        if status == 200 {
+            episode = found;
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(episode["truncated_by"], "idle", "{episode}");
+    assert_eq!(
+        (&episode["reward_status"], &episode["return"]),
+        (&json!("truncated"), &Value::Null)
+    );
+    assert_eq!(service.get(&format!("/v1/episodes/{}", discarded.id())).await.0, 404);
+    service.stop().await;
+}

@@ -1,0 +1,109 @@
+//! Agents that exist already call the model through nlac, and every call becomes experience.
+
+mod calls;
+mod crash;
+mod errors;
+mod learning;
+
+use nlac::{
+    domain::spec::ToolFormat,
+    env::{End, Environment, HelpDesk, Reward, Split, Task},
+    experience::action::Reply,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Service, small_job};
+
+/// A job of the help desk's model whose agents play outside.
+pub fn gateway_job() -> Value {
+    let mut spec = small_job();
+    spec["environment"] = json!({ "kind": "gateway", "steps": 20 });
+    spec["evaluation"] = json!({ "from": "none" });
+    spec
+}
+
+/// An agent with an episode of its own.
+pub struct Agent<'a> {
+    service: &'a Service,
+    pub episode: Value,
+}
+
+impl<'a> Agent<'a> {
+    pub async fn open(service: &'a Service, job: &str, settings: Value) -> Self {
+        let (status, episode) = service.post(&format!("/v1/jobs/{job}/episodes"), &settings).await;
+        assert_eq!(status, 201, "{episode}");
+        assert_eq!(episode["base_url"], format!("{}/v1", service.url));
+        Self { service, episode }
+    }
+
+    pub fn id(&self) -> &str {
+        self.episode["id"].as_str().unwrap()
+    }
+
+    /// Calls the model; status and body.
+    pub async fn call(&self, route: &str, body: &Value) -> (u16, Value) {
+        self.call_with(route, body, &[]).await
+    }
+
+    pub async fn call_with(
+        &self,
+        route: &str,
+        body: &Value,
+        headers: &[(&str, &str)],
+    ) -> (u16, Value) {
+        let url = format!("{}/{route}", self.episode["base_url"].as_str().unwrap());
+        let key = self.episode["api_key"].as_str().unwrap();
+        let mut request = self.service.http.post(url).bearer_auth(key).json(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// What the policy says to a conversation.
+    pub async fn said(&self, messages: &[Value]) -> String {
+        let body = json!({ "model": "gpt-4o", "messages": messages });
+        let (status, answer) = self.call("chat/completions", &body).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn close(&self, ending: Value) -> Value {
+        let (status, episode) =
+            self.service.post(&format!("/v1/episodes/{}/close", self.id()), &ending).await;
+        assert_eq!(status, 200, "{episode}");
+        episode
+    }
+}
+
+/// Plays the help desk to its end with a loop of the agent's own. Returns the conversation and whether it was solved.
+pub async fn play(agent: &Agent<'_>, seed: i64) -> (Vec<Value>, bool) {
+    let mut desk = HelpDesk.open(&Task::Drawn(Split::Train), seed).await.unwrap();
+    let codec = HelpDesk.codec(ToolFormat::Hermes);
+    let mut context = desk.opening();
+    let chat =
+        |message: &nlac::experience::message::Message| serde_json::to_value(message).unwrap();
+    let mut messages: Vec<_> = context.messages().iter().map(chat).collect();
+    loop {
+        let said = agent.said(&messages).await;
+        let read = codec.read(Reply::whole(&said), &context);
+        let step = desk.step(&read).await.unwrap();
+        messages.push(json!({ "role": "assistant", "content": said }));
+        context = context.with([nlac::experience::message::Message::assistant(said)]);
+        let observed: Vec<_> = step.messages.iter().map(chat).collect();
+        context = context.with(step.messages);
+        match step.end {
+            End::Continues => messages.extend(observed),
+            End::Terminated { success } => {
+                let solved = success == Some(true);
+                let Reward::Known(reward) = step.reward else { panic!("no reward") };
+                let ending = json!({ "messages": observed, "reward": reward, "success": solved });
+                agent.close(ending).await;
+                messages.extend(observed);
+                return (messages, solved);
+            }
+            End::Truncated { .. } => panic!("the help desk truncates nothing"),
+        }
+    }
+}
