@@ -16,7 +16,7 @@ from live import Server
 
 from nlac import AsyncNlac, JobFailed, NlacError, NotReachable, pages
 from nlac.adapters import TENSORS
-from nlac.rest.models import EventView
+from nlac.rest.models import EpisodeView, EventView
 
 
 def run(live: Server, test: Callable[[AsyncNlac], Awaitable[None]]) -> None:
@@ -122,6 +122,7 @@ def test_logged_episodes(live: Server) -> None:
         newest = await anext(server.dataset_episodes("async-logs"))
         assert newest.state == "open"
         given = await server.give_reward(newest.id, 0.5)
+        assert isinstance(given, EpisodeView)
         assert (given.state, given.return_) == ("closed", 0.5)
         await server.delete_dataset("async-logs")
 

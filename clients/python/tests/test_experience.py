@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nlac import Job, Nlac, NlacError, pages
+from nlac.rest.models import EpisodeView
 
 EPISODE = {
     "id": "a1",
@@ -146,6 +147,7 @@ def test_a_reward_is_given_later_and_the_dataset_deleted(
     assert waiting.return_ is None
     assert (waiting.job_id, waiting.iteration, waiting.purpose) == (None, None, None)
     given = server.give_reward(waiting.id, 1, success=True)
+    assert isinstance(given, EpisodeView)
     assert (given.state, given.return_, given.success) == ("closed", 1.0, True)
     assert server.give_reward(str(waiting.id), 1.0, step=0) == given
     with pytest.raises(NlacError) as known:

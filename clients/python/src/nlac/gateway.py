@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .episode_state import EpisodeState
 from .errors import NlacError
@@ -53,7 +53,7 @@ class Episode(EpisodeState):
             self.keep(reward, success)
         else:
             body = self.reward_body(reward, step)
-            self._ask(give_reward.sync_detailed, self.id, client=self._rest, body=body)
+            self._ask(cast(Any, give_reward.sync_detailed), self.id, client=self._rest, body=body)
 
     def close(
         self,
