@@ -29,12 +29,12 @@ fn short_job(name: &str) -> Value {
     let optimizer = &mut spec["optimizer"];
     optimizer["learning_rate"] = 0.0025.into();
     optimizer["final_share"] = 0.1.into();
-    optimizer["hold_iterations"] = 9.into();
+    optimizer["hold_iterations"] = 8.into();
     optimizer["minibatch"] = 16.into();
     optimizer["epochs"] = 2.into();
-    spec["evaluation"] = json!({ "every": 1000, "episodes": 100, "temperature": 0.5, "also": [] });
+    spec["evaluation"] = json!({ "every": 1000, "episodes": 60, "temperature": 0.5, "also": [] });
     spec["health"] = json!({ "states": 0 });
-    spec["budget"] = json!({ "iterations": 14 });
+    spec["budget"] = json!({ "iterations": 11 });
     spec
 }
 

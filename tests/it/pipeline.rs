@@ -317,7 +317,7 @@ async fn nothing_acts_or_annotates_by_a_version_that_a_rollback_rejected() {
 /// never published again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
-    let (store, postgres, _place) = database().await;
+    let (store, _place) = database().await;
     let mut conn = store.acquire().await.unwrap();
     let job = Job {
         id: JobId::new(),
@@ -382,7 +382,6 @@ async fn the_newest_version_is_one_that_stayed_and_rejected_ones_are_no_lag() {
     assert_eq!(version, 3, "what has not begun to annotate goes back too");
     drop(conn);
     store.close().await;
-    postgres.stop().await.unwrap();
 }
 
 /// Whoever assesses, cancels and pauses locks a job before its units.

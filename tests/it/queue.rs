@@ -82,7 +82,7 @@ async fn claimed(conn: &mut sqlx::PgConnection, owner: &str) -> Option<(Lease, b
 
 #[tokio::test]
 async fn a_lost_lease_cannot_write_any_more() {
-    let (store, postgres, _place) = database().await;
+    let (store, _place) = database().await;
     planned(&store, 1).await;
     let mut conn = store.acquire().await.unwrap();
     let (first, reclaimed) = claimed(&mut conn, "a").await.unwrap();
@@ -117,7 +117,6 @@ async fn a_lost_lease_cannot_write_any_more() {
     assert_eq!(outcomes, ["lost", "done"]);
     drop(conn);
     store.close().await;
-    postgres.stop().await.unwrap();
 }
 
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -152,7 +151,7 @@ impl Handler for Flaky {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runners_complete_every_unit_once_whatever_fails() {
-    let (store, postgres, _place) = database().await;
+    let (store, _place) = database().await;
     let (_, iteration) = planned(&store, 40).await;
     let handler = Arc::new(Flaky { store: store.clone(), completed: Mutex::default() });
     let shutdown = CancellationToken::new();
@@ -184,7 +183,6 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     assert_eq!(completed.len(), 40);
     assert!(completed.values().all(|n| *n == 1));
     store.close().await;
-    postgres.stop().await.unwrap();
 }
 
 /// Counts what it completes, by job. Work of other kinds than the queue's own goes to a real worker.
@@ -211,7 +209,7 @@ impl Handler for Counting {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own_job_alone() {
-    let (store, postgres, place) = database().await;
+    let (store, place) = database().await;
     let (large, _) = planned(&store, 300).await;
     let (small, iteration) = planned(&store, 10).await;
     let (broken, unreadable) = planned(&store, 1).await;
@@ -250,12 +248,11 @@ async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own
     assert!(failed.first_error.unwrap().contains("cannot read the unit's payload"));
     drop(conn);
     store.close().await;
-    postgres.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_cannot_be_planned_says_so_once_and_holds_up_no_other() {
-    let (store, postgres, _place) = database().await;
+    let (store, _place) = database().await;
     let (broken, _) = planned(&store, 1).await;
     let mut conn = store.acquire().await.unwrap();
     let newer = queued();
@@ -277,12 +274,11 @@ async fn a_job_that_cannot_be_planned_says_so_once_and_holds_up_no_other() {
     assert!(told[0].0 == "plan_failed" && told[0].1.contains("cannot be planned"), "{told:?}");
     drop(conn);
     store.close().await;
-    postgres.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_read_every_event_once_whatever_commits_first() {
-    let (store, postgres, _place) = database().await;
+    let (store, _place) = database().await;
     let (job, _) = planned(&store, 1).await;
     let append = async |tx: &mut sqlx::PgConnection, text: &str| {
         let data = serde_json::json!({});
@@ -332,5 +328,4 @@ async fn followers_read_every_event_once_whatever_commits_first() {
     let whole: Vec<_> = read(last).await.into_iter().map(|event| event.message).collect();
     assert_eq!(all, whole, "the follower's order is the log's");
     store.close().await;
-    postgres.stop().await.unwrap();
 }

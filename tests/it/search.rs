@@ -213,7 +213,7 @@ async fn filters_find_what_is_stored_and_nothing_else() {
 /// was said of all the others.
 #[tokio::test]
 async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_of_others() {
-    let (store, _postgres, _place) = database().await;
+    let (store, _place) = database().await;
     let mut tx = store.begin().await.unwrap();
     for fill in [
         "set local session_replication_role = replica",

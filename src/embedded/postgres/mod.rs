@@ -76,7 +76,9 @@ impl Postgres {
         command
             .arg("-D")
             .arg(&data)
-            .args(["-c", "listen_addresses=", "-c", "max_connections=60"])
+            .args(["-c", "listen_addresses=", "-c"])
+            // A throw-away server has the services of many tests.
+            .arg(if durable { "max_connections=60" } else { "max_connections=600" })
             // No disk has heads that move: to jump in an index costs hardly more than to read on.
             .args(["-c", "random_page_cost=1.1"])
             .args(["-c", if durable { "fsync=on" } else { "fsync=off" }])

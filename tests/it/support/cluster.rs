@@ -1,52 +1,74 @@
-//! A cluster with the schema in it, made once per test process and copied for each test: making one takes a second, and
-//! copying one a twentieth of that.
+//! One Postgres server for all tests of the process, with a database for each service. A server per test took a fifth of
+//! all processor time.
 
 use std::{
     fs,
-    path::{Path, PathBuf},
-    process::Command,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
 };
 
 use nlac::{embedded::postgres::Postgres, store::Store};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::sync::OnceCell;
 
 use super::Place;
 
-static MADE: OnceCell<PathBuf> = OnceCell::const_new();
+static SERVER: OnceCell<Server> = OnceCell::const_new();
 
-/// Lays a cluster out where a service will look for its own, unless there is one.
-pub async fn lay_out(root: &Path) {
-    if root.exists() {
-        return;
-    }
-    let made = MADE.get_or_init(make).await.clone();
-    let root = root.to_owned();
-    fs::create_dir_all(root.parent().unwrap()).unwrap();
-    tokio::task::spawn_blocking(move || copy(&made, &root)).await.unwrap();
+struct Server {
+    postgres: Postgres,
+    password: String,
+    socket: String,
+    /// Never read: it waits until this process is gone.
+    _broom: Child,
 }
 
-async fn make() -> PathBuf {
-    let place = Place::new();
-    let root = place.path().join("postgres");
+/// The URL of the database that belongs to a data directory. It is made at the first call.
+pub async fn database(data_dir: &Path) -> String {
+    let server = SERVER.get_or_init(start).await;
+    let name = data_dir.to_str().unwrap();
+    assert!(name.len() < 64, "Postgres would cut the name {name}");
+    let mut conn = PgConnection::connect_with(server.postgres.options()).await.unwrap();
+    let all: Vec<String> =
+        sqlx::query_scalar("select datname from pg_database where datname like '/%'")
+            .fetch_all(&mut conn)
+            .await
+            .unwrap();
+    for gone in all.iter().filter(|name| !Path::new(name).exists()) {
+        // Another test may be dropping it.
+        let drop = format!("drop database if exists \"{gone}\" with (force)");
+        let _ = conn.execute(AssertSqlSafe(drop)).await;
+    }
+    if !all.iter().any(|made| made == name) {
+        let create = format!("create database \"{name}\" strategy file_copy");
+        conn.execute(AssertSqlSafe(create)).await.unwrap();
+    }
+    conn.close().await.unwrap();
+    let Server { password, socket, .. } = server;
+    let name = name.replace('/', "%2F");
+    format!("postgres://nlac:{password}@localhost/{name}?host={socket}")
+}
+
+async fn start() -> Server {
+    let root = Place::new().0.keep();
     let postgres = Postgres::start(&root, false).await.unwrap();
-    Store::connect(postgres.options().clone()).await.unwrap().close().await;
-    postgres.stop().await.unwrap();
-    // No destructor runs at a test process' end, so each one takes away what dead ones left.
-    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    for entry in fs::read_dir(all).unwrap().flatten() {
-        let name = entry.file_name().into_string().unwrap();
-        let dead = |pid: &str| !Path::new("/proc").join(pid).exists();
-        if name.strip_prefix("cluster-").is_some_and(dead) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    let made = all.join(format!("cluster-{}", std::process::id()));
-    copy(&root, &made);
-    made
-}
-
-/// With its owner and modes: root runs Postgres as somebody else.
-fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").args(["-a", "--"]).args([from, to]).status().unwrap();
-    assert!(copied.success());
+    // Every new database is a copy of this one.
+    let template = postgres.options().clone().database("template1");
+    Store::connect(template).await.unwrap().close().await;
+    // No destructor runs at a process' end; a pipe is closed however it ends.
+    let sweep = "cat; kill -INT $(head -n 1 $0/data/postmaster.pid); \
+                 while [ -e $0/data/postmaster.pid ]; do sleep 0.1; done; rm -r $0";
+    let broom = Command::new("sh")
+        .args(["-c", sweep])
+        .arg(&root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let password = fs::read_to_string(root.join("password")).unwrap();
+    let socket = postgres.options().get_socket().unwrap().to_str().unwrap().to_owned();
+    Server { postgres, password, socket, _broom: broom }
 }

@@ -19,7 +19,6 @@ use std::{
 
 use nlac::{
     app::{App, ServiceSettings},
-    embedded::postgres::Postgres,
     store::Store,
 };
 use serde_json::{Value, json};
@@ -56,10 +55,11 @@ impl Service {
 
     /// With settings of the test's own.
     pub async fn start_with(settings: &ServiceSettings) -> Self {
+        let mut settings = settings.clone();
         if settings.database_url.is_none() {
-            cluster::lay_out(&settings.data_dir.join("postgres")).await;
+            settings.database_url = Some(cluster::database(&settings.data_dir).await);
         }
-        let app = App::start(settings).await.unwrap();
+        let app = App::start(&settings).await.unwrap();
         let url = format!("http://{}", app.address);
         Self { app, url, http: http(), _place: None }
     }
@@ -129,13 +129,10 @@ pub fn settings(data_dir: &Path) -> ServiceSettings {
 }
 
 /// A database without a service.
-pub async fn database() -> (Store, Postgres, Place) {
+pub async fn database() -> (Store, Place) {
     let place = Place::new();
-    let root = place.path().join("postgres");
-    cluster::lay_out(&root).await;
-    let postgres = Postgres::start(&root, false).await.unwrap();
-    let store = Store::connect(postgres.options().clone()).await.unwrap();
-    (store, postgres, place)
+    let options = cluster::database(place.path()).await.parse().unwrap();
+    (Store::connect(options).await.unwrap(), place)
 }
 
 /// A job that is over in seconds.
@@ -147,7 +144,8 @@ pub fn small_job() -> Value {
     spec["algorithm"]["warmup_iterations"] = 1.into();
     spec["algorithm"]["replay"]["batch"] = 24.into();
     spec["optimizer"]["epochs"] = 1.into();
-    spec["evaluation"] = json!({ "every": 1, "episodes": 20, "interim_episodes": 10, "temperature": 0.5, "also": [] });
+    spec["evaluation"] =
+        json!({ "every": 1, "episodes": 8, "interim_episodes": 4, "temperature": 0.5, "also": [] });
     spec
 }
 
