@@ -151,7 +151,10 @@ async fn every_algorithm_and_ablation_runs_to_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_evaluation_plays_the_same_episodes_and_versions_are_compared_pairwise() {
     let service = Service::start().await;
-    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let mut spec = small_job();
+    spec["evaluation"]["episodes"] = 20.into();
+    spec["evaluation"]["interim_episodes"] = 10.into();
+    let (_, job) = service.post("/v1/jobs", &spec).await;
     let id = job["id"].as_str().unwrap().to_owned();
     assert_eq!(service.finished(&id).await["status"], "succeeded");
     let mut conn = service.app.store.acquire().await.unwrap();
