@@ -71,10 +71,13 @@ create table gateway_episodes (
     id            uuid primary key,
     job_id        uuid references jobs on delete cascade,   -- whose policy answers and who learns; null: no job
     engine        text,                     -- a registered chat engine answers instead of the job's policy
+    arm           text not null check (arm in ('newest', 'stable')),    -- which version answers, unless one is named
+    dataset       text,                     -- the dataset that it is added to when it ends; null: none
     checkpoint_id uuid references checkpoints on delete set null,   -- answers all calls; null: the newest does
     owner         text not null,            -- name of the API key, or of the agent's key, that opened it
     name          text,                     -- the agent's own name for it
     secret_hash   bytea unique,             -- sha256 of its key; null: its agent shows another key
+    purpose       text not null check (purpose in ('collect', 'evaluate')), -- whether the job learns from it
     task          text not null,
     temperature   real,                     -- in place of what the agent asks for
     max_tokens    integer check (max_tokens > 0),
@@ -86,13 +89,13 @@ create table gateway_episodes (
     last_call_at  timestamptz not null default now(),
     ended_at      timestamptz,
     gathered_at   timestamptz,              -- from then on its job learns from it
-    check (job_id is not null or engine is not null),
+    check (job_id is not null or (engine is not null and dataset is not null)),
     check ((state = 'open') = (ended_at is null))
 );
 create unique index gateway_episodes_by_name on gateway_episodes (job_id, name) where name is not null;
 create index gateway_episodes_idle on gateway_episodes (last_call_at) where state = 'open';
 create index gateway_episodes_new on gateway_episodes (job_id, ended_at)
-    where state = 'ended' and gathered_at is null;
+    where state = 'ended' and purpose = 'collect' and gathered_at is null;
 create index gateway_episodes_of_job on gateway_episodes (job_id, id desc);
 create index gateway_episodes_of_checkpoint on gateway_episodes (checkpoint_id);
 
@@ -175,6 +178,7 @@ create table calls (
     prompt_ids    integer[] not null,       -- those after them; none where a chat engine answered
     reply         jsonb not null,           -- the answer as a message
     generation_id uuid not null references generations,
+    milliseconds  integer not null,         -- that the model took
     reward        double precision,         -- given while the episode went on
     created_at    timestamptz not null default now(),
     unique (episode_id, ordinal),
@@ -183,6 +187,25 @@ create table calls (
 create index calls_of_frame on calls (frame);
 create index calls_of_generation on calls (generation_id);
 create index calls_of_earlier on calls (earlier);
+
+-- One row is a call that nlac, the engine or its network failed to answer. Guards of live traffic count them.
+create table call_failures (
+    id            bigint generated always as identity primary key,
+    job_id        uuid not null references jobs on delete cascade,
+    checkpoint_id uuid references checkpoints on delete cascade,   -- that was to answer; null: the base model
+    reason        text not null,
+    created_at    timestamptz not null default now()
+);
+create index call_failures_of_job on call_failures (job_id);
+create index call_failures_of_checkpoint on call_failures (checkpoint_id);
+
+-- One row is what the newest checkpoint would have answered to a call that the stable one answered. No agent saw it.
+create table shadows (
+    call_id       uuid primary key references calls on delete cascade,
+    generation_id uuid not null references generations,
+    agrees        boolean not null          -- both answers are the same message
+);
+create index shadows_of_generation on shadows (generation_id);
 
 -- One row is a conversation as the model saw it. It only grows. An agent that rewrites or branches its history begins
 -- another context, which shares its first messages with the one that it grew from.
@@ -252,16 +275,38 @@ create table datasets (
 );
 create unique index datasets_by_name on datasets (name) where deleted_at is null;
 
+-- One row is a version of a dataset: its first `episodes` episodes. Every import that adds some makes one; nothing
+-- is ever taken out of a dataset.
+create table dataset_versions (
+    dataset_id uuid not null references datasets on delete cascade,
+    version    integer not null,            -- from 1
+    episodes   integer not null,
+    created_at timestamptz not null default now(),
+    primary key (dataset_id, version)
+);
+
 -- One row is an episode of a dataset.
 create table dataset_episodes (
     dataset_id uuid not null references datasets on delete cascade,
     ordinal    integer not null,            -- order of arrival, from 0
-    key        text not null,               -- the line's own id, or the hash of its content
+    key        text not null,               -- the line's own id, or the beginning of the hash of its content
+    content    bytea not null,              -- sha256 of what was seen, said, callable and rewarded
     episode_id uuid not null references episodes on delete cascade,
     primary key (dataset_id, ordinal),
-    unique (dataset_id, key)
+    unique (dataset_id, key),
+    unique (dataset_id, content)
 );
 create index dataset_episodes_of_episode on dataset_episodes (episode_id);
+
+-- One row is a dataset that a job is linked to, as it was when iteration 1 began. The row outlives the dataset.
+create table job_datasets (
+    job_id   uuid not null references jobs on delete cascade,
+    ordinal  integer not null,              -- its place in the spec, from 0
+    name     text not null,
+    version  integer not null,              -- 0: it had no episodes
+    episodes integer not null,
+    primary key (job_id, ordinal)
+);
 
 -- One row is a transition that a job learns from: the only link between a job and experience. It is narrow, because
 -- sampling reads all rows of a job.

@@ -49,7 +49,7 @@ pub fn engine_registered(spec: &JobSpec, engine: &EngineRecord) -> Result<(), Mi
     if *model != spec.model.base {
         return Err(misfit(
             "/model/base",
-            format!("engine {name} has {model}, not {}", spec.model.base),
+            format!("engine {name} serves {model}, not {}", spec.model.base),
             format!("set model.base to {model}, or choose another engine"),
         ));
     }
@@ -67,7 +67,7 @@ pub fn trainer_registered(spec: &JobSpec, trainer: &TrainerRecord) -> Result<(),
     }
     Err(misfit(
         "/model/base",
-        format!("trainer {name} has {model}, not {}", spec.model.base),
+        format!("trainer {name} trains {model}, not {}", spec.model.base),
         format!("set model.base to {model}, or choose another trainer"),
     ))
 }
@@ -75,7 +75,7 @@ pub fn trainer_registered(spec: &JobSpec, trainer: &TrainerRecord) -> Result<(),
 /// A part of an algorithm, with the weights that play it.
 type Part = (&'static str, Weights);
 
-/// The parts whose weights a spec chooses: those that are learnt, and the others.
+/// The parts whose weights a spec chooses: those that are trained, and the others.
 fn parts(algorithm: &AlgorithmSpec) -> (Vec<Part>, Vec<Part>) {
     match algorithm {
         AlgorithmSpec::Nlac(NlacSpec { weights: w, .. }) => (
@@ -111,7 +111,7 @@ fn listed(parts: &[Part], joined_by: &str) -> String {
 /// What the registration of the engine of a job's frozen parts must be, and which parts those may be.
 ///
 /// # Errors
-/// Frozen parts without an engine for them or the reverse; a part that is learnt; an engine that is no chat
+/// Frozen parts without an engine for them or the reverse; a part that is trained; an engine that is not a chat
 /// endpoint.
 pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Result<(), Misfit> {
     let (learnt, others) = parts(&spec.algorithm);
@@ -119,8 +119,8 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
     if learnt.iter().any(is_frozen) {
         return Err(misfit(
             "/algorithm/weights",
-            format!("what is learnt cannot be frozen: {}", listed(&learnt, "and")),
-            format!("let {} be frozen", listed(&others, "or")),
+            format!("a trained part cannot be frozen: {}", listed(&learnt, "and")),
+            format!("freeze only {}", listed(&others, "or")),
         ));
     }
     let plays = others.iter().any(is_frozen);
@@ -132,8 +132,8 @@ pub fn frozen_registered(spec: &JobSpec, frozen: Option<&EngineRecord>) -> Resul
         )),
         Some(engine) if !plays => Err(misfit(
             "/model/frozen",
-            format!("no part would be played by {}", engine.name),
-            "give a part that is not learnt the weights `frozen` in algorithm.weights",
+            format!("no part uses {}", engine.name),
+            "set a part that is not trained to `frozen` in algorithm.weights",
         )),
         Some(EngineRecord { name, kind, .. }) if kind.serves_adapters() => Err(misfit(
             "/model/frozen",
@@ -180,7 +180,7 @@ pub fn engine_unable(
     if spec.algorithm.loads_adapters() && !found.runtime_adapters {
         unable.push(misfit(
             "/model/engine",
-            format!("engine {name} loads no adapters while it runs"),
+            format!("engine {name} cannot load adapters at run time"),
             "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, SGLang with --enable-lora, \
              --max-lora-rank and --lora-target-modules; then register it again",
         ));
@@ -189,7 +189,7 @@ pub fn engine_unable(
     if let Some(most) = most {
         unable.push(misfit(
             "/lora/rank",
-            format!("lora.rank is {}, engine {name} takes {most} at most", spec.lora.rank),
+            format!("lora.rank is {}, but engine {name} supports at most {most}", spec.lora.rank),
             "lower lora.rank, or start the engine with a higher --max-lora-rank",
         ));
     }
@@ -221,7 +221,7 @@ pub fn trainer_unable(
         unable.push(misfit(
             "/model/trainer",
             format!("trainer {name} does not train {base_model}; it trains {trained}"),
-            "register it under the name that it tells, or start it with that model",
+            "register it under the name that it reports, or start it with that model",
         ));
     }
     let needs = algo::of(&spec.algorithm).needs();
@@ -230,8 +230,9 @@ pub fn trainer_unable(
         let missing = match &found.losses {
             Some(all) if all.iter().any(|known| known == loss) => continue,
             Some(all) => format!("trainer {name} has {}", all.join(", ")),
-            // The Tinker API has no losses of candidates, so those that a trainer does not tell of are not there.
-            None if loss.starts_with(SCORED) => format!("trainer {name} tells of no losses"),
+            // The Tinker API has no losses of candidates, so a loss that a trainer does not report does not
+            // exist.
+            None if loss.starts_with(SCORED) => format!("trainer {name} reports no losses"),
             None => continue,
         };
         unable.push(misfit(
@@ -243,20 +244,20 @@ pub fn trainer_unable(
     let own = "choose nlac's embedded or PyTorch trainer, or another algorithm";
     if needs.deep_head && !found.value_head {
         let lacks =
-            format!("{what} needs a value head of several layers, and trainer {name} has none");
+            format!("{what} needs a value head of several layers, but trainer {name} has none");
         unable.push(misfit("/model/trainer", lacks, own));
     }
     if needs.polyak && !found.polyak {
         let lacks = format!(
-            "{what} needs a critic that follows another (polyak), and trainer {name} has no such operation"
+            "{what} needs a critic that follows another (polyak), but trainer {name} has no such operation"
         );
         unable.push(misfit("/model/trainer", lacks, own));
     }
-    // The Tinker API has no value head, so one that a trainer does not tell of is not there.
+    // The Tinker API has no value head, so a head that a trainer does not report does not exist.
     let told = found.losses.iter().flatten().any(|known| known == VALUE_LOSS);
     if needs.value_head && !told {
         let lacks =
-            format!("{what} needs a value head, and trainer {name} tells of no loss {VALUE_LOSS}");
+            format!("{what} needs a value head, but trainer {name} reports no loss {VALUE_LOSS}");
         unable.push(misfit("/model/trainer", lacks, own));
     }
     unable
@@ -269,7 +270,7 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
     let mut unable = Vec::new();
     if needs.admissible && !capabilities.admissible {
         let what = format!(
-            "{name} chooses among admissible actions, and the environment does not say which these are"
+            "{name} chooses among admissible actions, but the environment does not list them"
         );
         unable.push(misfit(
             "/environment",
@@ -277,48 +278,56 @@ pub fn environment_unable(spec: &JobSpec, capabilities: Capabilities) -> Vec<Mis
             "choose another environment, or another algorithm",
         ));
     }
-    if spec.environment.gateway().is_some() {
-        unable.extend(gateway_unable(spec));
+    if !spec.environment.is_playable() {
+        unable.extend(unplayable(spec));
     }
     let replay = algo::of(&spec.algorithm).draw().replay();
     if replay.is_some_and(|replay| replay.hindsight.is_some()) {
         let pointer = algo::of(&spec.algorithm).hindsight_setting();
         if !capabilities.achieved_goals {
-            let what = "this needs the goals that a step achieved (achieved_goals), and the environment does not tell them";
+            let what = "this needs the goals that a step achieved (achieved_goals), but the environment does not \
+                        report them";
             unable.push(misfit(pointer, what, "leave it out, or choose another environment"));
         }
         if needs.revisits.is_some() {
-            let what = "this relabels steps with other goals, and the algorithm goes back to states with the goals of their \
-                        episodes";
+            let what = "this relabels steps with other goals, but the algorithm returns to states with the goals \
+                        of their episodes";
             unable.push(misfit(pointer, what, "leave it out, or choose another ablation"));
         }
     }
     let Some(pointer) = needs.revisits else { return unable };
     if !capabilities.replayable {
-        let what = "this goes back to states of episodes, and the environment is not replayable";
+        let what = "this returns to earlier states, but the environment is not replayable";
         unable.push(misfit(pointer, what, "choose another value, or another environment"));
     }
     if !spec.datasets.is_empty() {
-        let what = "this goes back to states of episodes, and cannot go on from logged ones";
+        let what = "this returns to earlier states, which is impossible for logged episodes";
         unable.push(misfit(pointer, what, "leave datasets empty, or choose another value"));
     }
     unable
 }
 
-/// What a job that learns from agents' calls cannot do.
-fn gateway_unable(spec: &JobSpec) -> Vec<Misfit> {
+/// What a job that plays no episodes itself cannot do.
+fn unplayable(spec: &JobSpec) -> Vec<Misfit> {
     let mut unable = Vec::new();
     if spec.evaluation.from == EvaluationSource::Environment {
         unable.push(misfit(
             "/evaluation/from",
-            "success cannot be measured in this environment, because only external agents play there",
+            "nlac cannot measure success in this environment, because it cannot play there",
             "set it to `none`, or to `external` and post results",
+        ));
+    }
+    if spec.environment.gateway().is_none() && spec.datasets.is_empty() {
+        unable.push(misfit(
+            "/datasets",
+            "the job has no environment and no dataset, so it has nothing to learn from",
+            "name a dataset, or an environment",
         ));
     }
     if matches!(algo::of(&spec.algorithm).draw(), Draw::Rollouts) {
         let name = spec.algorithm.name();
         let what = format!(
-            "{name} learns from episodes of the newest version alone, and agents go on with older ones"
+            "{name} learns only from episodes of the newest version, but these come from other versions as well"
         );
         unable.push(misfit(
             "/algorithm/kind",
@@ -341,7 +350,7 @@ pub fn splits_unlisted(remote: &RemoteSpec, found: &FoundEnvironment) -> Vec<Mis
         misfit(
             "/environment/held_out",
             format!("training and evaluations both draw tasks of {train:?}"),
-            "choose another split to measure with",
+            "choose another split for evaluation",
         )
     });
     let misfit = |(pointer, split)| {
@@ -360,35 +369,35 @@ pub fn splits_unlisted(remote: &RemoteSpec, found: &FoundEnvironment) -> Vec<Mis
 pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
     let (name, mut unfit) = (spec.algorithm.name(), Vec::new());
     if !spec.algorithm.trains() && !spec.datasets.is_empty() {
-        let what = format!("{name} learns from no logged episodes");
+        let what = format!("{name} cannot learn from logged episodes");
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     let needs = algo::of(&spec.algorithm).needs();
     if needs.admissible && spec.rehearsal.share > 0.0 {
-        let what = format!("{name} learns choices among actions, and rehearses no texts");
+        let what = format!("{name} learns to choose among actions and cannot rehearse texts");
         unfit.push(misfit("/rehearsal/share", what, "set rehearsal.share to 0"));
     }
     if needs.admissible && !needs.on_policy && !spec.datasets.is_empty() {
         let what = format!(
-            "{name} learns from episodes whose admissible actions are known, which logged ones lack"
+            "{name} needs the admissible actions of each state, which logged episodes lack"
         );
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     if needs.on_policy && !spec.datasets.is_empty() {
         let what = format!(
-            "{name} learns from what its own policy has just sampled, not from logged episodes"
+            "{name} learns only from new episodes of its own policy, not from logged episodes"
         );
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
     }
     let temperature = spec.rollout.temperature;
     if needs.probabilities && (temperature - 1.0).abs() > f32::EPSILON {
         let what = format!(
-            "{name} learns by the probabilities at temperature 1, and the policy samples at {temperature}"
+            "{name} needs probabilities at temperature 1, but the policy samples at {temperature}"
         );
         unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
     }
     if needs.groups && spec.rollout.group < 2 {
-        let what = format!("{name} compares the episodes of a group, and rollout.group is 1");
+        let what = format!("{name} compares the episodes of a group, but rollout.group is 1");
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }
     unfit

@@ -40,7 +40,7 @@ impl TaskOutcome {
 /// An evaluation at one temperature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Sampling temperature of the policy; 0 is greedy.
+    /// Sampling temperature of the policy. 0 is greedy.
     pub temperature: f32,
     /// Its tasks, in the order in which they were played.
     pub tasks: Vec<TaskOutcome>,

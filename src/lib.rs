@@ -12,7 +12,7 @@
 //! - the algorithms: [`algo`]
 //! - background loops: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
 //! - [`work`], one file per kind of work, [`advice`], the critic as a service, and [`serving`], the policy as a service
-//! - [`embedded`], what runs inside the process by default, and [`doctor`], which tries peers
+//! - [`embedded`], what runs inside the process by default, and [`doctor`], which tests registered servers
 //! - [`api`], [`app`] and [`cli`]
 
 pub mod admission;

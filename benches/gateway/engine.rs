@@ -52,7 +52,7 @@ async fn completion(body: Bytes) -> Json<Value> {
     }))
 }
 
-/// What the peers ask: a conversation. The answer holds tokens of both, as vLLM's does.
+/// What the other gateways ask: a conversation. The answer holds tokens of both, as vLLM's does.
 async fn chat(_: Bytes) -> Json<Value> {
     let content: Vec<_> = LOGPROBS
         .iter()

@@ -1,11 +1,12 @@
-//! The cost of recording: calls per second and latency through nlac's gateway and through two peers, with the same engine
-//! and the same client.
+//! The cost of recording: calls per second and latency through nlac's gateway and through two other gateways,
+//! with the same engine and the same client.
 //!
 //! `cargo bench --bench gateway -- --rllm VENV --agl VENV [--seconds 10]`
 //!
-//! `VENV` is a virtual environment with `rllm-model-gateway==0.1.0`, or with `agentlightning==1.0.2` (Python 3.12). The
-//! engine answers at once, with 200 tokens and their log-probabilities. An agent plays episodes of eight calls; each call
-//! sends the conversation so far, which begins with about 500 tokens. Each gateway runs alone, as a process of its own.
+//! `VENV` is a virtual environment with `rllm-model-gateway==0.1.0`, or with `agentlightning==1.0.2` (Python
+//! 3.12). The engine answers at once, with 200 tokens and their log-probabilities. An agent plays episodes of
+//! eight calls; each call sends the conversation so far, which begins with about 500 tokens. Each gateway runs
+//! alone, as a process of its own.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 

@@ -88,12 +88,12 @@ fn cpu() -> f64 {
     (all[..3].iter().sum::<f64>() + all[5..8].iter().sum::<f64>()) / 100.0
 }
 
-/// The same job by turns alone and watched by so many, and how much slower it is for each of them: what many cost
-/// stands out of the machine's own unrest where what one costs does not.
+/// Runs the same job alone and watched by many viewers, in turn. The result is the slowdown per viewer. The
+/// cost of a single viewer is below measurement noise.
 pub async fn cost_of_a_viewer(url: &str, repeats: usize, watchers: usize, pages: &Arc<Vec<Page>>) {
     let http = super::client();
     let spec = super::fill::spec("timed", 4);
-    // The first job of a process meets cold caches, and whoever comes first would pay for them.
+    // The first job of a process meets cold caches, and the first variant would pay for them.
     run(url, &spec).await;
     let mut more: [Vec<f64>; 2] = Default::default();
     println!("{:8} {:>9} {:>16} {:>13}", "", "seconds", "tokens/second", "CPU seconds");

@@ -89,7 +89,7 @@ impl AskedAdapters {
         };
         Err(Unanswered::Conflict {
             what: format!("the files of {} {why}", checkpoint.name),
-            remedy: "they lie under the service's data directory; put back a copy, or ask another checkpoint"
+            remedy: "restore them in the service's data directory, or use another checkpoint"
                 .into(),
         })
     }

@@ -34,7 +34,7 @@ use crate::{
 
 /// Questions that are answered at once. Engines share their slots fairly between these and each job.
 const AT_ONCE: usize = 4;
-/// Questions that are answered or wait. Further ones are refused.
+/// Maximum number of running and waiting requests. Further ones are rejected.
 const MOST: usize = 32;
 /// How long a caller waits until an adapter is loaded.
 const LOADING: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ impl Critics {
         Self { store, peers, adapters: AskedAdapters::default(), seats, room }
     }
 
-    /// Waits for a turn. Refuses when too many questions wait already.
+    /// Waits for a turn. Rejects the request if too many are waiting.
     async fn turn(&self) -> Result<[SemaphorePermit<'_>; 2], Unanswered> {
         let seat = self.seats.try_acquire().map_err(|_| Unanswered::Busy { asked: MOST })?;
         let room = self.room.acquire().await.map_err(Fault::fail)?;

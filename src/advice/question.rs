@@ -31,8 +31,8 @@ impl Critics {
         let found = found.ok_or_else(|| not_found("transition", id))?;
         if found.environment.as_ref().is_some_and(|name| name != context.environment.name()) {
             return Err(Unanswered::Impossible {
-                what: format!("transition {id} is of another environment than the job asked"),
-                remedy: "ask a job with the same environment".into(),
+                what: format!("transition {id} belongs to another environment than the job"),
+                remedy: "use a job with the same environment".into(),
             });
         }
         Ok(context.replayed(found, 0)?)
@@ -74,14 +74,14 @@ impl Critics {
         let place = replay_draws::place(&mut conn, job.id, iteration, id).await;
         let drawn = place.map_err(unavailable)?.ok_or_else(|| {
             let what = format!("the job did not annotate this transition in iteration {iteration}");
-            let remedy = "GET /v1/transitions/{id}/critiques tells in which it did; or give a seed";
+            let remedy = "see GET /v1/transitions/{id}/critiques for the iterations that did, or give a seed";
             lacking(&what, remedy)
         })?;
         if let Some(goal) = drawn.goal {
             let what = format!(
                 "iteration {iteration} annotated this transition with another goal: {goal}"
             );
-            return Err(lacking(&what, "name another iteration, or give a seed"));
+            return Err(lacking(&what, "give another iteration, or a seed"));
         }
         let position = drawn.position.cast_unsigned();
         let slice = Slice::at(position, u32::try_from(drawn.slices).unwrap_or(1).max(1));
@@ -102,19 +102,19 @@ pub(super) fn settings(
     let name = &context.job.spec.name;
     let AlgorithmSpec::Nlac(spec) = &context.job.spec.algorithm else {
         let kind = context.job.spec.algorithm.name();
-        let what = format!("job {name} trains by {kind}, which has no critic that speaks");
-        return Err(impossible(what, "ask a job whose algorithm is nlac"));
+        let what = format!("job {name} trains by {kind}, which has no language critic");
+        return Err(impossible(what, "use a job whose algorithm is nlac"));
     };
     if spec.ablation == Ablation::RawRollouts {
-        let what = format!("job {name} critiques real rollouts: nothing there predicts");
-        return Err(impossible(what, "ask a job without the ablation raw_rollouts"));
+        let what = format!("job {name} critiques real rollouts and has no successor");
+        return Err(impossible(what, "use a job without the ablation raw_rollouts"));
     }
     let rounds = match wanted {
         Wanted::Critique => 0,
         Wanted::Refinement { rounds } => match rounds.unwrap_or(spec.rounds) {
             0 => {
-                let what = format!("job {name} refines nothing: its spec has 0 rounds");
-                return Err(impossible(what, "give rounds"));
+                let what = format!("job {name} does not refine: its spec has 0 rounds");
+                return Err(impossible(what, "set `rounds`"));
             }
             rounds => rounds,
         },

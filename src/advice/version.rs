@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What to do when a version's files are deleted.
-const KEEP: &str = "ask a version that is kept; --keep-versions says how many are";
+const KEEP: &str = "use a version that is kept; --keep-versions sets how many are kept";
 /// The version before the first: no adapter.
 const BASE: i32 = -1;
 
@@ -25,7 +25,7 @@ impl Critics {
                 let found = found.ok_or_else(|| not_found("job", job))?;
                 Version::Checkpoint(found.ok_or_else(|| Unanswered::Conflict {
                     what: "the job has no promoted checkpoint".into(),
-                    remedy: "promote one with POST /v1/checkpoints/{id}:promote, or ask one by its id".into(),
+                    remedy: "promote one with POST /v1/checkpoints/{id}/promote, or give a checkpoint id".into(),
                 })?)
             }
             other => other,
@@ -50,14 +50,14 @@ impl Critics {
         let context = self.peers.context(&self.store, job, version.unwrap_or(BASE)).await;
         let context = context.map_err(|fault| Unanswered::Conflict {
             what: fault.to_string(),
-            remedy: "see the job's spec, and GET /v1/engines for what is registered".into(),
+            remedy: "see the job's spec, and GET /v1/engines for the registered engines".into(),
         })?;
         if let Some(number) = version
             && (context.online.is_none() || context.target.is_none())
         {
             return Err(Unanswered::Conflict {
                 what: format!("version {number} is not published yet"),
-                remedy: "ask again when it is, or ask an earlier one".into(),
+                remedy: "try again later, or use an earlier version".into(),
             });
         }
         self.adapters.make_room(&self.store, &context).await?;

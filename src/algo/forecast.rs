@@ -23,7 +23,7 @@ pub struct Forecast<'a> {
     pub iteration: u32,
     /// Steps that are drawn.
     pub batch: f64,
-    /// Share of them after which their episode goes on, 0 to 1.
+    /// Share of them after which their episode continues, 0 to 1.
     pub open: Option<f64>,
     /// Share of verdicts that say No, 0 to 1.
     pub noes: Option<f64>,

@@ -103,7 +103,8 @@ pub fn tripped(
             let threshold = set.threshold.unwrap_or_else(|| guard.default_threshold());
             let above = |value: &f64| *value > threshold;
             let row = std::iter::once(reading).chain(past(guard)).take_while(above).count();
-            let trips = row >= set.patience as usize && set.action != GuardAction::Ignore;
+            let patience = set.patience.unwrap_or_else(|| guard.default_patience());
+            let trips = row >= patience as usize && set.action != GuardAction::Ignore;
             trips.then_some(Tripped { guard, reading, threshold, action: set.action })
         })
         .collect()
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn a_guard_needs_patience_and_an_action() {
         let set = |action| GuardsSpec {
-            regression: GuardSpec { threshold: Some(0.1), patience: 2, action },
+            regression: GuardSpec { threshold: Some(0.1), patience: Some(2), action },
             ..GuardsSpec::default()
         };
         let reading = [(Guard::Regression, 0.3)];

@@ -130,9 +130,9 @@ pub fn aim(
     Some(Aim { goal: hit.goal, ahead: hit.at - at })
 }
 
-/// A step as it would have been with another goal: reward 1 and the end if it reaches the goal, 0 before. Its episode, if
-/// it has one, goes on to the step that reaches the goal. None where the environment does not say its state with another
-/// goal.
+/// A step as it would have been with another goal: reward 1 and the end if it reaches the goal, 0 before. Its
+/// episode, if it has one, continues to the step that reaches the goal. None where the environment cannot
+/// render its state with another goal.
 #[must_use]
 pub fn relabelled(step: &Replayed, aim: &Aim, environment: &dyn Environment) -> Option<Replayed> {
     let made = alone(step, aim, environment)?;

@@ -1,5 +1,5 @@
-//! What an engine refuses to say of one transition (a prompt beyond its context, say) costs that
-//! transition and not the batch.
+//! A request that an engine rejects (for example a prompt beyond its context) costs one transition and not the
+//! batch.
 
 use futures_util::future::try_join_all;
 
@@ -25,7 +25,7 @@ impl Annotations {
         said.map_err(|reason| self.left_out.entry(replayed.transition.id).or_insert(reason)).ok()
     }
 
-    /// What is refused of every transition is not the transitions' fault.
+    /// If every transition is rejected, the cause is not in the transitions.
     pub(super) fn unless_all_are_left_out(self, batch: &[Replayed]) -> Result<Self, Fault> {
         let all = batch.iter().all(|r| self.left_out.contains_key(&r.transition.id));
         match self.left_out.values().next() {

@@ -97,7 +97,7 @@ pub(super) fn old_logprobs(replayed: &Replayed) -> Result<&Vec<f32>, Fault> {
     let told = replayed.action_logprobs.as_ref();
     told.filter(|all| all.len() == replayed.action_tokens.len()).ok_or_else(|| {
         let what =
-            "the engine told no log-probabilities of an action, which a policy gradient needs";
+            "the engine returned no log-probabilities of an action, which a policy gradient needs";
         Fault::Fail(what.into())
     })
 }

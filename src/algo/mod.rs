@@ -71,8 +71,8 @@ pub struct Annotations {
     pub examples: Vec<TrainingExample>,
     /// Environment steps taken on the way.
     pub env_steps: u64,
-    /// Transitions of which the engine refused something, with what it said first; they lack it, and what
-    /// follows from it.
+    /// Transitions that the engine rejected, with the first error message. They have no annotation, and none
+    /// that depends on it.
     pub left_out: BTreeMap<TransitionId, String>,
 }
 

@@ -14,11 +14,11 @@ pub struct Entry {
     pub done: bool,
     /// It ends an episode that is solved.
     pub solved: bool,
-    /// Critic loss per token when it was last learnt from; none if never.
+    /// Critic loss per token when it was last trained on; none if never.
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
-    /// An engine refused something of it.
+    /// An engine rejected a part of it.
     pub left_out: bool,
 }
 
@@ -38,14 +38,13 @@ type Counts = fn(&Entry) -> bool;
 /// Keeps a transition whose loss is 0 reachable.
 const FLOOR: f64 = 1e-3;
 
-/// Draws up to `spec.batch` different entries, as indices into `entries`, in an order that depends on
-/// nothing but the entries and the generator.
+/// Draws up to `spec.batch` different entries, as indices into `entries`, in an order that depends on nothing
+/// but the entries and the generator.
 ///
-/// Endings of solved episodes are drawn first, then other endings, each up to their least share. The rest comes from
-/// everything that is left.
-/// Within each draw the chance is proportional to `priority ^ exponent`, or uniform for the uniform
-/// share. A transition that was never learnt from has the largest priority seen; what was left out
-/// instead has the least, or it would fill the batches in the end.
+/// Endings of solved episodes are drawn first, then other endings, each up to their least share. The rest comes
+/// from everything that is left. Within each draw the chance is proportional to `priority ^ exponent`, or
+/// uniform for the uniform share. A transition that was never trained on has the largest priority seen; what
+/// was left out instead has the least, or it would fill the batches in the end.
 ///
 /// `beta` is the exponent of the importance weights.
 pub fn select(entries: &[Entry], spec: &ReplaySpec, beta: f32, rng: &mut impl Rng) -> Vec<Drawn> {
@@ -94,8 +93,8 @@ fn weigh(drawn: &[usize], priorities: &[f64], uniform_share: f32, beta: f32) -> 
     drawn.iter().map(|&index| Drawn { index, importance: (raw(index) / largest) as f32 }).collect()
 }
 
-/// `(loss + floor) ^ exponent`, the never learnt at the maximum, the left out as if at a loss of 0. What was
-/// judged No counts as if its loss were larger by the bonus times the mean.
+/// `(loss + floor) ^ exponent`, at the maximum if never trained on, as at a loss of 0 if left out. A verdict No
+/// adds the bonus times the mean loss.
 fn priorities(entries: &[Entry], spec: &ReplaySpec) -> Vec<f64> {
     let losses: Vec<f64> = entries.iter().filter_map(|e| e.loss).map(f64::from).collect();
     let mean = losses.iter().sum::<f64>() / losses.len().max(1) as f64;

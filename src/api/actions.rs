@@ -1,4 +1,4 @@
-//! Actions as a service: what a version of a job does in a state, refined by its own critic where that is asked for.
+//! Actions as a service: the action of a job's version in a state, optionally refined by its critic.
 
 use std::time::Duration;
 
@@ -23,46 +23,47 @@ use crate::{
     },
 };
 
-/// Whose action, and where.
+/// Request for an action.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ActionRequest {
-    /// Who acts: the adapters of this checkpoint's version.
+    /// Checkpoint whose version acts.
     #[garde(skip)]
     checkpoint_id: Option<CheckpointId>,
-    /// Or this job's promoted checkpoint.
+    /// Job whose promoted checkpoint to use, in place of `checkpoint_id`.
     #[garde(skip)]
     job_id: Option<JobId>,
-    /// Or this job's base model.
+    /// Job whose base model acts, in place of `checkpoint_id`.
     #[garde(skip)]
     base_of: Option<JobId>,
-    /// The state: what stood before this stored transition's action.
+    /// State: the conversation before the action of this stored transition.
     #[garde(skip)]
     transition_id: Option<TransitionId>,
-    /// Or a conversation in chat form, as the policy sees it.
+    /// State as a conversation in chat form, as the policy sees it.
     #[garde(length(min = 1, max = 1000))]
     #[schema(min_items = 1, max_items = 1000)]
     messages: Option<Vec<ChatMessage>>,
-    /// Tools that may be called, with `messages`.
+    /// Tools that the policy can call, with `messages`.
     #[serde(default)]
     #[garde(length(max = 128))]
     #[schema(max_items = 128)]
     tools: Vec<Tool>,
-    /// The likeliest action instead of a sampled one.
+    /// Greedy: the most likely action in place of a sampled one.
     #[serde(default)]
     #[garde(skip)]
     greedy: bool,
-    /// Most rounds of critique and refinement that improve the action before it is returned. A verdict Yes ends them.
+    /// Maximum number of rounds of critique and refinement before the action is returned. A verdict Yes ends
+    /// them.
     #[serde(default)]
     #[garde(range(max = 8))]
     #[schema(maximum = 8)]
     rounds: u32,
-    /// The same seed gives the same answer.
+    /// Seed. The same seed gives the same answer.
     #[serde(default)]
     #[garde(range(max = 9_007_199_254_740_991))]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     seed: u64,
-    /// Seconds after which the answer is given up.
+    /// Timeout of the answer in seconds.
     #[garde(range(min = 1, max = 600))]
     #[schema(minimum = 1, maximum = 600)]
     #[serde(default = "a_minute")]
@@ -73,21 +74,21 @@ const fn a_minute() -> u32 {
     60
 }
 
-/// What is done.
+/// Action, and the texts behind it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ActionAnswer {
-    /// The version that acts; null where the base model does.
+    /// Version that acted; null for the base model.
     version: Option<i32>,
-    /// The action: as the policy wrote it, or as the rounds left it.
+    /// Action: the policy's own, or the refined one.
     action: String,
-    /// The policy's own text and what made it.
+    /// Text of the policy, with its provenance.
     written: Said,
-    /// The rounds of critique and refinement; null where none were asked for.
+    /// Rounds of critique and refinement; null if none were requested.
     advice: Option<Advice>,
 }
 
-/// Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its refiner rewrites it
-/// before it is returned, as in training.
+/// Returns the action of a job's version in a state. With `rounds`, the critic judges the action and the
+/// refiner rewrites it before it is returned, as in training.
 #[utoipa::path(
     post, path = "/v1/actions", tag = "critic", operation_id = "create_action",
     request_body = ActionRequest,
@@ -95,13 +96,13 @@ pub struct ActionAnswer {
         (status = 200, description = "The action", body = ActionAnswer),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint, job or transition", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It cannot be asked as things stand", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Not possible in the current state", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "The request is inconsistent", content_type = "application/problem+json"),
         (status = 502, body = Problem, description = "The engine failed", content_type = "application/problem+json"),
-        (status = 503, body = Problem, description = "Too many questions", content_type = "application/problem+json"),
-        (status = 504, body = Problem, description = "No answer in time", content_type = "application/problem+json"),
+        (status = 503, body = Problem, description = "Too many requests", content_type = "application/problem+json"),
+        (status = 504, body = Problem, description = "Timeout", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn act(

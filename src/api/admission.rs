@@ -1,4 +1,4 @@
-//! What would fail at a job's start is told before it; what cannot be known yet, or is silently left out, is
+//! Checks before a job starts. Errors reject the job. What is still unknown, or is silently ignored, becomes
 //! a warning.
 
 use sqlx::PgConnection;
@@ -25,12 +25,12 @@ impl From<Misfit> for Mistake {
     }
 }
 
-/// What a spec came to when it was held against what is there.
+/// Result of checking a spec against the installation.
 #[derive(Default)]
 pub(super) struct Admission {
-    /// What speaks against it.
+    /// Errors.
     pub mistakes: Vec<Mistake>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Content hashes of its prompts.
     pub prompt_hashes: PromptHashes,
@@ -46,8 +46,7 @@ impl Admission {
     }
 }
 
-/// Holds a spec against its prompts, the datasets, what is registered, and what that was found to be able
-/// to do.
+/// Checks a spec against its prompts, its datasets and the capabilities of registered servers.
 pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission, Problem> {
     let mut out = Admission::default();
     let mut offers_tools = match spec.environment.remote() {
@@ -88,8 +87,9 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     let shows_tools = engine.and_then(|engine| state.discover.shows_tools(&engine.record));
     if offers_tools && shows_tools == Some(false) {
         out.warnings.push(format!(
-            "the chat template of engine {} leaves tools out, so the policy never learns of the environment's tools: choose \
-             a model whose template shows them, or an environment that describes them as text (tau_bench: form: react)",
+            "the chat template of engine {} omits tools, so the policy does not see the environment's tools: \
+             choose a model whose template shows them, or an environment that describes them as text (tau_bench: \
+             form: react)",
             spec.model.engine
         ));
     }
@@ -122,8 +122,8 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
     Ok(out)
 }
 
-/// Whether the chat engine that the environment talks to is registered as one. An environment that talks to none has all
-/// it needs.
+/// Whether the environment's chat engine is registered as one. An environment without one has all that it
+/// needs.
 fn has_partner(spec: &JobSpec, engines: &[EngineRow], out: &mut Admission) -> bool {
     let Some(name) = spec.environment.chat() else { return true };
     let pointer = spec.environment.chat_pointer();
@@ -134,7 +134,7 @@ fn has_partner(spec: &JobSpec, engines: &[EngineRow], out: &mut Admission) -> bo
     fits
 }
 
-/// A registered environment must be there, and able. Tells whether it offers tools.
+/// A registered environment must exist and be capable. Returns whether it offers tools.
 async fn hold_against_environment(
     state: &AppState,
     spec: &JobSpec,
@@ -163,7 +163,7 @@ async fn hold_against_environment(
 }
 
 fn unknown(what: &str, name: &str, reason: &str) -> String {
-    format!("what {what} {name} can do is not known yet: {reason}")
+    format!("the capabilities of {what} {name} are unknown: {reason}")
 }
 
 fn engine_named<'a>(
@@ -196,7 +196,7 @@ fn unregistered<'a>(
     out.refuse(pointer, what, format!("register it with PUT /v1/{route}/NAME"));
 }
 
-/// What is to be learnt from must be there.
+/// The sources to learn from must exist.
 async fn check_datasets(
     conn: &mut PgConnection,
     spec: &JobSpec,
@@ -206,7 +206,7 @@ async fn check_datasets(
     for (i, name) in spec.datasets.iter().enumerate() {
         let size = datasets::size(conn, name).await?;
         if size.is_none() {
-            let remedy = "import it with `nlac import FILE --dataset NAME`";
+            let remedy = "import it with `nlac import PATH --dataset NAME`";
             out.refuse(&format!("/datasets/{i}"), format!("there is no {name:?}"), remedy);
         }
         absent |= size.is_none();
@@ -219,14 +219,15 @@ async fn check_datasets(
         let what = "rollout.episodes is 0 and there is no dataset";
         out.refuse("/rollout/episodes", what, "collect episodes, or name a dataset that has some");
     } else if !datasets::any_rewarded(conn, &spec.datasets).await? {
-        let what = "rollout.episodes is 0 and no step of the datasets has its reward yet";
+        let what = "rollout.episodes is 0 and no step of the datasets has a reward yet";
         let remedy = "collect episodes, or report rewards with POST /v1/episodes/{id}/reward";
         out.refuse("/rollout/episodes", what, remedy);
     }
     Ok(())
 }
 
-/// Who is evaluated must be there, of the same base, and comparable with the job that it is compared with.
+/// The evaluated checkpoint must exist, have the same base model, and be comparable with the job of the
+/// comparison.
 async fn check_evaluated(
     conn: &mut PgConnection,
     spec: &JobSpec,
@@ -270,7 +271,7 @@ async fn check_evaluated(
             Some(other) if tasks(&other) != tasks(spec) => out.refuse(
                 pointer,
                 format!("{} plays other tasks", other.name),
-                "compare jobs that have the same environment, seed and part of the tasks",
+                "compare jobs with the same environment, seed and tasks",
             ),
             Some(_) => {}
         }
@@ -278,8 +279,8 @@ async fn check_evaluated(
     Ok(())
 }
 
-/// The prompt set must be stored, and whole enough for the algorithm.
-/// The checkpoint that a job starts from must be one of its model, with a state that its trainer has.
+/// The prompt set must exist and be complete enough for the algorithm. A checkpoint to start from must be of
+/// the same model, with a state on its trainer.
 async fn check_start(
     conn: &mut PgConnection,
     spec: &JobSpec,
@@ -302,7 +303,7 @@ async fn check_start(
         let what = format!("the retention rule deleted the files of {name}");
         out.refuse(pointer, what, "choose a version whose expired_at is null");
     } else if checkpoint.trainer_state.is_none() || checkpoint.critic_state.is_some() {
-        let what = format!("{name} is no policy that can be trained on alone");
+        let what = format!("{name} cannot be trained further without its critic");
         out.refuse(
             pointer,
             what,
@@ -316,7 +317,7 @@ async fn check_start(
         out.refuse(pointer, what, "set model.base and model.trainer to these");
     } else if other.lora.rank != spec.lora.rank {
         let what = format!("{name} has rank {}", other.lora.rank);
-        out.refuse(pointer, what, "set lora.rank to this");
+        out.refuse(pointer, what, "set lora.rank to that rank");
     }
     Ok(())
 }
@@ -335,7 +336,7 @@ async fn find_prompts(
         None => {
             let known = prompts::list(conn).await?.into_iter().map(|set| set.name);
             let known = known.collect::<Vec<_>>().join(", ");
-            let what = format!("there is no prompt set {name:?}; there are {known}");
+            let what = format!("there is no prompt set {name:?}; known sets: {known}");
             let remedy = "choose one of them, or push your own with `nlac prompts push DIR`";
             out.refuse("/model/prompts", what, remedy);
         }

@@ -20,35 +20,35 @@ use crate::{
 pub struct AuditList {
     /// Newest first.
     data: Vec<AuditView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<AuditId>,
 }
 
-/// Which entries.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct AuditQuery {
-    /// Only what keys of this name did.
+    /// Only actions of keys with this name.
     #[param(max_length = 64)]
     actor: Option<String>,
-    /// Only what was done to this id or name.
+    /// Only actions on this id or name.
     #[param(max_length = 200)]
     resource: Option<String>,
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<AuditId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-/// Reads the audit log, newest first: every request that changes something, whoever sent it and whatever came
-/// of it, and every sign-in.
+/// Lists the audit log, newest first: every sign-in and every request that changes something, successful or
+/// not.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "access", operation_id = "list_audit", params(AuditQuery),
     responses(
         (status = 200, description = "A page of entries", body = AuditList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(

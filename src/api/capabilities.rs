@@ -1,4 +1,4 @@
-//! What the registered engines, trainers and environments can do: as they were found, or found out now.
+//! Capabilities of registered engines, trainers and environments, as stored or as found now.
 
 use super::{AppState, problem::Problem};
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// What is known; inside, why it is not.
+/// The capabilities, or why they are unknown.
 type Known<T> = Result<Result<T, String>, Problem>;
 
-/// What an engine can do. It is asked if it was never reached, or not when it was last asked.
+/// Capabilities of an engine. Contacts it if it was never reached, or if the last contact failed.
 pub(super) async fn engine(state: &AppState, row: &EngineRow) -> Known<EngineCapabilities> {
     match (&row.capabilities, &row.trouble) {
         (Some(known), None) => Ok(Ok(known.0.clone())),
@@ -28,7 +28,7 @@ pub(super) async fn engine(state: &AppState, row: &EngineRow) -> Known<EngineCap
     }
 }
 
-/// What a trainer can do. It is asked if it was never reached, or not when it was last asked.
+/// Capabilities of a trainer. Contacts it if it was never reached, or if the last contact failed.
 pub(super) async fn trainer(state: &AppState, row: &TrainerRow) -> Known<TrainerCapabilities> {
     match (&row.capabilities, &row.trouble) {
         (Some(known), None) => Ok(Ok(known.0.clone())),
@@ -41,7 +41,7 @@ pub(super) async fn trainer(state: &AppState, row: &TrainerRow) -> Known<Trainer
     }
 }
 
-/// What an environment is. It is asked if it was never reached, or not when it was last asked.
+/// Description of an environment. Contacts it if it was never reached, or if the last contact failed.
 pub(super) async fn environment(state: &AppState, row: &EnvironmentRow) -> Known<FoundEnvironment> {
     match (&row.found, &row.trouble) {
         (Some(known), None) => Ok(Ok(known.0.clone())),

@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::{Path, State},
-    http::{Method, Uri, header},
+    http::header,
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     extract::{Id, Params, limit},
-    problem::{Allow, Problem},
-    promotion::VERBS,
+    problem::Problem,
     view::{
         checkpoints::{CheckpointView, WantedAdapter},
         views,
@@ -29,18 +28,18 @@ use crate::{
 pub struct CheckpointList {
     /// Newest first.
     data: Vec<CheckpointView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<CheckpointId>,
 }
 
-/// Which checkpoints.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointQuery {
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<CheckpointId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -51,7 +50,7 @@ pub struct CheckpointQuery {
     params(("id" = JobId, Path), CheckpointQuery),
     responses(
         (status = 200, description = "A page of checkpoints", body = CheckpointList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
@@ -82,16 +81,8 @@ pub(super) async fn list(
 )]
 pub(super) async fn read(
     State(state): State<AppState>,
-    Path(target): Path<String>,
-    method: Method,
-    uri: Uri,
-    id: Result<Id<CheckpointId>, Problem>,
+    Id(id): Id<CheckpointId>,
 ) -> Result<Json<CheckpointView>, Problem> {
-    // The decisions share this route.
-    if target.split_once(':').is_some_and(|(_, verb)| VERBS.contains(&verb)) {
-        return Err(Problem::not_allowed(&method, &uri, Allow::Post));
-    }
-    let Id(id) = id?;
     one(&mut *state.store.acquire().await?, id).await.map(Json)
 }
 
@@ -111,7 +102,7 @@ pub(super) async fn one(
 #[expect(dead_code, reason = "a name for the document")]
 pub struct Archive(Vec<u8>);
 
-/// Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+/// Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 #[utoipa::path(
     get, path = "/v1/checkpoints/{id}/files", tag = "jobs", operation_id = "get_checkpoint_files",
     params(("id" = CheckpointId, Path)),
@@ -140,7 +131,7 @@ pub(super) async fn files(
             axum::http::StatusCode::NOT_FOUND,
             format!("the files of {} cannot be read: {error}", checkpoint.name),
         )
-        .remedy("they lie under the service's data directory; a copy there serves again")
+        .remedy("restore them in the service's data directory")
     })?;
     let name = format!("attachment; filename=\"{}.tar.gz\"", checkpoint.name);
     let headers = [
@@ -165,7 +156,7 @@ pub struct WantedList {
     data: Vec<WantedAdapter>,
 }
 
-/// Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+/// Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 #[utoipa::path(
     get, path = "/v1/engines/{name}/adapters", tag = "peers", operation_id = "list_wanted_adapters",
     params(("name" = String, Path)),

@@ -1,4 +1,4 @@
-//! Validators: what a client has already is not sent again (RFC 9110, section 13).
+//! Validators: a client does not download again what it already has (RFC 9110, section 13).
 
 use axum::{
     body::{Body, Bytes, to_bytes},
@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::{fields, problem::Problem};
 
-/// Gives each answer in JSON a weak validator made of its content (compression comes later and changes the
-/// bytes), and answers with 304 where the client has that content.
+/// Gives each JSON answer a weak validator of its content, because compression changes the bytes later.
+/// Answers 304 if the client already has the content.
 pub(super) async fn validators(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
@@ -21,7 +21,7 @@ pub(super) async fn validators(request: Request, next: Next) -> Response {
         return answer;
     }
     let (mut parts, body) = answer.into_parts();
-    // Pages are bounded, and exports are no JSON documents.
+    // Pages are bounded, and exports are not JSON documents.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Problem::broken_off().into();
     };

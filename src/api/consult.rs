@@ -1,4 +1,5 @@
-//! The critic as a service: what a version of a job says about any action in any state, while the caller waits.
+//! The critic as a service: the critique of any action in any state by a job's version, while the caller
+//! waits.
 
 use std::time::Duration;
 
@@ -23,48 +24,49 @@ use crate::{
     },
 };
 
-/// Longest text of an action, bytes.
+/// Maximum length of an action in bytes.
 const MOST_BYTES: usize = 65_536;
 
-/// Declares what a request says about an action; refinements say more than critiques do.
+/// Declares the fields of a request about an action. Refinements have more fields than critiques.
 macro_rules! request {
     ($(#[$doc:meta])* $name:ident { $($more:tt)* }) => {
         $(#[$doc])*
         #[derive(Debug, Deserialize, ToSchema, Validate)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// Who is asked: the adapters of this checkpoint's version, each in the parts that the job's spec
-            /// gives it.
+            /// Checkpoint whose version answers. Each part uses the weights that the job's spec gives it.
             #[garde(skip)]
             checkpoint_id: Option<CheckpointId>,
-            /// Or this job's promoted checkpoint.
+            /// Job whose promoted checkpoint to use, in place of `checkpoint_id`.
             #[garde(skip)]
             job_id: Option<JobId>,
-            /// Or this job's base model, in all parts that an adapter plays.
+            /// Job whose base model answers in all parts, in place of `checkpoint_id`.
             #[garde(skip)]
             base_of: Option<JobId>,
-            /// The state: what stood before this stored transition's action.
+            /// State: the conversation before the action of this stored transition.
             #[garde(skip)]
             transition_id: Option<TransitionId>,
-            /// Or a conversation in chat form, as the policy sees it: what the environment opens with, then
-            /// actions (`assistant`) and what came back. Where it ends with an action, that is the one judged.
+            /// State as a conversation in chat form, as the policy sees it: the opening of the environment,
+            /// then actions (`assistant`) and observations. If the last message is an action, that action is
+            /// judged.
             #[garde(length(min = 1, max = 1000))]
             #[schema(min_items = 1, max_items = 1000)]
             messages: Option<Vec<ChatMessage>>,
-            /// The action; the transition's own, or the last message, unless given.
+            /// Action to judge. The default is the transition's action or the last message.
             #[garde(inner(length(min = 1, max = MOST_BYTES)))]
             #[schema(min_length = 1, max_length = 65_536)]
             action: Option<String>,
-            /// The same seed gives the same answer; 0 unless given.
+            /// Seed. The same seed gives the same answer. The default is 0.
             #[garde(inner(range(max = 9_007_199_254_740_991)))]
             #[schema(maximum = 9_007_199_254_740_991_u64)]
             seed: Option<u64>,
-            /// Instead of a seed: choose as the job did when this iteration annotated the transition. The version
-            /// that annotated says again what is stored; another says what it would have said by the same chance.
+            /// Iteration, in place of a seed: sample as when this iteration annotated the transition. The
+            /// same version then returns the stored texts; another version returns its own texts for the same
+            /// random choices.
             #[garde(inner(range(min = 1)))]
             #[schema(minimum = 1)]
             iteration: Option<i32>,
-            /// Seconds after which the answer is given up.
+            /// Timeout of the answer in seconds.
             #[garde(range(min = 1, max = 600))]
             #[schema(minimum = 1, maximum = 600)]
             #[serde(default = "a_minute")]
@@ -85,13 +87,13 @@ macro_rules! request {
 }
 
 request!(
-    /// What is to be judged, and by whom.
+    /// Request for a critique.
     CritiqueRequest {}
 );
 request!(
-    /// What is to be judged and refined, and by whom.
+    /// Request for a refinement.
     RefinementRequest {
-        /// Most rounds; as many as the job's spec has unless given. A Yes ends them early.
+        /// Maximum number of rounds. The default is that of the job's spec. A verdict Yes ends them.
         #[garde(inner(range(min = 1, max = 8)))]
         #[schema(minimum = 1, maximum = 8)]
         rounds: Option<u32>,
@@ -102,28 +104,28 @@ const fn a_minute() -> u32 {
     60
 }
 
-/// What the critic says about an action.
+/// Critique of an action.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CritiqueAnswer {
-    /// The job whose prompts, sampling and weights it is.
+    /// Job whose prompts, sampling and weights were used.
     job_id: JobId,
-    /// The version whose adapters spoke; null where the base model did.
+    /// Version that answered; null for the base model.
     version: Option<i32>,
-    /// The action judged.
+    /// Judged action.
     action: String,
-    /// The environment can read it.
+    /// Whether the environment can parse it.
     readable: bool,
-    /// Optimal or not; `unparseable` where the critique holds no verdict.
+    /// Verdict: yes (optimal) or no. `unparseable` if the critique has no verdict.
     verdict: Verdict,
-    /// Why, and what instead.
+    /// Reason and suggestion.
     critique: Said,
-    /// What is predicted to come of the action.
+    /// Predictions of what happens after the action.
     futures: Vec<Said>,
-    /// What was read and written.
+    /// Token usage.
     usage: Usage,
 }
 
-/// Judges an action: its predicted futures, and the critic's verdict on them.
+/// Judges an action: returns predictions, and the critic's verdict on them.
 #[utoipa::path(
     post, path = "/v1/critiques", tag = "critic", operation_id = "create_critique",
     request_body = CritiqueRequest,
@@ -131,13 +133,13 @@ pub struct CritiqueAnswer {
         (status = 200, description = "The critique", body = CritiqueAnswer),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint, job or transition", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It cannot be asked as things stand", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Not possible in the current state", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "A question without sense", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "The request is inconsistent", content_type = "application/problem+json"),
         (status = 502, body = Problem, description = "The engine failed", content_type = "application/problem+json"),
-        (status = 503, body = Problem, description = "Too many questions", content_type = "application/problem+json"),
-        (status = 504, body = Problem, description = "No answer in time", content_type = "application/problem+json"),
+        (status = 503, body = Problem, description = "Too many requests", content_type = "application/problem+json"),
+        (status = 504, body = Problem, description = "Timeout", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn critique(
@@ -159,21 +161,21 @@ pub(super) async fn critique(
     }))
 }
 
-/// Judges an action and refines it by the critique, round by round.
+/// Judges an action and refines it by its critique, round by round.
 #[utoipa::path(
     post, path = "/v1/refinements", tag = "critic", operation_id = "create_refinement",
     request_body = RefinementRequest,
     responses(
-        (status = 200, description = "Every round, and the action that came out", body = Advice),
+        (status = 200, description = "Every round, and the resulting action", body = Advice),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint, job or transition", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It cannot be asked as things stand", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Not possible in the current state", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "A question without sense", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "The request is inconsistent", content_type = "application/problem+json"),
         (status = 502, body = Problem, description = "The engine failed", content_type = "application/problem+json"),
-        (status = 503, body = Problem, description = "Too many questions", content_type = "application/problem+json"),
-        (status = 504, body = Problem, description = "No answer in time", content_type = "application/problem+json"),
+        (status = 503, body = Problem, description = "Too many requests", content_type = "application/problem+json"),
+        (status = 504, body = Problem, description = "Timeout", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn refinement(
@@ -198,7 +200,9 @@ pub(super) async fn in_time<T>(
     let late = || {
         let seconds = deadline.as_secs();
         Problem::with_status(StatusCode::GATEWAY_TIMEOUT, format!("no answer within {seconds} s"))
-            .remedy("raise timeout_s or ask for fewer rounds; GET /v1/engines tells whether the engine answers")
+            .remedy(
+                "raise timeout_s or lower rounds; GET /v1/engines shows whether the engine answers",
+            )
     };
     Ok(asking.await.map_err(|_| late())??)
 }
@@ -211,14 +215,15 @@ impl From<Unanswered> for Problem {
             Unanswered::Impossible { remedy, .. } => Self::unprocessable(detail).remedy(remedy),
             Unanswered::Conflict { remedy, .. } => Self::conflict(detail).remedy(remedy),
             Unanswered::Busy { .. } => Self::with_status(StatusCode::SERVICE_UNAVAILABLE, detail)
-                .remedy("ask again in some seconds"),
+                .remedy("try again in a few seconds"),
             Unanswered::Failed(_) => {
-                tracing::warn!(error = detail, "a question was not answered");
-                Self::with_status(StatusCode::BAD_GATEWAY, detail)
-                    .remedy("GET /v1/engines tells whether the engine answers; `nlac doctor` tries all that it must do")
+                tracing::warn!(error = detail, "a request for a critique or an action failed");
+                Self::with_status(StatusCode::BAD_GATEWAY, detail).remedy(
+                    "GET /v1/engines shows whether the engine answers; `nlac doctor` tests it",
+                )
             }
             Unanswered::Unavailable(_) => {
-                tracing::error!(error = detail, "a question failed at the database");
+                tracing::error!(error = detail, "a request failed at the database");
                 let detail = "the database did not answer";
                 Self::with_status(StatusCode::SERVICE_UNAVAILABLE, detail)
                     .remedy("try again; see /readyz and the log")
@@ -228,10 +233,10 @@ impl From<Unanswered> for Problem {
 }
 
 fn nothing_said() -> Unanswered {
-    Unanswered::Failed(crate::domain::fault::Fault::Fail("nothing was said".into()))
+    Unanswered::Failed(crate::domain::fault::Fault::Fail("there is no answer".into()))
 }
 
-/// Who is asked.
+/// The version that answers.
 pub(super) fn version(
     checkpoint: Option<CheckpointId>,
     promoted_of: Option<JobId>,
@@ -241,29 +246,25 @@ pub(super) fn version(
         (Some(id), None, None) => Ok(Version::Checkpoint(id)),
         (None, Some(job), None) => Ok(Version::Promoted(job)),
         (None, None, Some(job)) => Ok(Version::Base(job)),
-        _ => Err(Problem::unprocessable(
-            "who is asked: give one of checkpoint_id, job_id and base_of",
-        )
-        .remedy("GET /v1/jobs/{id}/checkpoints lists a job's checkpoints")),
+        _ => Err(Problem::unprocessable("give one of checkpoint_id, job_id and base_of")
+            .remedy("GET /v1/jobs/{id}/checkpoints lists a job's checkpoints")),
     }
 }
 
 fn chance(seed: Option<u64>, iteration: Option<i32>, stored: bool) -> Result<Chance, Problem> {
     match (seed, iteration) {
-        (Some(_), Some(_)) => {
-            Err(Problem::unprocessable("there are a seed and an iteration")
-                .remedy("give one of them"))
-        }
-        (None, Some(_)) if !stored => {
-            Err(Problem::unprocessable("iteration: only a stored transition was annotated")
-                .remedy("give transition_id, or a seed instead"))
-        }
+        (Some(_), Some(_)) => Err(Problem::unprocessable("seed and iteration exclude each other")
+            .remedy("give one of them")),
+        (None, Some(_)) if !stored => Err(Problem::unprocessable(
+            "iteration needs transition_id: only stored transitions have annotations",
+        )
+        .remedy("give transition_id, or a seed instead")),
         (None, Some(iteration)) => Ok(Chance::Annotation { iteration }),
         (seed, None) => Ok(Chance::Seed(seed.unwrap_or(0))),
     }
 }
 
-/// The state and the action, where it is given or the last thing said.
+/// The state, and the action if it is given or is the last message.
 fn put(
     transition: Option<TransitionId>,
     messages: Option<Vec<ChatMessage>>,
@@ -271,9 +272,7 @@ fn put(
 ) -> Result<(Situation, Option<Message>), Problem> {
     let action = action.map(|action| action.trim().to_owned());
     if action.as_ref().is_some_and(String::is_empty) {
-        return Err(
-            Problem::unprocessable("action: it is empty").remedy("say what is to be judged")
-        );
+        return Err(Problem::unprocessable("action is empty").remedy("give the action to judge"));
     }
     let action = action.map(Message::assistant);
     match (transition, messages) {
@@ -283,12 +282,12 @@ fn put(
             let (state, action) = asked(said, action)?;
             Ok((Situation::Conversation(Context::of(state)), Some(action)))
         }
-        _ => Err(Problem::unprocessable("the state: give one of transition_id and messages")
-            .remedy("a stored transition by its id, or a conversation as chat messages")),
+        _ => Err(Problem::unprocessable("give the state by one of transition_id and messages")
+            .remedy("give the id of a stored transition, or a conversation as chat messages")),
     }
 }
 
-/// A state that waits for an action.
+/// A state that an action can follow.
 pub(super) fn state_of(
     transition: Option<TransitionId>,
     messages: Option<Vec<ChatMessage>>,
@@ -299,20 +298,20 @@ pub(super) fn state_of(
         (None, Some(said)) => {
             let said = chat::conversation(said).map_err(Problem::unprocessable)?;
             if said.last().is_none_or(|message| message.role == Speaker::Assistant) {
-                return Err(Problem::unprocessable("messages: they end with an action")
-                    .remedy("end them with what the policy is to answer"));
+                return Err(Problem::unprocessable("messages end with an action")
+                    .remedy("end them with a message that the policy should answer"));
             }
             let frame = Frame { tools, ..Frame::default() };
             Ok(Situation::Conversation(Context::new(said, frame.into())))
         }
-        _ => Err(Problem::unprocessable("the state: give one of transition_id and messages")
+        _ => Err(Problem::unprocessable("give the state by one of transition_id and messages")
             .remedy(
-                "a stored transition by its id, or a conversation as chat messages with its tools",
+                "give the id of a stored transition, or a conversation as chat messages with its tools",
             )),
     }
 }
 
-/// A conversation as a state and the action in it.
+/// A conversation as a state and its last action.
 pub(super) fn asked(
     mut said: Vec<Message>,
     action: Option<Message>,
@@ -320,20 +319,20 @@ pub(super) fn asked(
     let last = said.pop_if(|message| message.role == Speaker::Assistant);
     let action = match (action, last) {
         (Some(_), Some(_)) => {
-            let detail = "there is an action, and messages end with another one";
+            let detail = "action is set, and messages also end with an action";
             return Err(Problem::unprocessable(detail)
-                .remedy("leave out action, or end messages with what was said before it"));
+                .remedy("leave out action, or remove the last message"));
         }
         (None, None) => {
             return Err(Problem::unprocessable("there is no action to judge")
-                .remedy("give action, or end messages with one of the assistant"));
+                .remedy("set action, or end messages with one of the assistant"));
         }
         (Some(action), None) => action,
         (None, Some(last)) => last,
     };
     if said.is_empty() {
-        return Err(Problem::unprocessable("messages: there is no state before the action")
-            .remedy("begin with what the environment says first"));
+        return Err(Problem::unprocessable("messages have no state before the action")
+            .remedy("begin with the environment's first message"));
     }
     Ok((said, action))
 }

@@ -1,4 +1,6 @@
-//! Datasets: logged episodes, sent as lines of JSON.
+//! Datasets: logged episodes, in nlac's format or in that of whoever logged them.
+
+use std::io::Cursor;
 
 use axum::{
     Extension, Json,
@@ -19,16 +21,21 @@ use super::{
 };
 use crate::{
     domain::{access::Actor, ids::EpisodeId},
-    experience::{imported::Imported, logged::LoggedEpisode},
+    experience::{
+        imported::Imported,
+        logged::{LoggedEpisode, is_reward},
+        logs::{LogFormat, LogOptions, LogReader, MOST_BYTES, Outcome},
+    },
     store::{
-        StoreError, datasets,
+        StoreError,
+        datasets::{self, Added},
         deletion::{self, Marked},
         read::episodes::Episodes,
     },
 };
 
-/// Largest body of one request, bytes; a file is sent in pieces.
-pub(super) const MOST: usize = 32 << 20;
+/// Maximum body of one request in bytes. Clients send a file in pieces.
+pub(super) const MOST: usize = MOST_BYTES;
 
 /// All datasets.
 #[derive(Serialize, ToSchema)]
@@ -37,24 +44,43 @@ pub struct DatasetList {
     data: Vec<Dataset>,
 }
 
-/// What became of the lines.
+/// Result of an import.
 #[derive(Serialize, ToSchema)]
 pub struct ImportReport {
-    /// Episodes that were stored.
+    /// Number of stored episodes.
     stored: usize,
-    /// Episodes that were there already, by their id or content.
+    /// Number of episodes that were already stored, by id or content.
     repeated: usize,
-    /// Lines that cannot be learnt from.
-    refused: Vec<RefusedLine>,
+    /// Rejected records.
+    refused: Vec<RefusedRecord>,
+    /// Newest version of the dataset. It is new if the import stored an episode.
+    version: i32,
 }
 
-/// A line that cannot be learnt from.
+/// A rejected record, or a rejected episode of several records, at the place of the first.
 #[derive(Serialize, ToSchema)]
-pub struct RefusedLine {
-    /// Its number in the body, from 1; empty lines count.
-    line: usize,
-    /// Why.
+pub struct RefusedRecord {
+    /// Line number in the body, from 1, if the body has lines. Empty lines count.
+    line: Option<u64>,
+    /// Number in the JSON document, from 1, if the body is one document.
+    record: Option<u64>,
+    /// Reason.
     reason: String,
+}
+
+/// How the body is read.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ImportQuery {
+    /// How the log is written; `nlac` if left out.
+    #[param(inline)]
+    format: Option<LogFormat>,
+    /// The score that is the reward, where a log has several.
+    score: Option<String>,
+    /// The reward of the last action of an episode that the log gives none. Without it that reward is awaited.
+    #[param(minimum = -1e9, maximum = 1e9)]
+    reward: Option<f64>,
 }
 
 /// Lists datasets.
@@ -67,15 +93,15 @@ pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetLi
     Ok(Json(DatasetList { data: views(datasets::list(&mut conn).await?) }))
 }
 
-/// Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its episodes is removed in the
+/// Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in the
 /// background.
 #[utoipa::path(
     delete, path = "/v1/datasets/{name}", tag = "datasets", operation_id = "delete_dataset",
     params(("name" = String, Path, description = "A dataset")),
     responses(
-        (status = 204, description = "It is deleted"),
+        (status = 204, description = "Deleted"),
         (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "A job that is not over names it", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "An unfinished job uses it", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -90,20 +116,20 @@ pub(super) async fn delete(
         }
         Marked::Unknown => Err(Problem::not_found("dataset", name)),
         Marked::Needed(job) => {
-            Err(Problem::conflict(format!("job {job} names the dataset and may still go on"))
-                .remedy("cancel the job, wait for its end, or delete it if it failed"))
+            Err(Problem::conflict(format!("unfinished job {job} uses the dataset"))
+                .remedy("cancel the job, wait until it ends, or delete it if it failed"))
         }
     }
 }
 
-/// Which episodes.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetEpisodeQuery {
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<EpisodeId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -114,7 +140,7 @@ pub struct DatasetEpisodeQuery {
     params(("name" = String, Path, description = "A dataset"), DatasetEpisodeQuery),
     responses(
         (status = 200, description = "A page of episodes", body = EpisodeList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
     )
 )]
@@ -131,31 +157,35 @@ pub(super) async fn episodes(
     page(&mut conn, Episodes::OfDataset(&name), query.after, limit).await
 }
 
-/// Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+/// Adds logged episodes to a dataset. Repeating the request changes nothing.
 #[utoipa::path(
     post, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "import_episodes",
     params(
         ("name" = String, Path, description = "Lower-case letters, digits and dashes, 63 at most"),
+        ImportQuery,
         ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
     ),
     request_body(
         content = String, content_type = "application/x-ndjson",
-        description = "One episode per line: `messages` in chat format (tool calls included) or, if the agent \
-                       rewrote its history, `steps` with the `messages` and the `reply` of each call; and \
-                       `rewards` per action (null where one is awaited), `return`, `success` or \
-                       `\"pending\": true`; optionally `id`, `task`, `model`, `tools`, `truncated`. 32 MiB at most."
+        description = "In nlac's own format one episode per line: `messages` in chat format (tool calls included) or, \
+                       if the agent rewrote its history, `steps` with the `messages` and the `reply` of each call; \
+                       and `rewards` per action (null where one is pending), `return`, `success` or \
+                       `\"pending\": true`; optionally `id`, `task`, `model`, `tools`, `truncated`. In another \
+                       `format` the log as it is, as lines or as one JSON document; an episode must be whole in one \
+                       request. 32 MiB at most."
     ),
     responses(
-        (status = 200, description = "What became of the lines", body = ImportReport),
-        (status = 400, body = Problem, description = "Not a name, or not UTF-8", content_type = "application/problem+json"),
+        (status = 200, description = "Result of the import", body = ImportReport),
+        (status = 400, body = Problem, description = "Not a name, not a format, or no numbers", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as lines of JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON lines", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn import(
     State(state): State<AppState>,
     Path(name): Path<String>,
+    Params(query): Params<ImportQuery>,
     Extension(actor): Extension<Actor>,
     headers: HeaderMap,
     once: Once<Whole>,
@@ -170,36 +200,55 @@ pub(super) async fn import(
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(allowed) {
-        return Err(Problem::bad_request(format!("{name:?} is not a name of a dataset"))
+        return Err(Problem::bad_request(format!("{name:?} is not a valid dataset name"))
             .remedy("use lower-case letters, digits and dashes, 63 at most"));
     }
+    if query.reward.is_some_and(|reward| !is_reward(reward)) {
+        return Err(Problem::bad_request("`reward` is not a number between -1e9 and 1e9"));
+    }
+    let options = LogOptions {
+        format: query.format.unwrap_or(LogFormat::Nlac),
+        score: query.score,
+        reward: query.reward,
+    };
     let now = state.clock.now();
-    // Much of it is work: other requests do not wait for it.
-    let read = tokio::task::spawn_blocking(move || read(&body, now));
+    // Parsing is expensive, so it must not block other requests.
+    let read = tokio::task::spawn_blocking(move || read(&body, options, now));
     let (episodes, refused) = read.await.map_err(|e| {
-        tracing::error!(error = %e, "lines could not be read");
+        tracing::error!(error = %e, "a log could not be read");
         Problem::broken_off()
-    })??;
+    })?;
     let sent = episodes.len();
     let mut tx = state.store.begin().await?;
-    // The lines are stored once in any case; the key must not have been used for others.
+    // The episodes are stored once in any case; the key must not have been used for others.
     once.keep(&mut tx, &actor, &name).await?;
-    let stored = datasets::insert_many(&mut tx, &name, episodes).await?;
+    let Added { stored, version } = datasets::insert_many(&mut tx, &name, episodes).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(Json(ImportReport { stored, repeated: sent - stored, refused }))
+    Ok(Json(ImportReport { stored, repeated: sent - stored, refused, version }))
 }
 
-/// The episodes of a body, and the lines that are none.
-fn read(body: &[u8], now: OffsetDateTime) -> Result<(Vec<Imported>, Vec<RefusedLine>), Problem> {
-    let text = std::str::from_utf8(body)
-        .map_err(|e| Problem::bad_request(format!("the body is not UTF-8: {e}")))?;
+/// The episodes of a body, and the rejected records.
+fn read(
+    body: &[u8],
+    options: LogOptions,
+    now: OffsetDateTime,
+) -> (Vec<Imported>, Vec<RefusedRecord>) {
     let (mut episodes, mut refused) = (Vec::new(), Vec::new());
-    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-        let episode = LoggedEpisode::parse(text);
+    let mut take = |Outcome { origin, episode }: Outcome| {
+        let episode = episode.and_then(LoggedEpisode::try_from);
         match episode.and_then(|e| e.into_rows(now).map_err(|e| e.to_string())) {
             Ok(episode) => episodes.push(episode),
-            Err(reason) => refused.push(RefusedLine { line, reason }),
+            Err(reason) => {
+                let (line, record) = (origin.position.line(), origin.position.record());
+                refused.push(RefusedRecord { line, record, reason });
+            }
         }
+        Ok(())
+    };
+    let mut reader = LogReader::new(options, Cursor::new(Vec::new()));
+    let read = reader.file("", body, &mut take).and_then(|()| reader.finish(&mut take));
+    if let Err(e) = read {
+        refused.push(RefusedRecord { line: None, record: None, reason: e.to_string() });
     }
-    Ok((episodes, refused))
+    (episodes, refused)
 }

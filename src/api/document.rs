@@ -1,4 +1,4 @@
-//! The OpenAPI document as it is served and kept: what the derive macros cannot say is put right here.
+//! Post-processing of the OpenAPI document: corrects what the derive macros cannot express.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,7 @@ pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
     Ok(text)
 }
 
-/// What is only ever answered is whole: a field without a value is null, not absent. Problems alone leave out
-/// what does not apply.
+/// Answers are complete: a field without a value is null, not absent. Only problems leave out fields.
 fn require_what_is_always_there(document: &mut Value) {
     let asked = reachable(document, &|operation| vec![&operation["requestBody"]]);
     let answered = reachable(document, &|operation| vec![&operation["responses"]]);
@@ -52,7 +51,7 @@ fn require_properties(schema: &mut Value) {
     }
 }
 
-/// Names of the schemas that a part of each operation leads to.
+/// Names of the schemas that each operation reaches.
 fn reachable(document: &Value, part: &dyn Fn(&Value) -> Vec<&Value>) -> BTreeSet<String> {
     let operations = document["paths"].as_mapping().into_iter().flatten();
     let operations = operations.flat_map(|(_, path)| path.as_mapping().into_iter().flatten());
@@ -77,7 +76,8 @@ fn reachable(document: &Value, part: &dyn Fn(&Value) -> Vec<&Value>) -> BTreeSet
     found
 }
 
-/// Says of each route that reads JSON what [`super::fields`] and [`super::conditional`] do for all of them.
+/// Documents for each route that reads JSON what [`super::fields`] and [`super::conditional`] add to all of
+/// them.
 fn tell_of_fields_and_validators(document: &mut Value) -> Result<(), serde_yaml_ng::Error> {
     let readable = Readable::new(&serde_json::json!(super::document()));
     let about: Value = from_str(include_str!("reads.yaml"))?;
@@ -114,7 +114,7 @@ fn mend(value: &mut Value, schemas: &Value) {
                     map.extend(whole);
                 }
             }
-            // A header that is not there is absent: there is no null in a header.
+            // An absent header is absent: headers have no null.
             if map.get("in").is_some_and(|place| place == "header") {
                 let kind = map.get_mut("schema").and_then(|schema| schema.get_mut("type"));
                 if let Some(kind) = kind

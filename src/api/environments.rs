@@ -1,4 +1,4 @@
-//! Environments: those that are built in, and registered servers.
+//! Environments: built-in, and registered servers.
 
 use axum::{
     Json,
@@ -24,7 +24,7 @@ use crate::{
 /// All environments.
 #[derive(Serialize, ToSchema)]
 pub struct EnvironmentList {
-    /// Those that are built in, then the registered ones, each by name.
+    /// Built-in environments, then registered ones, each by name.
     data: Vec<EnvironmentView>,
 }
 
@@ -32,31 +32,31 @@ pub struct EnvironmentList {
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct PutEnvironment {
-    /// Its protocol.
+    /// Protocol.
     #[garde(skip)]
     kind: EnvironmentKind,
     /// `http://host:port`.
     #[garde(pattern("^https?://"), custom(without_secrets))]
     #[schema(pattern = "^https?://", example = "http://127.0.0.1:8100")]
     url: String,
-    /// The environment variable of this service that holds the environment's API key, which is sent as a bearer token.
-    /// Its name begins with `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to.
+    /// Environment variable of this service with the environment's API key, which is sent as a bearer token.
+    /// Its name begins with `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key.
     #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
     #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_DESK")]
     api_key_env: Option<String>,
-    /// Episodes that this service plays there at a time: at most the sessions that the server has. OpenEnv's own default
-    /// is 1.
+    /// Maximum number of episodes that this service plays there at the same time: at most the server's
+    /// sessions. OpenEnv's own default is 1.
     #[garde(range(min = 1, max = 4_096))]
     #[schema(minimum = 1, maximum = 4_096, default = 8)]
     #[serde(default = "sessions")]
     sessions: i32,
-    /// Seconds after which a step without an answer has failed.
+    /// Seconds after which a step without an answer fails.
     #[garde(range(min = 1, max = 3_600))]
     #[schema(minimum = 1, maximum = 3_600, default = 60)]
     #[serde(default = "step_seconds")]
     step_seconds: i32,
-    /// Whether the same task, seed and actions give the same episode. Algorithms and checks that go back to an earlier
-    /// state need it. `nlac environments check` finds out.
+    /// Whether the same task, seed and actions give the same episode. Algorithms and checks that return to
+    /// earlier states need this. `nlac environments check` tests it.
     #[garde(skip)]
     #[serde(default)]
     replayable: bool,
@@ -70,7 +70,7 @@ const fn step_seconds() -> i32 {
     60
 }
 
-/// Lists the environments that jobs can name, and what each can do.
+/// Lists the environments that jobs can use, with their capabilities.
 #[utoipa::path(
     get, path = "/v1/environments", tag = "peers", operation_id = "list_environments",
     responses((status = 200, description = "All environments", body = EnvironmentList))
@@ -108,10 +108,10 @@ pub(super) async fn read(
     put, path = "/v1/environments/{name}", tag = "peers", operation_id = "put_environment",
     params(("name" = String, Path)), request_body = PutEnvironment,
     responses(
-        (status = 200, description = "Registered, with what it was found to be", body = EnvironmentView),
+        (status = 200, description = "Registered, with its capabilities", body = EnvironmentView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put(
@@ -139,14 +139,14 @@ pub(super) async fn put(
     Ok(Json(row.into()))
 }
 
-/// Removes an environment's registration. What was played there stays.
+/// Deletes an environment's registration. Its episodes stay.
 #[utoipa::path(
     delete, path = "/v1/environments/{name}", tag = "peers", operation_id = "delete_environment",
     params(("name" = String, Path, description = "A registered environment")),
     responses(
-        (status = 204, description = "It is removed"),
+        (status = 204, description = "Deleted"),
         (status = 404, body = Problem, description = "No such registration", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "A job that is not over plays there", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "An unfinished job uses it", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -155,8 +155,8 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let mut conn = state.store.acquire().await?;
     if let Some(job) = environments::players(&mut conn, &name).await?.first() {
-        return Err(Problem::conflict(format!("job {job} plays there and may still go on"))
-            .remedy("cancel the job, or wait for its end"));
+        return Err(Problem::conflict(format!("unfinished job {job} uses the environment"))
+            .remedy("cancel the job, or wait until it ends"));
     }
     if environments::delete(&mut conn, &name).await? {
         return Ok(StatusCode::NO_CONTENT);

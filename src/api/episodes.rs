@@ -25,20 +25,20 @@ use crate::{
 pub struct EpisodeList {
     /// Newest first.
     data: Vec<EpisodeView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<EpisodeId>,
 }
 
-/// Which episodes.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EpisodeQuery {
-    /// Only those to learn from, or only those to measure.
+    /// Only training episodes, or only evaluation episodes.
     purpose: Option<Purpose>,
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<EpisodeId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -49,7 +49,7 @@ pub struct EpisodeQuery {
     params(("id" = JobId, Path), EpisodeQuery),
     responses(
         (status = 200, description = "A page of episodes", body = EpisodeList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]

@@ -1,4 +1,4 @@
-//! What a job would take, told without making it.
+//! Estimates the cost of a job without creating it.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -15,28 +15,28 @@ use crate::{
     store::{datasets, read::observed},
 };
 
-/// A spec that could be submitted, and what it would take.
+/// A valid spec and its estimate.
 #[derive(Serialize, ToSchema)]
 pub struct Estimated {
-    /// What it would take.
+    /// Estimated cost.
     #[serde(flatten)]
     pub(super) estimate: Estimate,
-    /// What a submission would warn of.
+    /// Warnings of a submission.
     pub(super) warnings: Vec<String>,
 }
 
-/// Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts follow
-/// from the spec and, where that does not decide, from what earlier jobs measured on this installation; each
-/// figure says what it is based on, and is null where nothing is known.
+/// Checks a spec as a submission would, and estimates the cost of the job without creating it. Counts follow
+/// from the spec and from measurements of earlier jobs on this installation. Each figure has its basis, and
+/// is null if nothing is known.
 #[utoipa::path(
-    post, path = "/v1/jobs:estimate", tag = "jobs", operation_id = "estimate_job",
+    post, path = "/v1/jobs/estimate", tag = "jobs", operation_id = "estimate_job",
     request_body(content((JobSpec = "application/json"), (JobSpec = "application/yaml"))),
     responses(
-        (status = 200, description = "It can be submitted as it is", body = Estimated),
+        (status = 200, description = "The spec is valid", body = Estimated),
         (status = 400, body = Problem, description = "Neither JSON nor YAML", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON or YAML", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible spec; `errors` names all that is wrong", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is neither JSON nor YAML", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid spec; `errors` lists every error", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn estimate(
@@ -48,7 +48,7 @@ pub(super) async fn estimate(
     Ok(Json(Estimated { estimate, warnings: admitted.warnings }))
 }
 
-/// What a spec would take.
+/// Estimates the cost of a spec.
 pub(super) async fn of(state: &AppState, spec: &JobSpec) -> Result<Estimate, Problem> {
     let mut conn = state.store.acquire().await?;
     let alike = observed::alike(&mut conn, spec).await?;

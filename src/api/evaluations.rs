@@ -1,4 +1,4 @@
-//! Evaluations: a checkpoint, a base model or a chat model plays tasks and is measured, as a job that trains nothing.
+//! Evaluations: a checkpoint, a base model or a chat model plays tasks, as a job that trains nothing.
 
 use axum::{Extension, Json, extract::State, response::Response};
 use garde::Validate;
@@ -27,53 +27,55 @@ use crate::{
     store::{checkpoints, jobs, peers, read::evaluations},
 };
 
-/// Who plays, and what. What is not said is as in the checkpoint's job: environment, prompts, temperatures, seed.
+/// Request for an evaluation. Defaults come from the checkpoint's job: environment, prompts, temperatures,
+/// seed.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct NewEvaluation {
-    /// A name for people; that of the job after `eval-` unless given.
+    /// Name for people. The default is `eval-` and the name of the job.
     #[garde(inner(length(min = 1, max = 40), pattern("^[a-z0-9][a-z0-9-]*$")))]
     #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     name: Option<String>,
-    /// The checkpoint that acts.
+    /// Checkpoint to evaluate.
     #[garde(skip)]
     checkpoint: Option<CheckpointId>,
-    /// The job that the rest is taken from, if it is not the checkpoint's. Without a checkpoint, the base model acts.
+    /// Job to take the defaults from, if it is not the checkpoint's. Without a checkpoint, its base model is
+    /// evaluated.
     #[garde(skip)]
     job: Option<JobId>,
-    /// Another engine that serves who acts. Without a checkpoint, the engine's model acts: it may be a chat model.
+    /// Engine to use. Without a checkpoint, the engine's model is evaluated, for example a chat model.
     #[garde(inner(length(min = 1, max = 100)))]
     #[schema(min_length = 1, max_length = 100)]
     engine: Option<String>,
-    /// Another environment.
+    /// Environment to use.
     #[garde(dive)]
     environment: Option<EnvironmentSpec>,
-    /// Which tasks it plays: those of the job unless given.
+    /// Tasks to play. The default is those of the job.
     #[garde(skip)]
     tasks: Option<TaskSplit>,
-    /// How many tasks are drawn; as many as the job's full evaluations unless given.
+    /// Number of tasks. The default is that of the job's full evaluations.
     #[garde(inner(range(min = 1, max = 100_000)))]
     #[schema(minimum = 1, maximum = 100_000)]
     count: Option<u32>,
-    /// Episodes of each task; 1 unless given.
+    /// Episodes per task. The default is 1.
     #[garde(inner(range(min = 1, max = 64)))]
     #[schema(minimum = 1, maximum = 64)]
     trials: Option<u32>,
-    /// Sampling temperatures of the policy; 0 is greedy. All tasks are played at each.
+    /// Sampling temperatures of the policy. 0 is greedy. All tasks are played at each temperature.
     #[garde(inner(length(min = 1, max = 9), inner(range(min = 0.0, max = 2.0))))]
     #[schema(min_items = 1, max_items = 9)]
     temperatures: Option<Vec<f32>>,
-    /// Every random choice follows from it. Tasks are the same where it is the same.
+    /// Seed of all random choices. The same seed gives the same tasks.
     #[garde(inner(range(max = 9_007_199_254_740_991)))]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     seed: Option<u64>,
-    /// A job whose last evaluation this one is compared with, task by task.
+    /// Job to compare with: its last evaluation, task by task.
     #[garde(skip)]
     against: Option<JobId>,
 }
 
-/// Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it measures, unless the
-/// request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
+/// Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the checkpoint's
+/// job is evaluated. `GET /v1/jobs/{id}/evaluation` returns the results.
 #[utoipa::path(
     post, path = "/v1/evaluations", tag = "jobs", operation_id = "submit_evaluation",
     params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
@@ -85,8 +87,8 @@ pub struct NewEvaluation {
         (status = 404, body = Problem, description = "No such checkpoint or job", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "It cannot be played; `errors` names all that is wrong", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid evaluation; `errors` lists every error", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit(
@@ -113,7 +115,7 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
         }
         (None, None) => {
             return Err(Problem::unprocessable("neither a checkpoint nor a job is given")
-                .remedy("name the checkpoint that acts, or a job whose base model acts"));
+                .remedy("give the checkpoint to evaluate, or a job whose base model to evaluate"));
         }
     };
     let found = jobs::get(&mut conn, job).await?;
@@ -159,18 +161,19 @@ async fn spec(state: &AppState, request: NewEvaluation) -> Result<JobSpec, Probl
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationQuery {
-    /// A job whose last evaluation it is compared with; the one that the job's spec names unless given.
+    /// Job to compare with: its last evaluation. The default is the one in the job's spec.
     against: Option<JobId>,
 }
 
-/// Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one, too.
+/// Reads the results of a job's last complete evaluation, with intervals. Training jobs have evaluations,
+/// too.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/evaluation", tag = "jobs", operation_id = "get_evaluation",
     params(("id" = JobId, Path), EvaluationQuery),
     responses(
         (status = 200, description = "The results", body = EvaluationView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
-        (status = 404, body = Problem, description = "No such job, or no evaluation of it is complete", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job, or it has no complete evaluation", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn read(

@@ -1,4 +1,4 @@
-//! Events: as a list, or as a stream that goes on until the job is over.
+//! Events: as a list, or as a stream that continues until the job ends.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -30,9 +30,9 @@ use crate::{
     store::{StoreError, jobs, keys, read::jobs as read_jobs},
 };
 
-/// Events that a stream reads at a time.
+/// Events per read of a stream.
 const PAGE: i64 = 200;
-/// How long a client of a stream may read nothing.
+/// Maximum time in which a streaming client reads nothing.
 const UNREAD: Duration = Duration::from_secs(30);
 
 /// A page of events.
@@ -40,32 +40,32 @@ const UNREAD: Duration = Duration::from_secs(30);
 pub struct EventList {
     /// Oldest first.
     data: Vec<EventView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<i64>,
 }
 
-/// Which events.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
-    /// Only those after this one.
+    /// Only events after this one.
     after: Option<i64>,
-    /// Rows: 1 to 200; of no effect on a stream.
+    /// Rows per page: 1 to 200. No effect on a stream.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-/// Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
-/// then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+/// Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the job
+/// ends. `Last-Event-ID` resumes an interrupted stream.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/events", tag = "jobs", operation_id = "list_events",
     params(("id" = JobId, Path), EventQuery,
-        ("Last-Event-ID" = Option<i64>, Header, description = "Go on after this event")),
+        ("Last-Event-ID" = Option<i64>, Header, description = "Continue after this event")),
     responses(
         (status = 200, description = "A page of events, or a stream of them", content(
             (EventList = "application/json"), (String = "text/event-stream"))),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
@@ -94,7 +94,7 @@ pub(super) async fn events(
         let (sender, receiver) = channel(64);
         tokio::spawn(async move {
             if let Err(error) = stream(&state, &actor, id, after, &sender).await {
-                tracing::warn!(%error, "an event stream broke off; the client reconnects");
+                tracing::warn!(%error, "an event stream was interrupted; the client reconnects");
             }
         });
         let keep_alive = KeepAlive::new().interval(Duration::from_secs(10));
@@ -114,10 +114,10 @@ async fn stream(
     mut after: i64,
     sender: &Sender<Result<Sse, Infallible>>,
 ) -> Result<(), StoreError> {
-    // Listening before looking: nothing falls in between.
+    // Subscribe before reading, so that no event is missed in between.
     let mut announced = state.events.subscribe();
     loop {
-        // Whoever was let in may not be any more.
+        // The key may have been revoked since the request began.
         let ended = {
             let mut conn = state.store.acquire().await?;
             if !keys::still_valid(&mut conn, actor).await? {
@@ -126,7 +126,7 @@ async fn stream(
             jobs::get(&mut conn, id).await?.is_none_or(|job| job.status.is_final())
         };
         loop {
-            // No connection is held while a client reads.
+            // A reading client must not hold a database connection.
             let page = {
                 let mut conn = state.store.acquire().await?;
                 read_jobs::events(&mut conn, id, after, PAGE).await?
@@ -136,7 +136,7 @@ async fn stream(
             for event in page {
                 let sse = Sse::default().id(event.id.to_string()).event(event.kind.as_str());
                 let Ok(sse) = sse.json_data(EventView::from(event)) else { continue };
-                // A client that has stopped reading goes on later, with Last-Event-ID.
+                // A client that stopped reading resumes later, with Last-Event-ID.
                 if sender.send_timeout(Ok(sse), UNREAD).await.is_err() {
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! The example jobs that ship.
+//! Built-in example jobs.
 
 use rust_embed::RustEmbed;
 
@@ -8,7 +8,7 @@ use rust_embed::RustEmbed;
 #[include = "*.yaml"]
 struct Files;
 
-/// The example that people start with.
+/// The default example.
 pub(in crate::api) const FIRST: &str = "help-desk";
 
 /// Their names, in order.

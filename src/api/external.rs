@@ -1,4 +1,4 @@
-//! Evaluation results that users measure themselves, for jobs whose environment nlac cannot play in.
+//! Evaluation results that users post, for jobs whose environment nlac cannot play.
 
 use axum::{Json, extract::State};
 use garde::Validate;
@@ -23,30 +23,31 @@ use crate::{
     store::{StoreError, checkpoints, events, jobs, metrics},
 };
 
-/// A result of a checkpoint.
+/// Posted result of a checkpoint.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalResult {
-    /// The checkpoint that was measured: an online one of the job.
+    /// Evaluated checkpoint: an online checkpoint of the job.
     #[garde(skip)]
     checkpoint_id: CheckpointId,
-    /// Share of the episodes that were solved, 0 to 1.
+    /// Share of solved episodes, 0 to 1.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     success: f64,
-    /// Episodes that were played.
+    /// Number of episodes.
     #[garde(range(min = 1))]
     #[schema(minimum = 1)]
     episodes: u32,
-    /// Mean return of the episodes, where they have one.
+    /// Mean return of the episodes, if they have returns.
     #[serde(default, rename = "return")]
     #[garde(inner(range(min = -1e9, max = 1e9)))]
     #[schema(minimum = -1e9, maximum = 1e9)]
     mean_return: Option<f64>,
 }
 
-/// Posts the result of a checkpoint that was measured outside nlac. The best checkpoint is chosen by these results, and
-/// the guard `regression` reads them at the end of the next iteration. A second result of a checkpoint replaces the first.
+/// Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
+/// checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of the
+/// same checkpoint replaces the first.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/evaluations", tag = "jobs", operation_id = "post_external_evaluation",
     params(("id" = JobId, Path)), request_body = ExternalResult,
@@ -54,10 +55,10 @@ pub struct ExternalResult {
         (status = 200, description = "The checkpoint, with its result", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job, or no such checkpoint of it", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "The job measures itself", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job evaluates itself", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible result", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid result", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn post(
@@ -68,7 +69,7 @@ pub(super) async fn post(
     let mut tx = state.store.begin().await?;
     let job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
     if job.spec.evaluation.from != EvaluationSource::External {
-        return Err(Problem::conflict("the job takes no results of others")
+        return Err(Problem::conflict("the job does not accept posted results")
             .remedy("submit a job with `evaluation: { from: external }`"));
     }
     let found = checkpoints::get(&mut tx, result.checkpoint_id).await?;

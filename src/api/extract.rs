@@ -1,4 +1,4 @@
-//! Parsing at the edge: ids, queries and bodies, each refusal with its place.
+//! Parses ids, queries and bodies. Each error has its place.
 
 use std::str::FromStr;
 
@@ -35,7 +35,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // The database holds no text with it.
+        // The database cannot store NUL.
         if parts.uri.query().is_some_and(|query| query.contains("%00")) {
             return Err(Problem::bad_request("the query holds a NUL character"));
         }
@@ -46,7 +46,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// A JSON body that was parsed strictly and checked against its bounds.
+/// A JSON body, parsed strictly and checked against its bounds.
 pub(super) struct Valid<T>(pub T);
 
 impl<S, T> FromRequest<S> for Valid<T>
@@ -125,7 +125,7 @@ pub(super) fn check<T: Validate<Context = ()>>(value: &T) -> Result<(), Problem>
     })
 }
 
-/// A text of a query has at most so many characters.
+/// Rejects a query text that is longer than the limit.
 pub(super) fn at_most(most: usize, name: &str, text: Option<&str>) -> Result<(), Problem> {
     if text.is_some_and(|text| text.chars().count() > most) {
         return Err(Problem::bad_request(format!("{name} is longer than {most} characters")));
@@ -133,7 +133,7 @@ pub(super) fn at_most(most: usize, name: &str, text: Option<&str>) -> Result<(),
     Ok(())
 }
 
-/// Rows per page: 1 to 200, 50 unless asked.
+/// Rows per page: 1 to 200. The default is 50.
 pub(super) fn limit(asked: Option<i64>) -> Result<i64, Problem> {
     match asked.unwrap_or(50) {
         limit @ 1..=200 => Ok(limit),

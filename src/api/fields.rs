@@ -1,5 +1,5 @@
-//! `?fields=id,status,spec.name`: only those fields of what a route reads. One place for every route that
-//! answers with JSON, held against the document's own schemas.
+//! `?fields=id,status,spec.name`: returns only these fields. It works for every route that answers with JSON,
+//! and checks fields against the document's schemas.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::problem::Problem;
 
-/// What an answer is that holds a choice of fields: the schema of the whole does not hold for it.
+/// Media type of an answer with selected fields, to which the full schema does not apply.
 pub(super) const KIND: &str = "application/vnd.nlac.fields+json";
 
 /// Schemas of what the routes read, by path.
@@ -38,7 +38,7 @@ impl Readable {
         Self { schemas: Arc::new(schemas), answers: Arc::new(answers) }
     }
 
-    /// The fields of what is read at a path, without those that lie deeper.
+    /// Top-level fields of the resource at a path.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let mut open = vec![self.item(path)];
         let mut names = Vec::new();
@@ -61,7 +61,7 @@ impl Readable {
         })
     }
 
-    /// The first of some fields that what is read at a path does not have.
+    /// The first requested field that the resource at a path lacks.
     fn unknown<'a>(&self, path: &str, fields: &[&'a str]) -> Option<&'a str> {
         let item = self.item(path)?;
         fields.iter().copied().find(|field| {
@@ -98,7 +98,7 @@ pub(super) fn answer(operation: &Value) -> Option<&Value> {
     (!schema.is_null()).then_some(schema)
 }
 
-/// Answers with a choice of fields where one is asked for.
+/// Answers with selected fields if the request asks for them.
 pub(super) async fn choice(
     State(readable): State<Readable>,
     path: MatchedPath,
@@ -119,12 +119,12 @@ pub(super) async fn choice(
     }
     if fields.is_empty() {
         return Problem::bad_request("fields is empty")
-            .remedy("name fields, or leave it out")
+            .remedy("list fields, or leave the parameter out")
             .into();
     }
     let stripped = [request.uri().path(), &rest].join(if rest.is_empty() { "" } else { "?" });
     let Ok(uri) = stripped.parse::<Uri>() else {
-        return Problem::bad_request("the query cannot be read").into();
+        return Problem::bad_request("the query is malformed").into();
     };
     *request.uri_mut() = uri;
     let answer = next.run(request).await;
@@ -154,7 +154,7 @@ fn split(query: &str) -> Option<(String, String)> {
     Some((fields, serde_urlencoded::to_string(rest).ok()?))
 }
 
-/// A value with nothing but some fields, of which each may lie deeper (`spec.name`).
+/// A value with only some fields, each of which may be nested (`spec.name`).
 fn chosen(value: &Value, fields: &[&str]) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| chosen(item, fields)).collect(),

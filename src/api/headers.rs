@@ -1,4 +1,4 @@
-//! What every answer tells a browser: run only this service's own code, show it in no frame, guess no type.
+//! Security headers of every answer: run only this service's own code, allow no frames, guess no types.
 
 use axum::{
     extract::Request,

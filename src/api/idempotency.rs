@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: a request that creates something may be sent again until its answer arrives. The key belongs to
-//! whoever sends it, and is looked up before the body is checked: what was accepted once stays accepted.
+//! `Idempotency-Key`: a client may repeat a creating request until it gets the answer. A key belongs to its
+//! sender, and is looked up before the body is checked, so an accepted request stays accepted.
 
 use axum::{
     body::Body,
@@ -15,11 +15,11 @@ use crate::{
     store::idempotency::{self, Earlier},
 };
 
-/// What the document says of the header.
-pub(super) const ABOUT: &str = "1 to 255 visible ASCII characters. The same key and body, sent again \
-                                with the same API key, create one thing and answer with it";
+/// Description of the header in the document.
+pub(super) const ABOUT: &str = "1 to 255 visible ASCII characters. Repeating a request with the same key, body and \
+                                API key creates nothing new and returns the first result";
 
-/// A body with the idempotency key that came with it. The body is read, and checked once it is asked for.
+/// A body with its idempotency key. The body is read at once, and checked only when a handler asks for it.
 pub(super) struct Once<B> {
     key: Option<(String, [u8; 32])>,
     operation: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Once<B> {
 }
 
 impl<B> Once<B> {
-    /// Names the operation that the key counts for.
+    /// Sets the operation that the key counts for.
     pub fn of(self, operation: &'static str) -> Self {
         Self { operation, ..self }
     }
@@ -114,6 +114,8 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     if fine && all.next().is_none() {
         return Ok(Some(text.to_owned()));
     }
-    Err(Problem::bad_request("Idempotency-Key: not one key of 1 to 255 visible ASCII characters")
-        .remedy("send a UUID, or leave the header out"))
+    Err(Problem::bad_request(
+        "Idempotency-Key must be one key of 1 to 255 visible ASCII characters",
+    )
+    .remedy("send a UUID, or leave the header out"))
 }

@@ -36,26 +36,26 @@ use crate::{
 pub struct JobList {
     /// Newest first.
     data: Vec<JobView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<JobId>,
 }
 
-/// Which jobs.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct JobQuery {
-    /// Only those in this status.
+    /// Only jobs with this status.
     status: Option<JobStatus>,
-    /// Only those that a key of this name submitted; `local` where nobody signs in.
+    /// Only jobs that a key of this name submitted; `local` if sign-in is off.
     #[param(max_length = 64)]
     owner: Option<String>,
-    /// Only those with this as a part of their name or id.
+    /// Only jobs whose name or id contains this text.
     #[param(max_length = 200)]
     q: Option<String>,
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<JobId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -71,8 +71,8 @@ pub struct JobQuery {
         (status = 400, body = Problem, description = "Neither JSON nor YAML", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON or YAML", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible spec; `errors` names all that is wrong", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is neither JSON nor YAML", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid spec; `errors` lists every error", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn submit(
@@ -97,7 +97,7 @@ pub(super) async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<Job
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs", params(JobQuery),
     responses(
         (status = 200, description = "A page of jobs", body = JobList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -133,16 +133,17 @@ pub(super) async fn read(
     Ok(Json(view(&mut *state.store.acquire().await?, id).await?))
 }
 
-/// Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its annotations, and
-/// the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+/// Deletes a finished job with everything that only it needs: its checkpoints and their files, its
+/// annotations, and the episodes that no other job or dataset uses. The job disappears at once; its rows are
+/// removed in the background.
 #[utoipa::path(
     delete, path = "/v1/jobs/{id}", tag = "jobs", operation_id = "delete_job",
     params(("id" = JobId, Path)),
     responses(
-        (status = 204, description = "It is deleted"),
+        (status = 204, description = "Deleted"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is not over", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has not ended", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -153,22 +154,22 @@ pub(super) async fn delete(
     let job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
     if !job.status.is_final() {
         return Err(Problem::conflict(format!("the job is {}", job.status))
-            .remedy("cancel it first, or wait for its end"));
+            .remedy("cancel it first, or wait until it ends"));
     }
     deletion::mark_job(&mut tx, id).await?;
     tx.commit().await.map_err(crate::store::StoreError::from)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stops claiming work; what is under way finishes.
+/// Pauses a job. Running work finishes.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/pause", tag = "jobs", operation_id = "pause_job",
     params(("id" = JobId, Path)),
     responses(
-        (status = 200, description = "It is paused", body = JobView),
+        (status = 200, description = "The job is paused", body = JobView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has ended", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause(
@@ -179,15 +180,15 @@ pub(super) async fn pause(
     change(&state, id, &from, JobStatus::Paused, EventKind::Paused, "the job was paused").await
 }
 
-/// Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is tried again.
+/// Resumes a paused job, or a failed job after you fixed the cause. Failed work is tried again.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/resume", tag = "jobs", operation_id = "resume_job",
     params(("id" = JobId, Path)),
     responses(
-        (status = 200, description = "It is running", body = JobView),
+        (status = 200, description = "The job is running", body = JobView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has ended", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume(
@@ -195,18 +196,18 @@ pub(super) async fn resume(
     Id(id): Id<JobId>,
 ) -> Result<Json<JobView>, Problem> {
     let from = [JobStatus::Paused, JobStatus::Queued, JobStatus::Failed];
-    change(&state, id, &from, JobStatus::Running, EventKind::Resumed, "the job goes on").await
+    change(&state, id, &from, JobStatus::Running, EventKind::Resumed, "the job was resumed").await
 }
 
-/// Stops for good; what is under way is dropped.
+/// Cancels a job for good. Running work is dropped.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/cancel", tag = "jobs", operation_id = "cancel_job",
     params(("id" = JobId, Path)),
     responses(
-        (status = 200, description = "It is cancelled", body = JobView),
+        (status = 200, description = "The job is cancelled", body = JobView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is over", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The job has ended", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel(
@@ -218,7 +219,7 @@ pub(super) async fn cancel(
     change(&state, id, &from, to, kind, "the job was cancelled").await
 }
 
-/// Moves a job to another status; one that is there already is left as it is.
+/// Moves a job to another status. A job that already has the status stays as it is.
 async fn change(
     state: &AppState,
     id: JobId,
@@ -254,18 +255,18 @@ async fn change(
 pub struct IterationList {
     /// Newest first.
     data: Vec<IterationView>,
-    /// Pass it as `before` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `before`. Null on the last page.
     next: Option<i32>,
 }
 
-/// Which iterations.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct IterationQuery {
-    /// Only those with a smaller number.
+    /// Only iterations with a smaller number.
     before: Option<i32>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
@@ -276,7 +277,7 @@ pub struct IterationQuery {
     params(("id" = JobId, Path), IterationQuery),
     responses(
         (status = 200, description = "A page of iterations", body = IterationList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
@@ -293,19 +294,19 @@ pub(super) async fn iterations(
     Ok(Json(IterationList { data: views(rows), next }))
 }
 
-/// Time series.
+/// Time series of metrics.
 #[derive(Serialize, ToSchema)]
 pub struct MetricList {
     /// By name, iteration and temperature.
     data: Vec<Metric>,
 }
 
-/// Which series.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct MetricQuery {
-    /// These series alone, separated by commas, such as `eval.success,critic.loss`.
+    /// Names of the series, separated by commas, such as `eval.success,critic.loss`.
     #[param(max_length = 2000)]
     name: Option<String>,
     /// Only values of this iteration and later ones.
@@ -318,7 +319,7 @@ pub struct MetricQuery {
     params(("id" = JobId, Path), MetricQuery),
     responses(
         (status = 200, description = "The series", body = MetricList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]

@@ -1,4 +1,4 @@
-//! API keys: made, shown once, listed, revoked.
+//! API keys: create, show once, list, revoke.
 
 use axum::{
     Extension, Json,
@@ -29,44 +29,44 @@ use crate::{
     },
 };
 
-/// A key that is asked for.
+/// Request for an API key.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
-    /// Whose it is: a person or a program. Jobs and the audit log call them so; no two keys that are in use
-    /// share it.
+    /// Name of the person or program that uses the key. It appears in jobs and in the audit log, and is
+    /// unique among active keys.
     #[garde(pattern("^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$"))]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$", example = "alice")]
     pub(super) name: String,
-    /// What it may do. `submit` and `operate` include `read`, `admin` includes all.
+    /// Scopes. `submit` and `operate` include `read`; `admin` includes all.
     #[garde(length(min = 1, max = 4))]
     #[schema(min_items = 1, max_items = 4, example = json!(["submit"]))]
     pub(super) scopes: Vec<Scope>,
-    /// When it ends by itself; never unless given.
+    /// When the key expires. By default it never expires.
     #[garde(skip)]
     #[serde(default, with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(super) expires_at: Option<OffsetDateTime>,
-    /// Requests that it may make in a minute.
+    /// Maximum number of requests per minute.
     #[garde(range(min = 1, max = 1_000_000))]
     #[serde(default = "often")]
     #[schema(minimum = 1, maximum = 1_000_000, default = 6000)]
     pub(super) requests_per_minute: i32,
 }
 
-/// Requests in a minute unless a key says otherwise.
+/// Default number of requests per minute.
 pub(super) const fn often() -> i32 {
     6000
 }
 
-/// A key with its secret.
+/// An API key with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct MadeKey {
     /// The key.
     #[serde(flatten)]
     pub(super) key: KeyView,
-    /// What to send as `Authorization: Bearer`. It is shown here alone; null where an earlier request with the same
-    /// idempotency key made the key.
+    /// The secret, to be sent as `Authorization: Bearer`. Only this answer has it. Null if an earlier request
+    /// with the same idempotency key created the key.
     #[schema(example = "nlac_5f0c…")]
     pub(super) secret: Option<String>,
 }
@@ -74,25 +74,25 @@ pub struct MadeKey {
 /// A page of keys.
 #[derive(Serialize, ToSchema)]
 pub struct KeyList {
-    /// Newest first, those that were revoked included.
+    /// Newest first, revoked keys included.
     data: Vec<KeyView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<KeyId>,
 }
 
-/// Which keys.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct KeyQuery {
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<KeyId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-/// Makes an API key. Its secret is in this answer and nowhere else.
+/// Creates an API key. Only this answer contains its secret.
 #[utoipa::path(
     post, path = "/v1/keys", tag = "access", operation_id = "create_key", request_body = NewKey,
     params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
@@ -102,8 +102,8 @@ pub struct KeyQuery {
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible key", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid key", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn create(
@@ -137,7 +137,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, headers, Json(made)).into_response())
 }
 
-/// Makes a key.
+/// Creates a key.
 pub(super) async fn make(state: &AppState, actor: &Actor, new: NewKey) -> Result<MadeKey, Problem> {
     let mut tx = state.store.begin().await?;
     let made = insert(state, &mut tx, actor, (KeyId::new(), new)).await?;
@@ -153,7 +153,7 @@ async fn insert(
 ) -> Result<MadeKey, Problem> {
     if new.name == PROGRAM {
         return Err(Problem::unprocessable(format!("name: {PROGRAM:?} means the program itself"))
-            .remedy("choose the name of a person or a program of yours"));
+            .remedy("choose the name of a person or of your own program"));
     }
     if new.name == LOCAL || new.name == "unknown" {
         return Err(Problem::unprocessable(format!(
@@ -163,14 +163,14 @@ async fn insert(
         .remedy("choose the name of a person or a program"));
     }
     if new.expires_at.is_some_and(|end| end <= state.clock.now()) {
-        return Err(Problem::unprocessable("expires_at lies in the past")
-            .remedy("choose a time to come, or leave it out for a key without an end"));
+        return Err(Problem::unprocessable("expires_at is in the past")
+            .remedy("choose a future time, or leave it out for a key that never expires"));
     }
     new.scopes.sort_unstable();
     new.scopes.dedup();
     let secret = Secret::random().map_err(|error| {
-        tracing::error!(%error, "the system gives no random bytes");
-        Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes")
+        tracing::error!(%error, "the system provides no random bytes");
+        Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, "the system provides no random bytes")
     })?;
     let key = keys::NewKey {
         id,
@@ -182,8 +182,8 @@ async fn insert(
         expires_at: new.expires_at,
     };
     let key = keys::insert(conn, &key).await?.ok_or_else(|| {
-        Problem::conflict(format!("there is a key called {} already", new.name))
-            .remedy("revoke that one first, or choose another name")
+        Problem::conflict(format!("a key named {} already exists", new.name))
+            .remedy("revoke that key first, or choose another name")
     })?;
     Ok(MadeKey { key: key.into(), secret: Some(secret.reveal().to_owned()) })
 }
@@ -193,7 +193,7 @@ async fn insert(
     get, path = "/v1/keys", tag = "access", operation_id = "list_keys", params(KeyQuery),
     responses(
         (status = 200, description = "A page of keys", body = KeyList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -229,15 +229,15 @@ async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem
     found.pop().ok_or_else(|| Problem::not_found("key", id))
 }
 
-/// Revokes an API key, at once and for good, with every session that it began.
+/// Revokes an API key at once and for good, with all its sessions.
 #[utoipa::path(
     delete, path = "/v1/keys/{id}", tag = "access", operation_id = "revoke_key",
     params(("id" = KeyId, Path)),
     responses(
-        (status = 200, description = "It is revoked", body = KeyView),
+        (status = 200, description = "Revoked", body = KeyView),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is the last admin key", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is the only admin key", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn revoke(
@@ -247,7 +247,7 @@ pub(super) async fn revoke(
     Ok(Json(end(&state, id).await?.into()))
 }
 
-/// Revokes a key, unless nobody could make keys then.
+/// Revokes a key, unless it is the only admin key.
 pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> {
     let mut tx = state.store.begin().await?;
     keys::lock(&mut tx).await?;
@@ -256,10 +256,10 @@ pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> 
         state.sign_in.is_required() && key.revoked_at.is_none() && key.scopes.cover(Scope::Admin);
     if counts && !keys::any_admin(&mut tx, Some(id)).await? {
         return Err(Problem::conflict(format!(
-            "{} is the last key with the scope admin",
+            "{} is the only key with the scope admin",
             key.name
         ))
-        .remedy("make another admin key first"));
+        .remedy("create another admin key first"));
     }
     keys::revoke(&mut tx, id).await?;
     let key = one(&mut tx, id).await?;

@@ -1,6 +1,7 @@
-//! HTTP in and out: reads the store, enqueues. Never algorithms, engines, trainers or environments.
+//! The HTTP API: reads the store and enqueues work. It never calls algorithms, engines, trainers or
+//! environments.
 //!
-//! One declaration per route yields the router, the inventory and the document, so no route can be
+//! One declaration per route gives the router, the inventory and the document, so no route can be
 //! undocumented.
 
 mod access;
@@ -20,6 +21,7 @@ mod evaluations;
 mod events;
 mod examples;
 mod export;
+mod extension;
 mod external;
 mod extract;
 mod fields;
@@ -34,6 +36,7 @@ mod problem;
 mod problem_code;
 mod promotion;
 mod prompts;
+mod request_id;
 mod rewards;
 mod service;
 mod submission;
@@ -49,7 +52,6 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware::{from_fn, from_fn_with_state},
-    routing::post,
 };
 use tokio_util::sync::CancellationToken;
 use tower_http::{
@@ -79,10 +81,10 @@ pub use access::{Hosts, SignIn};
 pub use document::openapi_yaml;
 pub use problem::Problem;
 
-/// The environments that are built in.
+/// The built-in environments.
 #[async_trait]
 pub trait Environments: Send + Sync {
-    /// All of them, by name, with what they can do at their default settings.
+    /// All of them, by name, with their capabilities at default settings.
     fn list(&self) -> Vec<(String, Capabilities)>;
 
     /// What that of a spec can do.
@@ -92,10 +94,10 @@ pub trait Environments: Send + Sync {
     async fn capabilities(&self, spec: &EnvironmentSpec) -> Result<Capabilities, String>;
 }
 
-/// Whether a URL may be called, or why not.
+/// Checks whether the service may call a URL.
 pub type CheckUrl = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// What handlers share.
+/// Shared state of the handlers.
 #[derive(Clone)]
 pub struct AppState {
     /// The database.
@@ -110,41 +112,39 @@ pub struct AppState {
     pub prompts: Arc<dyn Prompts>,
     /// The environments that are built in.
     pub environments: Arc<dyn Environments>,
-    /// What webhooks' secrets are made of.
+    /// Key from which the secrets of webhooks are derived.
     pub service_key: ServiceKey,
-    /// Tells of new events.
+    /// Notifies about new events.
     pub events: Announcements,
-    /// Finds out what engines and trainers can do.
+    /// Finds capabilities of engines and trainers.
     pub discover: Arc<dyn Discover>,
-    /// Asks the critic and the policy of a job.
+    /// Sends requests to a job's critic and policy.
     pub critic: Arc<dyn Consult>,
     /// Answers the calls of agents.
     pub gateway: Arc<dyn Serve>,
-    /// Whether one must sign in.
+    /// Whether sign-in is required.
     pub sign_in: SignIn,
-    /// The names under which the service answers.
+    /// Host names that the service accepts.
     pub hosts: Hosts,
-    /// Whether a webhook may go to a URL, or why not.
+    /// Checks whether a webhook may call a URL.
     pub webhook_url: CheckUrl,
 }
 
 #[derive(OpenApi)]
 #[openapi(
-    // The router takes nothing behind a parameter, so these three are one route.
-    paths(promotion::promote, promotion::demote, promotion::roll_back),
     info(
         title = "nlac",
-        description = "Trains LLM agents by Natural Language Actor-Critic: submit jobs, watch them, \
-                       read every transition with its predictions, critiques and refinements.",
+        description = "Trains LLM agents by Natural Language Actor-Critic: submit jobs, watch them, and read every \
+                       transition with its predictions, critiques and refinements.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     tags(
         (name = "jobs", description = "Submit, watch, pause, resume, cancel, delete"),
-        (name = "gateway", description = "Agents of yours call the model through nlac, and every call is recorded"),
-        (name = "experience", description = "Episodes, transitions and what was said about them"),
-        (name = "critic", description = "The critic as a service"),
-        (name = "datasets", description = "Logged episodes of others"),
-        (name = "prompts", description = "Prompt sets: those that ship, and your own"),
+        (name = "gateway", description = "Your agents call the model through nlac, and nlac records every call"),
+        (name = "experience", description = "Episodes and transitions with their annotations"),
+        (name = "critic", description = "Critiques and actions on request"),
+        (name = "datasets", description = "Datasets of logged episodes"),
+        (name = "prompts", description = "Prompt sets: built-in and your own"),
         (name = "peers", description = "Engines and trainers"),
         (name = "access", description = "API keys and the audit log"),
         (name = "service", description = "Health and metrics")
@@ -160,6 +160,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(jobs::read, jobs::delete))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
+        .routes(routes!(extension::extend))
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::iterations))
         .routes(routes!(jobs::metrics))
@@ -168,12 +169,16 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::read))
-        .route("/v1/checkpoints/{id}", post(promotion::decide).fallback(promotion::other))
+        .routes(routes!(promotion::promote))
+        .routes(routes!(promotion::demote))
+        .routes(routes!(promotion::roll_back))
         .routes(routes!(checkpoints::files))
         .routes(routes!(episodes::list, gateway::open::open))
         .routes(routes!(episodes::read))
         .routes(routes!(rewards::give))
         .routes(routes!(gateway::open::list))
+        .routes(routes!(gateway::batch::open))
+        .routes(routes!(gateway::record::open))
         .routes(routes!(gateway::end::close))
         .routes(routes!(gateway::end::discard))
         .routes(routes!(gateway::agent_keys::create, gateway::agent_keys::list))
@@ -215,7 +220,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(service::openapi))
 }
 
-/// What agents call.
+/// Calls of agents.
 fn calls() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(gateway::calls::chat))
@@ -226,7 +231,7 @@ fn calls() -> OpenApiRouter<AppState> {
         .layer(DefaultBodyLimit::max(gateway::calls::MOST))
 }
 
-/// The document as the routes make it.
+/// The document of all routes.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = routes().split_for_parts().1;
@@ -234,13 +239,13 @@ pub fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// Paths of the pages, as they are declared.
+/// Paths of the pages.
 #[must_use]
 pub fn page_paths() -> Vec<&'static str> {
     page::pages().into_iter().map(|(path, ..)| path).collect()
 }
 
-/// All routes: the API and the page.
+/// All routes: the API and the dashboard.
 pub fn router(state: AppState) -> Router {
     let (api, mut document) = routes().split_for_parts();
     let pages = page::pages();
@@ -266,16 +271,17 @@ pub fn router(state: AppState) -> Router {
         .layer(from_fn_with_state(state.hosts.clone(), access::known))
         .layer(from_fn(headers::secure))
         .layer(from_fn(traced::traced))
+        .layer(from_fn(request_id::named))
         .with_state(state)
 }
 
-/// What is compressed already.
+/// Media types that are already compressed.
 fn archives() -> impl Predicate {
     let gzip = NotForContentType::const_new("application/gzip");
     gzip.and(NotForContentType::const_new(export::PARQUET))
 }
 
-/// Routes with a deadline of their own.
+/// Routes with their own timeout.
 const PATIENT: [&str; 7] = [
     "/v1/actions",
     "/v1/critiques",
@@ -286,7 +292,7 @@ const PATIENT: [&str; 7] = [
     "/v1/messages",
 ];
 
-/// A request that does not answer is answered. Streams are not: their first byte is their answer.
+/// Answers a request that takes too long. A stream has answered with its first byte.
 async fn deadline(
     request: axum::extract::Request,
     next: axum::middleware::Next,

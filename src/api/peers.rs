@@ -41,50 +41,50 @@ pub struct TrainerList {
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct PutEngine {
-    /// Its dialect.
+    /// Protocol.
     #[garde(skip)]
     kind: EngineKind,
-    /// `http://host:port` of every replica; all serve the same base model and see the same adapter files.
+    /// `http://host:port` of every replica. All replicas serve the same base model and see the same adapter
+    /// files.
     #[garde(length(min = 1, max = 64), inner(pattern("^https?://"), custom(without_secrets)))]
     #[schema(min_items = 1, max_items = 64, example = json!(["http://10.0.0.1:8000", "http://10.0.0.2:8000"]))]
     urls: Vec<String>,
-    /// Which of them get nothing new: what they are doing ends, then they may be stopped.
+    /// Replicas that get no new requests. Requests in progress finish, and then the replica can be stopped.
     #[garde(length(max = 64))]
     #[schema(max_items = 64)]
     #[serde(default)]
     draining: Vec<String>,
-    /// The base model's name on the wire.
+    /// Name of the base model on the engine.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200)]
     base_model: String,
-    /// The model's name in specs (`model.base`), where engine and trainer call the same model differently;
-    /// `base_model` unless given.
+    /// Name of the model in specs (`model.base`), if engine and trainer use different names for it. The
+    /// default is `base_model`.
     #[garde(inner(length(min = 1, max = 200)))]
     #[schema(min_length = 1, max_length = 200)]
     model: Option<String>,
-    /// Directory with the base model's tokenizer and chat template, as this service sees it; kinds `tgi` and
-    /// `openai` need none.
+    /// Directory of the base model's tokenizer and chat template, as this service sees it. Not needed for the
+    /// kinds `tgi` and `openai`.
     #[garde(inner(length(min = 1, max = 4096)))]
     #[schema(min_length = 1, max_length = 4096)]
     model_dir: Option<String>,
-    /// Directory of the adapters as the engine sees it, where that is not this service's own path: another
-    /// mount, or where `nlac sync` keeps them beside the engine.
+    /// Directory of the adapters as the engine sees it, if that differs from this service's path: another
+    /// mount, or the directory of `nlac sync`.
     #[garde(inner(length(min = 1, max = 4096)))]
     #[schema(min_length = 1, max_length = 4096)]
     adapter_dir: Option<String>,
-    /// Whether requests carry a seed, so that the same request writes the same text. Set it to false for
-    /// engines that fail on seeds (vLLM 0.32's build for CPUs dies of one); seeds are then not recorded either.
+    /// Whether requests have a seed, so that the same request gives the same text. Set it to false for
+    /// engines that fail on seeds, such as vLLM 0.32's build for CPUs. Seeds are then not recorded.
     #[garde(skip)]
     #[serde(default = "yes")]
     seeds: bool,
-    /// The environment variable of this service that holds the engine's API key. Its name begins with
-    /// `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. The key itself is
-    /// stored nowhere.
+    /// Environment variable of this service with the engine's API key. Its name begins with `NLAC_PEER_KEY_`.
+    /// `<name>_ORIGINS` lists the origins that may receive the key. The key itself is not stored.
     #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
     #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_OPENAI")]
     api_key_env: Option<String>,
-    /// Milliseconds after which a request without an answer is asked of another replica as well; the first
-    /// answer counts. Not at all unless given.
+    /// Milliseconds after which an unanswered request is also sent to another replica. The first answer
+    /// counts. By default never.
     #[garde(inner(range(min = 1, max = 600_000)))]
     #[schema(minimum = 1, maximum = 600_000)]
     hedge_ms: Option<i32>,
@@ -98,23 +98,23 @@ const fn yes() -> bool {
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct PutTrainer {
-    /// Its protocol.
+    /// Protocol.
     #[garde(skip)]
     kind: TrainerKind,
     /// `http://host:port`.
     #[garde(pattern("^https?://"), custom(without_secrets))]
     #[schema(pattern = "^https?://", example = "http://127.0.0.1:8001")]
     url: String,
-    /// The base model's name on the wire.
+    /// Name of the base model on the trainer.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200)]
     base_model: String,
-    /// The model's name in specs (`model.base`); `base_model` unless given.
+    /// Name of the model in specs (`model.base`). The default is `base_model`.
     #[garde(inner(length(min = 1, max = 200)))]
     #[schema(min_length = 1, max_length = 200)]
     model: Option<String>,
-    /// The environment variable of this service that holds the trainer's API key. Its name begins with
-    /// `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to.
+    /// Environment variable of this service with the trainer's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key.
     #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
     #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_TINKER")]
     api_key_env: Option<String>,
@@ -145,10 +145,10 @@ pub(super) async fn trainers(State(state): State<AppState>) -> Result<Json<Train
     put, path = "/v1/engines/{name}", tag = "peers", operation_id = "put_engine",
     params(("name" = String, Path)), request_body = PutEngine,
     responses(
-        (status = 200, description = "Registered, with what it was found to be able to do", body = EngineView),
+        (status = 200, description = "Registered, with its capabilities", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put_engine(
@@ -157,12 +157,12 @@ pub(super) async fn put_engine(
     Valid(body): Valid<PutEngine>,
 ) -> Result<Json<EngineView>, Problem> {
     if let Some(unknown) = body.draining.iter().find(|url| !body.urls.contains(url)) {
-        return Err(Problem::unprocessable(format!("draining: {unknown} is none of urls"))
-            .remedy("drain a replica that is registered; one that is gone is left out of urls"));
+        return Err(Problem::unprocessable(format!("draining: {unknown} is not among urls"))
+            .remedy("list only registered replicas; remove a replica from urls if it is gone"));
     }
     if body.kind.serves_adapters() && body.model_dir.is_none() {
         return Err(Problem::unprocessable(format!("model_dir is missing for kind {}", body.kind))
-            .remedy("name a directory with the model's tokenizer.json and chat template"));
+            .remedy("set it to a directory with the model's tokenizer.json and chat template"));
     }
     check_key(&state, body.api_key_env.as_deref(), &body.urls)?;
     let record = EngineRecord {
@@ -192,21 +192,21 @@ pub(super) async fn put_engine(
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ReplicaChoice {
-    /// Its address, as it is registered.
+    /// Registered URL of the replica.
     #[garde(length(min = 1, max = 500))]
     #[schema(min_length = 1, max_length = 500, example = "http://10.0.0.1:8000")]
     url: String,
 }
 
-/// Sends a replica nothing new; what it is doing ends.
+/// Drains a replica: it gets no new requests, and requests in progress finish.
 #[utoipa::path(
     post, path = "/v1/engines/{name}/drain", tag = "peers", operation_id = "drain_replica",
     params(("name" = String, Path)), request_body = ReplicaChoice,
     responses(
-        (status = 200, description = "It gets nothing new", body = EngineView),
+        (status = 200, description = "It gets no new requests", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
     )
 )]
@@ -218,15 +218,15 @@ pub(super) async fn drain(
     set_draining(&state, &name, &choice.url, true).await
 }
 
-/// Lets a replica that was drained work again.
+/// Resumes a drained replica.
 #[utoipa::path(
     post, path = "/v1/engines/{name}/resume", tag = "peers", operation_id = "resume_replica",
     params(("name" = String, Path)), request_body = ReplicaChoice,
     responses(
-        (status = 200, description = "It works again", body = EngineView),
+        (status = 200, description = "It gets requests again", body = EngineView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
     )
 )]
@@ -251,9 +251,9 @@ async fn set_draining(
     if !engine.record.urls.iter().any(|known| known == url) {
         let known = engine.record.urls.join(", ");
         return Err(Problem::unprocessable(format!(
-            "{url} is no replica of {name}; it has {known}"
+            "{url} is not a replica of {name}; its replicas are {known}"
         ))
-        .remedy("name one of them"));
+        .remedy("choose one of them"));
     }
     peers::set_draining(&mut conn, name, url, draining).await?;
     let engine = find(peers::engines(&mut conn).await?).ok_or_else(gone)?;
@@ -265,10 +265,10 @@ async fn set_draining(
     put, path = "/v1/trainers/{name}", tag = "peers", operation_id = "put_trainer",
     params(("name" = String, Path)), request_body = PutTrainer,
     responses(
-        (status = 200, description = "Registered, with what it was found to be able to do", body = TrainerView),
+        (status = 200, description = "Registered, with its capabilities", body = TrainerView),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible registration", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put_trainer(
@@ -295,7 +295,8 @@ pub(super) async fn put_trainer(
     Ok(Json(row.into()))
 }
 
-/// Refuses a key that the service lacks, or that is not for these URLs, before the first request needs it.
+/// Rejects a key that the service lacks, or that is not allowed for these URLs, before the first request
+/// needs it.
 pub(super) fn check_key(
     state: &AppState,
     variable: Option<&str>,
@@ -305,17 +306,17 @@ pub(super) fn check_key(
     state.discover.may_send_key(name, urls).map_err(|e| Problem::unprocessable(e.to_string()))
 }
 
-/// Refuses what may be secret in an address, because addresses are shown.
+/// Rejects parts of a URL that may be secret, because URLs are shown.
 pub(super) fn without_secrets(url: &str, _: &()) -> garde::Result {
     match Url::parse(url) {
         Err(error) => Err(garde::Error::new(format!("not a URL: {error}"))),
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             Err(garde::Error::new(
-                "an address holds no user or password: put the key into a variable and name it in api_key_env",
+                "a URL must not contain a user or a password: put the key into a variable and name it in api_key_env",
             ))
         }
         Ok(url) if url.query().is_some() || url.fragment().is_some() => {
-            Err(garde::Error::new("an address ends with its path: leave out `?` and `#`"))
+            Err(garde::Error::new("a URL must end with its path: remove `?` and `#`"))
         }
         Ok(_) => Ok(()),
     }
@@ -326,6 +327,6 @@ pub(super) fn named(name: String) -> Result<String, Problem> {
     if !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {
         return Ok(name);
     }
-    Err(Problem::unprocessable(format!("{name:?} is not a name"))
+    Err(Problem::unprocessable(format!("{name:?} is not a valid name"))
         .remedy("use letters, digits, dashes and underscores, at most 100"))
 }

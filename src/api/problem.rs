@@ -1,4 +1,4 @@
-//! Errors as problem+json (RFC 9457): what is wrong, and what to do.
+//! Errors as problem+json (RFC 9457): message and remedy.
 
 use axum::{
     Json,
@@ -9,93 +9,88 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use super::problem_code::ProblemCode;
+use super::request_id;
 use crate::store::StoreError;
 
-/// What is wrong, and what to do.
+/// Error message and remedy.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the title says what kind it is.
+    /// Always `about:blank`. The title has the kind of the problem.
     #[serde(rename = "type")]
-    kind: &'static str,
-    /// The status in words.
-    title: String,
+    #[schema(value_type = String)]
+    kind: AboutBlank,
+    /// Status text.
+    title: &'static str,
     /// HTTP status.
     status: u16,
-    /// What kind of problem it is, in a word that stays the same between versions.
+    /// Kind of the problem. Codes are stable between versions.
     #[schema(value_type = String, example = "not_found")]
     code: ProblemCode,
-    /// What is wrong.
+    /// Error message.
     detail: String,
-    /// What to do.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// Fields that are wrong.
+    /// Invalid fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
-    /// Methods for the header `Allow`, where the router does not know them.
-    #[serde(skip)]
-    allow: Option<Allow>,
+    /// Name of the request, also in the header `x-request-id` and in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<Box<str>>,
 }
 
-/// A field that is wrong.
+/// The type of a problem that its status, title and code describe.
+#[derive(Debug, Clone, Copy)]
+struct AboutBlank;
+
+impl Serialize for AboutBlank {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("about:blank")
+    }
+}
+
+/// Invalid field.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct FieldError {
-    /// Where, as in `algorithm.futures`; empty for the whole.
+    /// Path of the field, such as `algorithm.futures`; empty for the whole document.
     pub path: String,
-    /// The same as a JSON pointer.
+    /// The path as a JSON pointer.
     pub pointer: String,
-    /// Why.
+    /// Reason.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The line in the text that was sent, from 1.
+    /// Line in the submitted text, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The column in that line, from 1.
+    /// Column in that line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-}
-
-/// What a path takes whose route takes more.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Allow {
-    /// What is read.
-    Read,
-    /// What is done.
-    Post,
-}
-
-impl Allow {
-    const fn methods(self) -> &'static str {
-        match self {
-            Self::Read => "GET,HEAD",
-            Self::Post => "POST",
-        }
-    }
 }
 
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
-            kind: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error").into(),
+            kind: AboutBlank,
+            title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             code: status.into(),
             detail: detail.into(),
             remedy: None,
             errors: Vec::new(),
-            allow: None,
+            request_id: None,
         }
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail).remedy("see /docs for what this route takes")
+        Self::new(StatusCode::BAD_REQUEST, detail)
+            .remedy("see /docs for the parameters of this route")
     }
 
     pub(super) fn not_found(what: &str, id: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("there is no {what} {id}"))
-            .remedy("compare it with what the service lists; /docs says where each kind is listed")
+            .remedy("check the service's list of this kind; see /docs for its route")
     }
 
     pub(super) fn conflict(detail: impl Into<String>) -> Self {
@@ -105,7 +100,7 @@ impl Problem {
     /// A version whose files the retention rule deleted.
     pub(super) fn expired(name: &str) -> Self {
         Self::conflict(format!("the files of {name} are deleted"))
-            .remedy("take a version that is kept; --keep-versions says how many are")
+            .remedy("use a version that is kept; --keep-versions sets how many are kept")
     }
 
     pub(super) fn unprocessable(detail: impl Into<String>) -> Self {
@@ -122,21 +117,16 @@ impl Problem {
             .remedy("ask for a smaller page, and check the database's load")
     }
 
-    /// A path that does not take a method, though its route does.
-    pub(super) fn not_allowed(method: &Method, uri: &Uri, allow: Allow) -> Self {
-        Self { allow: Some(allow), ..no_such_method_at(method, uri) }
-    }
-
-    /// An answer of ours whose body did not come to its end.
+    /// An answer whose body was interrupted.
     pub(super) fn broken_off() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the response was interrupted")
     }
 
     pub(super) fn with_status(status: StatusCode, detail: impl Into<String>) -> Self {
         Self::new(status, detail)
     }
 
-    /// What is wrong, and what to do.
+    /// Error message and remedy.
     pub(super) fn said(&self) -> (&str, Option<&str>) {
         (&self.detail, self.remedy.as_deref())
     }
@@ -146,7 +136,7 @@ impl Problem {
         self
     }
 
-    /// A code of its own, where the status alone does not tell what is wrong.
+    /// A code of its own, if the status alone does not tell what is wrong.
     pub(super) fn code(mut self, code: ProblemCode) -> Self {
         self.code = code;
         self
@@ -170,16 +160,11 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let (status, allow) = (self.status(), self.allow);
+        let named = Self { request_id: request_id::current().map(Into::into), ..self };
         // `Json` sets its own content type; the problem's must win.
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (named.status(), Json(named)).into_response();
         let kind = header::HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        if let Some(allow) = allow {
-            response
-                .headers_mut()
-                .insert(header::ALLOW, header::HeaderValue::from_static(allow.methods()));
-        }
         response
     }
 }
@@ -190,7 +175,7 @@ impl From<Problem> for Response {
     }
 }
 
-/// How it is answered that a text holds a NUL: in a document of a body, or in a query.
+/// The answer to a NUL character in a text, for a body or a query.
 fn nul(error: &StoreError) -> Option<StatusCode> {
     let StoreError::Database(sqlx::Error::Database(error)) = error else { return None };
     match error.code()?.as_ref() {
@@ -203,8 +188,8 @@ fn nul(error: &StoreError) -> Option<StatusCode> {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let Some(status) = nul(&error) {
-            let detail = "a text holds a NUL character, which the database does not keep";
-            return Self::new(status, detail).remedy("leave it out");
+            let detail = "a text contains a NUL character, which the database cannot store";
+            return Self::new(status, detail).remedy("remove it");
         }
         tracing::error!(%error, "a request failed at the database");
         Self::unavailable()
@@ -212,16 +197,12 @@ impl From<StoreError> for Problem {
 }
 
 pub(super) async fn no_such_route(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
-        .remedy("see /openapi.yaml for what there is")
+    Problem::new(StatusCode::NOT_FOUND, format!("there is no route {}", uri.path()))
+        .remedy("see /openapi.yaml for all routes")
 }
 
 pub(super) async fn no_such_method(method: Method, uri: Uri) -> Problem {
-    no_such_method_at(&method, &uri)
-}
-
-fn no_such_method_at(method: &Method, uri: &Uri) -> Problem {
-    let detail = format!("{} does not take {method}", uri.path());
+    let detail = format!("{} does not support {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).remedy("see /openapi.yaml")
 }
 

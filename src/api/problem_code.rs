@@ -1,49 +1,49 @@
-//! Codes of problems: what kind of problem it is, in a word that stays the same between versions.
+//! Codes of problems. They are stable between versions.
 
 use axum::http::StatusCode;
 
 use crate::domain::text_enum::text_enum;
 
 text_enum!(
-    /// What kind of problem it is.
+    /// Kind of a problem.
     ProblemCode {
-        /// The request cannot be read.
+        /// The request is malformed.
         BadRequest = "bad_request",
-        /// A key is needed.
+        /// An API key is required.
         SignInNeeded = "sign_in_needed",
         /// The key lacks the scope.
         NotAllowed = "not_allowed",
-        /// There is no such thing.
+        /// The resource does not exist.
         NotFound = "not_found",
-        /// The path does not take the method.
+        /// The path does not support the method.
         MethodNotAllowed = "method_not_allowed",
-        /// It cannot be done as things stand.
+        /// The current state does not allow the request.
         Conflict = "conflict",
         /// The body is too large.
         TooLarge = "too_large",
-        /// The body is sent as something else.
+        /// The Content-Type is not supported.
         MediaType = "media_type",
-        /// The request can be read, but it asks for what cannot be.
+        /// The request is well-formed but not valid.
         Invalid = "invalid",
-        /// The key asks too often.
+        /// The key exceeds its rate limit.
         TooManyRequests = "too_many_requests",
         /// The engine failed.
         EngineFailed = "engine_failed",
-        /// The service or its database is busy or away.
+        /// The service or its database is overloaded or unavailable.
         Unavailable = "unavailable",
-        /// There was no answer in time.
+        /// Timeout.
         Timeout = "timeout",
         /// A bug.
         Internal = "internal",
         /// A prompt set cannot have this name.
         PromptSetName = "prompt_set_name",
-        /// A prompt set ships, and cannot be changed.
+        /// The prompt set is built in and cannot be changed.
         PromptSetShips = "prompt_set_ships",
-        /// A job under way names the prompt set.
+        /// An unfinished job uses the prompt set.
         PromptSetInUse = "prompt_set_in_use",
         /// The prompt set was changed while a job was submitted.
         PromptSetChanged = "prompt_set_changed",
-        /// Files of a prompt set cannot be used.
+        /// Files of a prompt set are invalid.
         PromptsUnusable = "prompts_unusable",
         /// A prompt cannot be rendered on this transition.
         PromptNotRendered = "prompt_not_rendered",

@@ -1,10 +1,6 @@
-//! What people decide about a checkpoint: that it is the one to use, or that its job goes on from it.
+//! Decisions about a checkpoint: promote it, or continue its job from it.
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State},
-    http::{Method, Uri},
-};
+use axum::{Extension, Json, extract::State};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     AppState,
-    extract::Optional,
-    problem::{Allow, Problem, no_such_route},
+    extract::{Id, Optional},
+    problem::Problem,
     view::checkpoints::CheckpointView,
 };
 use crate::{
@@ -31,14 +27,11 @@ use crate::{
     },
 };
 
-/// What can be decided.
-pub(super) const VERBS: [&str; 3] = ["promote", "demote", "roll_back"];
-
-/// Why; the body may be left out.
+/// Body of a decision. It is optional.
 #[derive(Debug, Default, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
-    /// For those who read the job's events.
+    /// Reason, shown in the job's events.
     #[garde(inner(length(min = 1, max = 500)))]
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
@@ -59,54 +52,27 @@ impl Decided {
     }
 }
 
-/// The decisions, which stand behind a checkpoint's id: `POST /v1/checkpoints/ID:promote`.
-pub(super) async fn decide(
-    State(state): State<AppState>,
-    Extension(actor): Extension<Actor>,
-    Path(target): Path<String>,
-    method: Method,
-    uri: Uri,
-    Optional(decision): Optional<Decision>,
-) -> Result<Json<CheckpointView>, Problem> {
-    let Some((id, verb)) = target.split_once(':') else {
-        return Err(Problem::not_allowed(&method, &uri, Allow::Read));
-    };
-    let id = id
-        .parse()
-        .map_err(|_| Problem::bad_request(format!("{id:?} is not an id; ids are UUIDs")))?;
-    match verb {
-        "promote" => promote(&state, id, &Decided { actor, decision }).await,
-        "demote" => demote(&state, id, &Decided { actor, decision }).await,
-        "roll_back" => roll_back(&state, id, &Decided { actor, decision }).await,
-        _ => Err(no_such_route(uri).await),
-    }
-}
-
-/// A method that neither reads nor decides.
-pub(super) async fn other(Path(target): Path<String>, method: Method, uri: Uri) -> Problem {
-    let allow = if target.contains(':') { Allow::Post } else { Allow::Read };
-    Problem::not_allowed(&method, &uri, allow)
-}
-
-/// Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go to, and that
-/// its engine keeps loaded. The one that was promoted before is not any more.
+/// Promotes a checkpoint. The job then names it as the version to use, requests to the job's critic and
+/// policy use it, and its engine keeps it loaded. It replaces the job's previous promoted checkpoint.
 #[utoipa::path(
-    post, path = "/v1/checkpoints/{id}:promote", tag = "jobs", operation_id = "promote_checkpoint",
+    post, path = "/v1/checkpoints/{id}/promote", tag = "jobs", operation_id = "promote_checkpoint",
     params(("id" = CheckpointId, Path)), request_body = Decision,
     responses(
-        (status = 200, description = "It is promoted", body = CheckpointView),
+        (status = 200, description = "Promoted", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is not published yet, or its files are deleted", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "A target's average, which nobody acts by", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is not published yet, or its files were deleted", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "It is a target checkpoint, not a policy", content_type = "application/problem+json"),
     )
 )]
-async fn promote(
-    state: &AppState,
-    id: CheckpointId,
-    decided: &Decided,
+pub(super) async fn promote(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id<CheckpointId>,
+    Optional(decision): Optional<Decision>,
 ) -> Result<Json<CheckpointView>, Problem> {
+    let decided = Decided { actor, decision };
     let mut tx = state.store.begin().await?;
     let (checkpoint, job) = locked(&mut tx, id).await?;
     if checkpoint.published_at.is_none() {
@@ -128,40 +94,41 @@ async fn promote(
         events::append(&mut tx, job.id, EventKind::Promoted, &message, data).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
-    // An engine that is away gets it when it is back.
+    // An unreachable engine gets the adapter when it is reachable again.
     if let Err(error) = state.critic.keep(id).await {
         let mut conn = state.store.acquire().await?;
         let message =
             format!("the promoted adapter {} is not loaded yet: {error}", checkpoint.name);
         events::append(&mut conn, job.id, EventKind::Warned, &message, json!({})).await?;
     }
-    read(state, id).await
+    read(&state, id).await
 }
 
-/// Takes a promotion back: the job has no promoted checkpoint then.
+/// Demotes a checkpoint. Its job then has no promoted checkpoint.
 #[utoipa::path(
-    post, path = "/v1/checkpoints/{id}:demote", tag = "jobs", operation_id = "demote_checkpoint",
+    post, path = "/v1/checkpoints/{id}/demote", tag = "jobs", operation_id = "demote_checkpoint",
     params(("id" = CheckpointId, Path)), request_body = Decision,
     responses(
-        (status = 200, description = "It is not promoted", body = CheckpointView),
+        (status = 200, description = "Demoted", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "Its files are deleted", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "A target's average", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "It is a target checkpoint", content_type = "application/problem+json"),
     )
 )]
-async fn demote(
-    state: &AppState,
-    id: CheckpointId,
-    decided: &Decided,
+pub(super) async fn demote(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id<CheckpointId>,
+    Optional(decision): Optional<Decision>,
 ) -> Result<Json<CheckpointView>, Problem> {
+    let decided = Decided { actor, decision };
     let mut tx = state.store.begin().await?;
     let (checkpoint, job) = locked(&mut tx, id).await?;
     if checkpoint.promoted {
         jobs::promote(&mut tx, job.id, None).await?;
-        let message =
-            decided.said(format!("version {} is not promoted any more", checkpoint.version));
+        let message = decided.said(format!("version {} is no longer promoted", checkpoint.version));
         let data = json!({
             "checkpoint_id": id, "version": checkpoint.version, "reason": decided.decision.reason,
             "by": decided.actor.name,
@@ -169,43 +136,48 @@ async fn demote(
         events::append(&mut tx, job.id, EventKind::Demoted, &message, data).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
-    read(state, id).await
+    read(&state, id).await
 }
 
-/// Sends a job that is running or paused back: its next iteration goes on from this checkpoint. The iteration under
-/// way ends as it began. A person's word stands over that of a guard.
+/// Rolls a running or paused job back: its next iteration continues from this checkpoint. The current
+/// iteration ends normally. This decision overrides that of a guard.
 #[utoipa::path(
-    post, path = "/v1/checkpoints/{id}:roll_back", tag = "jobs", operation_id = "roll_back_to_checkpoint",
+    post, path = "/v1/checkpoints/{id}/roll-back", tag = "jobs", operation_id = "roll_back_to_checkpoint",
     params(("id" = CheckpointId, Path)), request_body = Decision,
     responses(
-        (status = 200, description = "The next iteration goes on from it", body = CheckpointView),
+        (status = 200, description = "The next iteration continues from it", body = CheckpointView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "No iteration follows, or its files are deleted", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "A target's average, which nobody learns from", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "No iteration follows, or its files were deleted", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "It is a target checkpoint, not a policy", content_type = "application/problem+json"),
     )
 )]
-async fn roll_back(
-    state: &AppState,
-    id: CheckpointId,
-    decided: &Decided,
+pub(super) async fn roll_back(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    Id(id): Id<CheckpointId>,
+    Optional(decision): Optional<Decision>,
 ) -> Result<Json<CheckpointView>, Problem> {
+    let decided = Decided { actor, decision };
     let mut tx = state.store.begin().await?;
-    // The planner takes the same lock: no iteration begins in between.
+    // The planner takes the same lock, so no iteration can begin in between.
     let (checkpoint, job) = locked(&mut tx, id).await?;
     if !matches!(job.status, JobStatus::Running | JobStatus::Paused) {
-        return Err(Problem::conflict(format!("the job is {}, so it does not go on", job.status))
-            .remedy("promote the checkpoint to use it; submit the spec as a new job to learn on"));
+        return Err(Problem::conflict(format!(
+            "the job is {}, so it has no next iteration",
+            job.status
+        ))
+        .remedy("promote the checkpoint to use it, or submit a new job that starts from it"));
     }
     let newest = iterations::under_way(&mut tx, job.id).await?.pop();
     let Some(newest) = newest.filter(|newest| !newest.last) else {
-        return Err(Problem::conflict("the iteration under way is the last")
+        return Err(Problem::conflict("the current iteration is the last one")
             .remedy("promote the checkpoint to use it"));
     };
     iterations::roll_back(&mut tx, newest.id, checkpoint.version, true).await?;
     let message = decided.said(format!(
-        "after iteration {} the job goes on from version {}",
+        "after iteration {} the job continues from version {}",
         newest.index, checkpoint.version
     ));
     let data = json!({
@@ -214,10 +186,10 @@ async fn roll_back(
     });
     events::append(&mut tx, job.id, EventKind::RolledBack, &message, data).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    read(state, id).await
+    read(&state, id).await
 }
 
-/// A checkpoint that somebody acts by, and its job, locked.
+/// A checkpoint that is a policy, and its job, locked.
 async fn locked(
     conn: &mut PgConnection,
     id: CheckpointId,
@@ -232,9 +204,9 @@ async fn locked(
         return Err(Problem::expired(&checkpoint.name));
     }
     if checkpoint.role != CheckpointRole::Online {
-        let detail = format!("{} is a target's average, by which nobody acts", checkpoint.name);
+        let detail = format!("{} is a target checkpoint, not a policy", checkpoint.name);
         return Err(Problem::unprocessable(detail)
-            .remedy(format!("take the online checkpoint of version {}", checkpoint.version)));
+            .remedy(format!("use the online checkpoint of version {}", checkpoint.version)));
     }
     Ok((checkpoint, job))
 }

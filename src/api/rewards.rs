@@ -1,4 +1,4 @@
-//! Rewards that arrive after their episode: from a person, a test suite or a court of appeal, days later.
+//! Rewards that are reported after the episode, for example by a person or a test suite.
 
 use axum::{
     Json,
@@ -30,19 +30,19 @@ use crate::{
     },
 };
 
-/// A reward that arrives late.
+/// Reported reward.
 #[derive(Deserialize, ToSchema, garde::Validate)]
 #[serde(deny_unknown_fields)]
 pub struct LateReward {
-    /// The reward.
+    /// Reward.
     #[garde(custom(bounded))]
     reward: f64,
-    /// The step that it is for, from 0; the episode's last without it.
+    /// Step of the reward, from 0. The default is the last step.
     #[serde(default)]
     #[garde(range(min = 0))]
     #[schema(minimum = 0)]
     step: Option<i32>,
-    /// Whether the task was solved, where that is known now.
+    /// Whether the episode solved its task, if known now.
     #[serde(default)]
     #[garde(skip)]
     success: Option<bool>,
@@ -55,19 +55,20 @@ pub(super) fn bounded(reward: &f64, _: &()) -> garde::Result {
     Err(garde::Error::new(format!("must be between -{MOST_REWARD:e} and {MOST_REWARD:e}")))
 }
 
-/// Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may draw the step. Sent
-/// again, the same reward changes nothing. While an agent still plays the episode, the reward is kept for its step.
+/// Reports a pending reward. After that, jobs that learn from the episode can replay the step. Repeating the
+/// request changes nothing. While an agent still plays the episode, the service keeps the reward for the
+/// step.
 #[utoipa::path(
     post, path = "/v1/episodes/{id}/reward", tag = "experience", operation_id = "give_reward",
     params(("id" = EpisodeId, Path)), request_body = LateReward,
     responses(
         (status = 200, description = "The episode, with the reward", body = EpisodeView),
-        (status = 202, description = "An agent still plays the episode: the step has the reward once it ends", body = OpenedView),
+        (status = 202, description = "An agent is still playing: the step gets the reward when the episode ends", body = OpenedView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such episode, or no such step", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "Another reward is known, or none is awaited", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The step has another reward, or no reward is pending", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
         (status = 422, body = Problem, description = "Not a reward", content_type = "application/problem+json"),
     )
 )]
@@ -81,7 +82,7 @@ pub(super) async fn give(
     if let Some(opened) = opened.filter(|opened| opened.state == OpenedState::Open) {
         keep(&mut tx, id, step, reward).await?;
         if success.is_some() {
-            return Err(Problem::conflict("the episode is not over: its outcome is not known")
+            return Err(Problem::conflict("the episode is not over, so its outcome is unknown")
                 .remedy("give `success` to POST /v1/episodes/{id}/close"));
         }
         tx.commit().await.map_err(StoreError::from)?;
@@ -96,12 +97,14 @@ pub(super) async fn give(
         Given::Known(known) => return Err(known_already(known)),
         Given::OtherOutcome(success) => {
             let known = if success { "solved" } else { "not solved" };
-            return Err(Problem::conflict(format!("the task is known to be {known}"))
-                .remedy("an outcome is given once; import the episode again if it was wrong"));
+            return Err(Problem::conflict(format!("the episode is already recorded as {known}"))
+                .remedy(
+                    "an outcome can be set only once; if it was wrong, import the episode again",
+                ));
         }
         Given::NoneAwaited => {
-            return Err(Problem::conflict("the step awaits no reward")
-                .remedy("GET /v1/episodes/{id} tells its reward_status"));
+            return Err(Problem::conflict("no reward is pending for the step")
+                .remedy("GET /v1/episodes/{id} shows its reward_status"));
         }
     }
     let episode = one(&mut tx, id).await?;
@@ -125,10 +128,10 @@ async fn keep(
 
 fn no_step(step: Option<i32>) -> Problem {
     Problem::not_found("step", step.unwrap_or_default())
-        .remedy("GET /v1/episodes/{id} tells how many steps the episode has")
+        .remedy("GET /v1/episodes/{id} shows the number of steps")
 }
 
 fn known_already(known: f64) -> Problem {
-    Problem::conflict(format!("the step has the reward {known} already"))
-        .remedy("a reward is given once; import the episode again if it was wrong")
+    Problem::conflict(format!("the step already has the reward {known}"))
+        .remedy("a reward can be set only once; if it was wrong, import the episode again")
 }

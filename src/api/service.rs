@@ -47,10 +47,10 @@ pub(super) async fn metrics(State(state): State<AppState>) -> Response {
 )]
 pub(super) async fn openapi() -> Result<Response, Problem> {
     let yaml = super::openapi_yaml().map_err(|e| {
-        tracing::error!(error = %e, "the document cannot be written");
+        tracing::error!(error = %e, "cannot serialize the document");
         Problem::with_status(
             axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "the document is broken",
+            "cannot serialize the document",
         )
     })?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], yaml).into_response())

@@ -1,4 +1,4 @@
-//! Transitions, and everything that was said about one.
+//! Transitions and their annotations.
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ use crate::{
 pub struct TransitionList {
     /// Newest first.
     data: Vec<TransitionView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<TransitionId>,
 }
 
@@ -40,30 +40,30 @@ impl From<Found> for TransitionList {
     }
 }
 
-/// Which transitions.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct TransitionQuery {
-    /// Only those with these words in action, newest critique or newest refinement; quotes hold a phrase
-    /// together, `or` and `-` mean what they say.
+    /// Words in the action, the newest critique or the newest refinement. Quotes make a phrase, `or`
+    /// separates alternatives, and `-` excludes a word.
     #[param(max_length = 500)]
     pub(super) q: Option<String>,
-    /// Only those whose newest verdict is this.
+    /// Only transitions whose newest verdict is this.
     pub(super) verdict: Option<Verdict>,
-    /// Only those of episodes that were solved, or were not.
+    /// Only transitions of solved episodes (true) or of failed ones (false).
     pub(super) success: Option<bool>,
-    /// Only those whose newest refinement changed the action, or did not.
+    /// Only transitions whose newest refinement changed the action (true) or kept it (false).
     pub(super) changed: Option<bool>,
-    /// Only those whose newest Bellman target is in this state.
+    /// Only transitions whose newest Bellman target has this status.
     pub(super) target_status: Option<TargetStatus>,
-    /// Only those of this iteration and later ones.
+    /// Only transitions of this iteration and later ones.
     pub(super) from_iteration: Option<i32>,
-    /// Only those of this iteration and earlier ones.
+    /// Only transitions of this iteration and earlier ones.
     pub(super) to_iteration: Option<i32>,
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     pub(super) after: Option<TransitionId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     pub(super) limit: Option<i64>,
 }
@@ -99,13 +99,13 @@ pub(super) async fn found(
     Ok(Found { rows: transitions::rows(conn, &found).await?, next })
 }
 
-/// Lists the transitions that a job learns from, newest first, each with the job's newest critique and refinement.
+/// Lists the transitions that a job learns from, newest first, each with its newest critique and refinement.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/transitions", tag = "experience", operation_id = "list_transitions",
     params(("id" = JobId, Path), TransitionQuery),
     responses(
         (status = 200, description = "A page of transitions", body = TransitionList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
@@ -121,14 +121,14 @@ pub(super) async fn list(
     Ok(Json(found(&mut conn, Some(id), &query).await?.into()))
 }
 
-/// Finds transitions that jobs learn from, newest first, each with the newest critique and refinement. One that several
-/// jobs learn from is found once, as the newest job that matches sees it.
+/// Searches the transitions that jobs learn from, newest first, each with its newest critique and refinement.
+/// A transition of several jobs appears once, with the annotations of the newest matching job.
 #[utoipa::path(
     get, path = "/v1/transitions", tag = "experience", operation_id = "search_transitions",
     params(TransitionQuery),
     responses(
         (status = 200, description = "A page of transitions", body = TransitionList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn search(
@@ -139,12 +139,12 @@ pub(super) async fn search(
     Ok(Json(found(&mut conn, None, &query).await?.into()))
 }
 
-/// Whose annotations.
+/// Job of the annotations.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct SeenBy {
-    /// As this job annotated it; without it as the newest job did that learns from it.
+    /// Show the annotations of this job. The default is the newest job that learns from the transition.
     pub(super) job: Option<JobId>,
 }
 
@@ -169,8 +169,8 @@ pub(super) async fn read(
     Ok(Json(row.into()))
 }
 
-/// Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
-/// refinements of every iteration, each with what made it.
+/// Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
+/// refinements of every iteration, each with its provenance.
 #[utoipa::path(
     get, path = "/v1/transitions/{id}/critiques", tag = "experience",
     operation_id = "list_critiques", params(("id" = TransitionId, Path), SeenBy),

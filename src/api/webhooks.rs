@@ -1,4 +1,4 @@
-//! Webhooks: who is told of events, signed and tried again, and what became of it.
+//! Webhooks: register URLs for events, and list deliveries.
 
 use axum::{
     Extension, Json,
@@ -28,11 +28,11 @@ use crate::{
     store::{StoreError, jobs, webhooks},
 };
 
-/// Whom to tell of what.
+/// Request for a webhook.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
-    /// Where events are posted to.
+    /// URL for the POST requests.
     #[garde(length(max = 2000), pattern(r"^https?://[^\s/]+"), custom(without_password))]
     #[schema(
         max_length = 2000,
@@ -40,24 +40,24 @@ pub struct NewWebhook {
         example = "https://example.org/nlac"
     )]
     url: String,
-    /// Kinds of events; all unless given.
+    /// Kinds of events. The default is all.
     #[serde(default)]
     #[garde(skip)]
     #[schema(example = json!(["succeeded", "failed", "guard_tripped"]))]
     kinds: Vec<EventKind>,
-    /// Only of this job; of every job unless given.
+    /// Only events of this job. The default is all jobs.
     #[serde(default)]
     #[garde(skip)]
     job_id: Option<JobId>,
 }
 
-/// A webhook that was made.
+/// A created webhook.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookMade {
-    /// It.
+    /// Webhook.
     #[serde(flatten)]
     webhook: Webhook,
-    /// What its messages are signed with (standardwebhooks.com); shown here only.
+    /// Secret of the signatures (standardwebhooks.com). Only this answer has it.
     secret: String,
 }
 
@@ -73,38 +73,38 @@ pub struct WebhookList {
 pub struct DeliveryList {
     /// Newest first.
     data: Vec<DeliveryView>,
-    /// Pass it as `before` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `before`. Null on the last page.
     next: Option<i64>,
 }
 
-/// Which deliveries.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryQuery {
-    /// Only those of earlier events.
+    /// Only deliveries of earlier events.
     before: Option<i64>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-/// Tells an address of events from here on.
+/// Creates a webhook: the service posts new events to a URL.
 ///
-/// Each is posted once it happened, and again for a day until the answer is a success, so it may come
-/// twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer holds.
+/// The service repeats a POST for up to one day until the answer is a success, so an event can arrive late or
+/// twice. `webhook-id` identifies it. `webhook-signature` is made with the secret of this answer.
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "jobs", operation_id = "create_webhook", request_body = NewWebhook,
     params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
     responses(
         (status = 200, description = "Made before with this idempotency key", body = WebhookMade),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
-        (status = 201, description = "It is told from here on", body = WebhookMade),
+        (status = 201, description = "Created; it gets events from now on", body = WebhookMade),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible webhook", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid webhook", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn create(
@@ -126,8 +126,7 @@ pub(super) async fn create(
     }
     let Valid(NewWebhook { url, kinds, job_id }) = once.body()?;
     (state.webhook_url)(&url).map_err(|why| {
-        Problem::unprocessable(format!("url: {why}"))
-            .remedy("give an address that others can reach")
+        Problem::unprocessable(format!("url: {why}")).remedy("give a public address")
     })?;
     let webhook =
         Webhook { id: WebhookId::new(), url, kinds, job_id, created_at: state.clock.now() };
@@ -152,7 +151,7 @@ fn without_password(url: &str, _: &()) -> garde::Result {
     match Url::parse(url) {
         Ok(url) if url.username().is_empty() && url.password().is_none() => Ok(()),
         Ok(_) => Err(garde::Error::new(
-            "an address holds no user or password; messages are signed instead",
+            "a URL must not contain a user or a password; messages are signed",
         )),
         Err(error) => Err(garde::Error::new(format!("not a URL: {error}"))),
     }
@@ -163,26 +162,26 @@ fn origin(url: &str) -> String {
         .map_or_else(|_| "…".into(), |url| format!("{}/…", url.origin().ascii_serialization()))
 }
 
-/// Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
+/// Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
 #[utoipa::path(
     get, path = "/v1/webhooks", tag = "jobs", operation_id = "list_webhooks",
     responses((status = 200, description = "All webhooks", body = WebhookList))
 )]
 pub(super) async fn list(State(state): State<AppState>) -> Result<Json<WebhookList>, Problem> {
     let mut data = webhooks::list(&mut *state.store.acquire().await?).await?;
-    // Many receivers are known by a secret in their path: who may list webhooks need not know it.
+    // Many receivers use a secret path, which not everyone who may list webhooks needs to know.
     for webhook in &mut data {
         webhook.url = origin(&webhook.url);
     }
     Ok(Json(WebhookList { data }))
 }
 
-/// Deletes a webhook with its deliveries.
+/// Deletes the webhook and its deliveries.
 #[utoipa::path(
     delete, path = "/v1/webhooks/{id}", tag = "jobs", operation_id = "delete_webhook",
     params(("id" = WebhookId, Path)),
     responses(
-        (status = 204, description = "It is gone, with its deliveries"),
+        (status = 204, description = "Deleted, with its deliveries"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such webhook", content_type = "application/problem+json"),
     )
@@ -195,13 +194,13 @@ pub(super) async fn delete(
     there.then_some(StatusCode::NO_CONTENT).ok_or_else(|| Problem::not_found("webhook", id))
 }
 
-/// Lists what became of each telling, newest event first.
+/// Lists the deliveries of a webhook, newest event first.
 #[utoipa::path(
     get, path = "/v1/webhooks/{id}/deliveries", tag = "jobs", operation_id = "list_deliveries",
     params(("id" = WebhookId, Path), DeliveryQuery),
     responses(
         (status = 200, description = "A page of deliveries", body = DeliveryList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such webhook", content_type = "application/problem+json"),
     )
 )]

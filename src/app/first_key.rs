@@ -30,9 +30,7 @@ pub(super) async fn ensure(
     let secret = match given {
         // One that was revoked stays so.
         Some(given) if !keys::known(&mut tx, given).await? => {
-            tracing::warn!(
-                "no admin key works: the one that was given (NLAC_ADMIN_KEY) is one now"
-            );
+            tracing::warn!("no valid admin key existed: NLAC_ADMIN_KEY is now an admin key");
             given.clone()
         }
         _ => {
@@ -42,7 +40,8 @@ pub(super) async fn ensure(
                 .map_err(|source| AppError::Data { path: path.display().to_string(), source })?;
             tracing::warn!(
                 path = %path.display(),
-                "no admin key works: a new one is in this file; sign in with it, make keys of your own, delete it"
+                "no valid admin key existed: a new one is in this file; sign in with it, create your own keys, \
+                 then delete it"
             );
             secret
         }

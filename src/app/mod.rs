@@ -58,7 +58,7 @@ pub enum AppError {
     #[error("DATABASE_URL is not a Postgres URL: {0}")]
     DatabaseUrl(sqlx::Error),
     /// The address.
-    #[error("cannot listen on {address}: {source}; choose another with --listen")]
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -66,16 +66,18 @@ pub enum AppError {
         source: std::io::Error,
     },
     /// NLAC_SERVICE_KEY.
-    #[error("NLAC_SERVICE_KEY is shorter than 32 bytes; `openssl rand -hex 32` makes one")]
+    #[error("NLAC_SERVICE_KEY is shorter than 32 bytes; create a key with `openssl rand -hex 32`")]
     ServiceKey,
     /// No random bytes.
-    #[error("the system gives no random bytes: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     Chance(#[from] rand::rand_core::OsError),
     /// The checker of answers.
     #[error("--answer-checker: {0}")]
     Checker(String),
     /// The first admin key.
-    #[error("NLAC_ADMIN_KEY is too short or holds spaces; make one with `openssl rand -hex 32`")]
+    #[error(
+        "NLAC_ADMIN_KEY is too short or contains spaces; create a key with `openssl rand -hex 32`"
+    )]
     AdminKey,
     /// Files.
     #[error("{path}: {source}; free space, or choose another --data-dir")]
@@ -143,7 +145,7 @@ impl App {
         // With a database of the user's, another service may be at work on it and on the directory.
         let mut abandoned = ABANDONED;
         if postgres.is_some() {
-            // The directory is locked: whoever held these leases is gone.
+            // The directory is locked: the process that held these leases is gone.
             leases::expire_all(&mut conn).await?;
             abandoned = Duration::ZERO;
         }
@@ -152,7 +154,9 @@ impl App {
             Some(Secret::random()?)
         } else {
             if !address.ip().is_loopback() {
-                tracing::warn!("sign-in is off: whoever reaches {address} may do everything");
+                tracing::warn!(
+                    "sign-in is off: everyone who can reach {address} may do everything"
+                );
             }
             None
         };
@@ -233,8 +237,8 @@ impl App {
         Ok(Self { address, store, asked, own_key, postgres, local, shutdown, drain, server, tasks })
     }
 
-    /// Stops in order: no new work, what is under way finishes or is given back, then the pages, the
-    /// local peers, and the database last.
+    /// Stops in order: no new work, running work finishes or is returned, then the pages, the local servers,
+    /// and the database last.
     pub async fn stop(self) {
         self.shutdown.cancel();
         for task in self.tasks {

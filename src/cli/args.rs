@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use super::{
     environments_args::EnvironmentsArgs,
@@ -21,51 +24,56 @@ use crate::{
         retention::{Keep, KeepVersions, Retention},
     },
     embedded::base_model::BaseModel,
+    experience::logs::LogFormat,
     net::Allowed,
 };
 
-/// Trains LLM agents by Natural Language Actor-Critic.
+/// Train LLM agents by Natural Language Actor-Critic.
 ///
-/// Start with `nlac demo`: it needs nothing and learns in minutes. `nlac serve` runs the service for
+/// Start with `nlac demo`: it needs no other program and learns in minutes. `nlac serve` runs the service for
 /// your own jobs.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Roles.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the service: REST API, page, scheduler, workers, and by default a private Postgres and the
-    /// local engine and trainer.
+    /// Run the service: REST API, dashboard, scheduler and workers. By default it also runs a private
+    /// Postgres, the local engine and the local trainer.
     Serve(ServeArgs),
-    /// Set everything up, train the example job, and show what it learnt.
+    /// Start a service, train the example job, and show what it learned.
     Demo(DemoArgs),
-    /// Try every registered engine, trainer and environment end to end, and say what works, how fast, and what to change.
+    /// Test every registered engine, trainer and environment: report what works, how fast it is, and what to
+    /// change.
     Doctor(DoctorArgs),
-    /// Keep the adapters of jobs under way in a directory beside an engine that shares no file system with
-    /// the service.
+    /// Copy the adapters of running jobs to a directory for an engine that shares no file system with the
+    /// service.
     Sync(SyncArgs),
-    /// Take logged episodes into a dataset of a running service, to learn from.
+    /// Import logs of agents into a dataset, so that jobs can learn from them.
+    ///
+    /// Reads nlac's own format and the formats of OpenAI, Anthropic, OpenTelemetry, Langfuse, LangSmith and tau-bench. Prints
+    /// each rejected record with its place and reason. A second import of the same episodes changes nothing.
     Import(ImportArgs),
-    /// Write what a job learnt from as training data for other tools: lines of JSON, or Parquet.
+    /// Export what a job learned from as training data for other tools: JSON lines or Parquet.
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
-    /// Submit, watch, control and delete jobs of a running service.
+    /// Submit, watch, pause, resume, cancel and delete jobs.
     Jobs(JobsArgs),
     /// List, show and delete datasets.
     Datasets(DatasetsArgs),
-    /// Show an episode, or give it a reward that arrives late.
+    /// Show an episode, or report its reward later.
     Episodes(EpisodesArgs),
-    /// Read transitions with all that was said about them.
+    /// Show or search transitions, with their predictions, critiques and refinements.
     Transitions(TransitionsArgs),
     /// List a job's checkpoints, or show one.
     Checkpoints(CheckpointsArgs),
-    /// Let a checkpoint, a base model or a chat model play tasks, and show the results.
+    /// Run an evaluation of a checkpoint, a base model or a chat model, and show the results.
     Evaluations(EvaluationsArgs),
     /// List the registered engines.
     Engines(PeersArgs),
@@ -73,20 +81,20 @@ pub enum Command {
     Trainers(PeersArgs),
     /// List, show, register, check and delete environments.
     Environments(EnvironmentsArgs),
-    /// List, show, try, push and delete prompt sets.
+    /// List, show, test, push and delete prompt sets.
     Prompts(PromptsArgs),
-    /// Print the completions of a shell, to be read by its start-up file.
+    /// Print a completion script for a shell. Load it from the shell's start-up file.
     Completion {
-        /// The shell.
+        /// Shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Make, list and revoke the API keys of a running service.
+    /// Create, list and revoke API keys.
     Keys(KeysArgs),
-    /// Run the small CPU engine or trainer by itself.
+    /// Run only the local CPU engine or trainer.
     #[command(subcommand)]
     Local(LocalCommand),
-    /// Bring the database's schema up to date and exit.
+    /// Migrate the database to the current schema and exit.
     Migrate(ServeArgs),
     /// Print the OpenAPI document of the REST API.
     Openapi,
@@ -95,43 +103,43 @@ pub enum Command {
 /// Settings of the service.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Where the API and the page listen.
+    /// Address and port of the API and the dashboard.
     #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
     pub listen: SocketAddr,
-    /// Whether one must sign in with an API key; `auto` asks for it unless the address is a loopback one.
+    /// Whether users sign in with an API key. `auto` requires a key unless the address is a loopback address.
     #[arg(long, env = "NLAC_SIGN_IN", value_enum, default_value_t = SignInArg::Auto)]
     pub sign_in: SignInArg,
-    /// The first admin key, at least 32 characters, used while no admin key works. Without it one is made and
-    /// written to `admin-key` in the data directory.
+    /// First admin key, at least 32 characters. It works only while there is no other valid admin key. By
+    /// default the service generates one and writes it to `admin-key` in the data directory.
     #[arg(long, env = "NLAC_ADMIN_KEY", hide_env_values = true, value_name = "KEY")]
     pub admin_key: Option<Secret>,
-    /// Where everything is kept: database, adapters, models.
+    /// Directory of all data: database, adapters, models.
     #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
-    /// The directory of the data files that environments read: a job names files relative to it.
+    /// Directory of data files for environments. Jobs name files relative to it.
     #[arg(long, env = "NLAC_ENVIRONMENT_DATA", value_name = "DIR")]
     pub environment_data: Option<PathBuf>,
-    /// The server that checks answers for jobs whose environment says `checker: external`.
+    /// Server that checks answers for jobs with `checker: external`.
     #[arg(long, env = "NLAC_ANSWER_CHECKER", value_name = "URL")]
     pub answer_checker: Option<String>,
-    /// A Postgres of yours; without it nlac runs a private one under the data directory.
+    /// Your own Postgres. By default nlac runs a private one in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Do not run the local engine and trainer.
+    /// Do not run the local engine and the local trainer.
     #[arg(long)]
     pub no_local: bool,
-    /// The base model of the local engine and trainer: a Hugging Face model directory, served under the directory's
-    /// name, or the name of one that ships, which are help-desk-base (the default), service-desk-base,
-    /// tool-desk-base and playground-base.
+    /// Base model of the local engine and trainer. Give a Hugging Face model directory, whose name becomes
+    /// the model's name, or a built-in model: help-desk-base (the default), service-desk-base, tool-desk-base
+    /// or playground-base.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
     pub base_model: Option<BaseModel>,
-    /// What the secrets of webhooks are made of: services that share a database need the same one. Without it
-    /// one is kept under the data directory.
+    /// Key from which the secrets of webhooks are derived. Services with the same database need the same key.
+    /// By default the service generates one and keeps it in the data directory.
     #[arg(long, env = "NLAC_SERVICE_KEY", value_name = "KEY", hide_env_values = true)]
     pub service_key: Option<String>,
-    /// A host name under which a proxy serves this service. While nobody has to sign in, requests for other hosts
-    /// than these, `localhost` and IP addresses are refused, so that no web page can reach the service by a name
-    /// of its own.
+    /// Host name under which a proxy serves this service. While sign-in is off, the service rejects requests
+    /// for hosts other than these, `localhost` and IP addresses. This protects it from web pages that use DNS
+    /// rebinding.
     #[arg(
         long = "allowed-host",
         env = "NLAC_ALLOWED_HOSTS",
@@ -139,13 +147,13 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub allowed_hosts: Vec<String>,
-    /// A host, address or network (10.1.0.0/16) that webhooks may reach although it is not public.
+    /// A host, address or network (10.1.0.0/16) that webhooks may call although it is not public.
     #[arg(long, env = "NLAC_WEBHOOK_ALLOW", value_name = "HOST", value_delimiter = ',')]
     pub webhook_allow: Vec<Allowed>,
-    /// How many days entries of the audit log are kept, or `forever`.
+    /// Number of days to keep entries of the audit log, or `forever`.
     #[arg(long, env = "NLAC_KEEP_AUDIT", value_name = "DAYS", default_value_t = Retention::default().audit)]
     pub keep_audit: Keep,
-    /// How many days deliveries of webhooks are kept once they arrived or were given up, or `forever`.
+    /// Number of days to keep finished webhook deliveries, whether delivered or given up, or `forever`.
     #[arg(
         long,
         env = "NLAC_KEEP_DELIVERIES",
@@ -153,11 +161,11 @@ pub struct ServeArgs {
         default_value_t = Retention::default().deliveries
     )]
     pub keep_deliveries: Keep,
-    /// How many days an episode may wait for a reward, or `forever`; then it expires.
+    /// Number of days after which an episode without a reward expires, or `forever`.
     #[arg(long, env = "NLAC_REWARDS_WITHIN", value_name = "DAYS", default_value_t = Retention::default().rewards)]
     pub rewards_within: Keep,
-    /// How many of the newest versions of each job keep their adapter and trainer state, or `all`. The best version,
-    /// the promoted one and all that a job under way needs stay as well.
+    /// Number of newest versions per job that keep their adapter and trainer state, or `all`. The best
+    /// version, the promoted version and versions that a running job needs are always kept.
     #[arg(
         long,
         env = "NLAC_KEEP_VERSIONS",
@@ -165,7 +173,7 @@ pub struct ServeArgs {
         default_value_t = Retention::default().versions
     )]
     pub keep_versions: KeepVersions,
-    /// Compute threads of the local engine and trainer each; they change nothing but the time.
+    /// Compute threads of the local engine, and of the local trainer. They affect speed only.
     #[arg(long, env = "NLAC_THREADS")]
     pub threads: Option<usize>,
 }
@@ -205,74 +213,74 @@ impl From<ServeArgs> for ServiceSettings {
     }
 }
 
-/// Whether one must sign in.
+/// Whether users sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SignInArg {
-    /// Unless only this machine can reach the service.
+    /// Sign-in is required unless only this machine can reach the service.
     Auto,
-    /// Always.
+    /// Sign-in is always required.
     On,
-    /// Never: whoever reaches the service may do everything.
+    /// No sign-in: everyone who can reach the service may do everything.
     Off,
 }
 
-/// What is examined.
+/// Arguments of `nlac doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The service whose engines, trainers and environments are examined.
+    /// The service whose engines, trainers and environments are tested.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How findings are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// A directory that this machine and the engines see under the same path; an adapter lies there for
-    /// the length of the examination.
+    /// Directory that this machine and the engines see under the same path. The test writes an adapter there
+    /// and removes it at the end.
     #[arg(long, value_name = "DIR", default_value_os_t = std::env::temp_dir())]
     pub shared: PathBuf,
 }
 
-/// What is kept where.
+/// Arguments of `nlac sync`.
 #[derive(Debug, Args)]
 pub struct SyncArgs {
-    /// The engine, by its registered name; its registration's adapter_dir is DIR as the engine sees it.
+    /// Registered name of the engine. Its adapter_dir must be DIR as the engine sees it.
     #[arg(long)]
     pub engine: String,
-    /// A directory for this alone: what lies there and is wanted no more is removed.
+    /// Directory for this command alone. It removes adapters there that no job needs any more.
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// Seconds between two looks.
+    /// Seconds between checks for new adapters.
     #[arg(long, default_value_t = 1.0)]
     pub every: f64,
 }
 
-/// What the demo runs.
+/// Arguments of `nlac demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Settings of the service.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Seed of the job; the same seed learns the same.
+    /// Seed of the job. The same seed gives the same result.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Exit when the job is done, instead of serving on.
+    /// Exit when the job is done. By default the service keeps running.
     #[arg(long)]
     pub exit: bool,
-    /// Write the outcome as JSON.
+    /// Write the results to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Training algorithm.
     #[arg(long, value_enum, default_value_t = Algorithm::Nlac)]
     pub algorithm: Algorithm,
-    /// Switch a part of the method off, to see what it does.
+    /// Disable one part of the method, to measure its effect.
     #[arg(long, value_enum)]
     pub ablation: Option<AblationArg>,
-    /// Iterations, instead of the example job's.
+    /// Number of iterations, in place of the example job's.
     #[arg(long)]
     pub iterations: Option<u32>,
-    /// Keep the data of an earlier demo and go on with its job, as after a crash.
+    /// Keep the data of an earlier demo and continue its job, for example after a crash.
     #[arg(long)]
     pub resume: bool,
 }
@@ -282,72 +290,88 @@ pub struct DemoArgs {
 pub enum Algorithm {
     /// Natural Language Actor-Critic.
     Nlac,
-    /// Values in words, and the best of several actions by them.
+    /// Language values of several actions, and the best action by them.
     Nlrl,
-    /// Imitate one's own successes.
+    /// Imitates the successful episodes of the policy.
     RejectionFineTuning,
-    /// An actor-critic whose critic says a number.
+    /// An actor-critic whose critic predicts a number.
     ScalarCritic,
     /// A policy gradient from groups of episodes of one task.
     Grpo,
     /// A policy gradient from the values of a critic.
     Ppo,
-    /// The base model acts, nothing is trained.
+    /// No training: the base model acts and is evaluated.
     Evaluation,
 }
 
 /// Ablations of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AblationArg {
-    /// The successor model is never trained.
+    /// The successor is never trained.
     UntrainedCritic,
-    /// Each transition is refined by another one's critique.
+    /// Each transition is refined by the critique of another transition.
     ShuffledCritiques,
-    /// Targets come from endings alone: nothing is bootstrapped.
+    /// Targets only at the ends of episodes: no bootstrapping.
     TerminalTargets,
     /// Self-Distillation: real rollouts instead of predictions.
     RawRollouts,
-    /// NLQL: the best of four actions by the critic, nothing is refined.
+    /// NLQL: the best of four actions by the critic. No refinement.
     BestOfActions,
 }
 
-/// Logged episodes.
+/// Arguments of `nlac import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// One JSON object per line: `messages` in chat format, and `rewards`, `return` or `success`; `-`
-    /// reads standard input.
-    pub file: PathBuf,
-    /// The dataset; it is made if it is not there.
+    /// Log files, also compressed by gzip; directories, whose .json, .jsonl and .ndjson files (also .gz) are read; or
+    /// `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Dataset to add to. It is created if it does not exist.
     #[arg(long)]
     pub dataset: String,
-    /// Which service.
+    /// Format of the logs. `auto` detects it from the content of each file.
+    #[arg(long, default_value_t = LogFormat::Auto, value_parser = log_format())]
+    pub format: LogFormat,
+    /// Score to use as the reward, if a log has several.
+    #[arg(long, value_name = "NAME")]
+    pub score: Option<String>,
+    /// Reward of the last action, for episodes without a reward in the log. Without it, that reward is pending.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub reward: Option<f64>,
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How the outcome is printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What is written, and where.
+/// The formats of logs, as completions list them.
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::ALL.iter().map(|format| format.as_str()))
+        .try_map(|word| word.parse::<LogFormat>())
+}
+
+/// Arguments of `nlac export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// The job.
     pub id: JobId,
-    /// What the rows are.
+    /// Form of the rows.
     #[arg(long, value_enum, default_value_t = ExportForm::Transitions)]
     pub form: ExportForm,
-    /// How they are written; without it, as the name of the file ends: `.parquet`, or anything else for JSON.
+    /// File format. By default the file name decides: Parquet for `.parquet`, otherwise JSON lines.
     #[arg(long, value_enum)]
     pub format: Option<ExportFormat>,
-    /// The file; `-` writes to standard output.
+    /// File to write. `-` writes to standard output.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
 }
 
-/// How rows are written.
+/// File format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// One JSON object per line.
@@ -356,57 +380,58 @@ pub enum ExportFormat {
     Parquet,
 }
 
-/// What the rows are.
+/// Form of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportForm {
     /// Transitions, each with its newest critique and refinement.
     Transitions,
-    /// Conversations that end with what the policy should say, for supervised fine-tuning.
+    /// Conversations that end with the action to imitate, for supervised fine-tuning.
     Sft,
-    /// Refined against original actions, for preference training.
+    /// Pairs of a refined and an original action, for preference training.
     Preferences,
 }
 
-/// Experiments.
+/// Arguments of `nlac experiment`.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: ExperimentCommand,
 }
 
-/// What can be done with experiments.
+/// Commands of `nlac experiment`.
 #[derive(Debug, Subcommand)]
 pub enum ExperimentCommand {
-    /// Choose each arm's setting if the experiment says so, run every arm with every seed, and write tables and learning
-    /// curves. Stopped and started again, it goes on where it was.
+    /// Run every arm of an experiment with every seed, and write tables and learning curves. If the
+    /// experiment has a development part, first choose each arm's settings there. Run the same command again
+    /// to continue an interrupted experiment.
     Run(ExperimentRun),
 }
 
-/// What is run, and where.
+/// Arguments of `nlac experiment run`.
 #[derive(Debug, Args)]
 pub struct ExperimentRun {
-    /// An experiment, or a list of worlds with an experiment each, as in `experiments/`.
+    /// An experiment file, or a file that lists several worlds with one experiment each. See `experiments/`.
     pub file: PathBuf,
-    /// Of several worlds only this one.
+    /// Run only this world.
     #[arg(long)]
     pub world: Option<String>,
-    /// Say how many runs there are and how long they take, and stop.
+    /// Print the number of runs and their estimated time, and exit.
     #[arg(long)]
     pub estimate: bool,
-    /// Where the table, the curves and the numbers are written.
+    /// Directory for the table, the curves and the results.
     #[arg(long, default_value = "experiment")]
     pub out: PathBuf,
-    /// Runs at a time.
+    /// Number of runs at the same time.
     #[arg(long, default_value_t = 2)]
     pub parallel: usize,
-    /// A running service; without it one is started for the time.
+    /// URL of a running service. By default the command starts one and stops it at the end.
     #[arg(long, env = "NLAC_SERVER", value_name = "URL")]
     pub server: Option<String>,
-    /// An API key of the running service, where it asks for one.
+    /// API key of the running service, if it requires one.
     #[arg(long, env = "NLAC_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<Secret>,
-    /// Settings of the service that is started.
+    /// Settings of the service that the command starts.
     #[command(flatten)]
     pub serve: ServeArgs,
 }
@@ -414,32 +439,32 @@ pub struct ExperimentRun {
 /// The local engine and trainer.
 #[derive(Debug, Subcommand)]
 pub enum LocalCommand {
-    /// Serve a model directory with vLLM's protocol, run-time LoRA on.
+    /// Serve a model directory with vLLM's API, with run-time LoRA.
     Engine(LocalArgs),
-    /// Train LoRA adapters on a model directory, behind the Tinker API.
+    /// Train LoRA adapters of a model directory, with the Tinker API.
     Trainer {
-        /// What to serve.
+        /// Model and address.
         #[command(flatten)]
         local: LocalArgs,
-        /// Where states and adapters are saved.
+        /// Directory for trainer states and adapters.
         #[arg(long, default_value = "checkpoints")]
         checkpoints: PathBuf,
     },
 }
 
-/// What a local server serves, and where.
+/// Model and address of a local server.
 #[derive(Debug, Args)]
 pub struct LocalArgs {
-    /// A Hugging Face model directory; the base model that ships if none is given.
+    /// A Hugging Face model directory. The default is the built-in base model.
     #[arg(long)]
     pub model: Option<PathBuf>,
-    /// The model's name on the wire.
+    /// Name of the model in requests.
     #[arg(long, default_value = crate::embedded::base_model::NAME)]
     pub name: String,
-    /// Where to listen.
+    /// Address and port to listen on.
     #[arg(long, default_value = "127.0.0.1:8471")]
     pub listen: SocketAddr,
-    /// Compute threads; they change nothing but the time.
+    /// Compute threads. They affect speed only.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
 }

@@ -12,7 +12,7 @@ use super::{
     service_args::{CheckpointsArgs, CheckpointsCommand},
 };
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: CheckpointsArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     match args.command {

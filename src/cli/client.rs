@@ -19,12 +19,12 @@ pub struct Api {
 }
 
 impl Api {
-    /// Of the service that was named.
+    /// A client of the service that the arguments name.
     pub fn of(service: &ServiceArgs) -> Result<Self, Failure> {
         Self::new(&service.server, service.api_key.as_ref())
     }
 
-    /// Of the service at a URL, with a key if it asks for one.
+    /// A client of the service at a URL, with a key if the service requires one.
     pub fn new(server: &str, key: Option<&Key>) -> Result<Self, Failure> {
         let secret = key.map(|key| Secret::bearer(key.reveal()));
         Ok(Self { http: Client::with_secret(server, secret)? })
@@ -40,7 +40,7 @@ impl Api {
         self.http.get_archive(path, DOWNLOAD).await.map_err(|e| self.explain(e))
     }
 
-    /// GET, the body as it comes, of any size; how many bytes came.
+    /// GET into a writer, for bodies of any size. Returns the number of bytes.
     pub async fn save(&self, path: &str, into: &mut impl Write) -> Result<u64, Failure> {
         let mut body = self.http.download(path, DEADLINE).await.map_err(|e| self.explain(e))?;
         let mut bytes = 0;
@@ -72,12 +72,12 @@ impl Api {
         self.http.delete(path, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
-    /// POST of lines of JSON.
+    /// POST of JSON lines.
     pub async fn post_lines(&self, path: &str, lines: String) -> Result<Value, Failure> {
         self.post_text(path, lines, &[("content-type", "application/x-ndjson")]).await
     }
 
-    /// POST of a text with headers that say what it is.
+    /// POST of a text with headers that describe it.
     pub async fn post_text(
         &self,
         path: &str,
@@ -88,23 +88,23 @@ impl Api {
         posted.map_err(|e| self.explain(e))
     }
 
-    /// Submits a job once under a key.
+    /// Submits a job once per idempotency key.
     pub async fn submit(&self, spec: &Value, key: &str) -> Result<Value, Failure> {
         let headers = [("content-type", "application/json"), ("idempotency-key", key)];
         self.post_text("/v1/jobs", spec.to_string(), &headers).await
     }
 
-    /// Events of a job after one of them.
+    /// Events of a job after a given event.
     pub async fn events(&self, job: JobId, after: i64) -> Result<Vec<Value>, Failure> {
         let page = self.get(&format!("/v1/jobs/{job}/events?after={after}&limit=200")).await?;
         Ok(page["data"].as_array().cloned().unwrap_or_default())
     }
 
-    /// What is wrong and what to do, as the service says it.
+    /// The error and its remedy, as the service reports them.
     fn explain(&self, error: NetError) -> Failure {
         match error {
             NetError::Connect { .. } => format!(
-                "no service at {}: start one with `nlac serve`, or name it with --server",
+                "no service at {}: start one with `nlac serve`, or give its URL with --server",
                 self.http.address()
             )
             .into(),
@@ -117,15 +117,16 @@ impl Api {
     }
 }
 
-/// The route of a resource. The service says which names there can be; a name that would be another route is no name.
+/// The route of a resource. The service decides which names are valid. A name that would change the route is
+/// rejected here.
 pub fn named(route: &str, name: &str, remedy: &str) -> Result<String, Failure> {
     if name.is_empty() || name.contains(['/', '?', '#', '%']) || name.starts_with('.') {
-        return Err(format!("{name:?} is not a name; {remedy}").into());
+        return Err(format!("{name:?} is not a valid name; {remedy}").into());
     }
     Ok(format!("{route}/{name}"))
 }
 
-/// A problem in words: of several errors one a line, each with its place and its own remedy.
+/// A problem as text. Several errors are one per line, each with its place and its remedy.
 fn told(problem: &Value, status: u16) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let errors = problem["errors"].as_array().map_or(&[][..], Vec::as_slice);

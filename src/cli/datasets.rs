@@ -12,10 +12,10 @@ use super::{
     report,
 };
 
-/// What the table of episodes shows: contexts may be long.
+/// Fields that the table of episodes shows. It leaves out contexts, which may be long.
 const FIELDS: &str = "id,task,model,turns,state,return,success,created_at";
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: DatasetsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
@@ -33,7 +33,7 @@ pub async fn run(args: DatasetsArgs) -> Result<ExitCode, Failure> {
             let mut page = api.get(&path).await?;
             let datasets = api.get("/v1/datasets").await?;
             let dataset = rows(&datasets).iter().find(|one| one["name"] == name.as_str());
-            let dataset = dataset.ok_or_else(|| format!("there is no dataset {name} any more"))?;
+            let dataset = dataset.ok_or_else(|| format!("dataset {name} no longer exists"))?;
             if json {
                 page["dataset"] = dataset.clone();
                 report::json(&page)?;
@@ -63,12 +63,13 @@ fn rows(page: &Value) -> &[Value] {
 
 fn list(datasets: &[Value]) {
     if datasets.is_empty() {
-        report::line("none; `nlac import FILE --dataset NAME` makes one");
+        report::line("no datasets; create one with `nlac import PATH --dataset NAME`");
         return;
     }
     let row = |dataset: &Value| {
         vec![
             cell(&dataset["name"]),
+            cell(&dataset["version"]),
             cell(&dataset["episodes"]),
             cell(&dataset["transitions"]),
             cell(&dataset["open"]),
@@ -76,7 +77,15 @@ fn list(datasets: &[Value]) {
             minute(&dataset["created_at"]),
         ]
     };
-    let header = ["name", "episodes", "transitions", "reward pending", "success", "created (UTC)"];
+    let header = [
+        "name",
+        "version",
+        "episodes",
+        "transitions",
+        "reward pending",
+        "success",
+        "created (UTC)",
+    ];
     listing::print(&header, datasets.iter().map(row).collect());
 }
 
@@ -84,6 +93,7 @@ fn show(dataset: &Value, page: &Value) {
     let success = &dataset["success"];
     listing::facts(&[
         ("name", text(&dataset["name"])),
+        ("version", text(&dataset["version"])),
         ("episodes", text(&dataset["episodes"])),
         ("transitions", text(&dataset["transitions"])),
         ("reward pending", text(&dataset["open"])),
@@ -107,6 +117,6 @@ fn show(dataset: &Value, page: &Value) {
         ["episode", "task", "model", "steps", "state", "return", "success", "stored (UTC)"];
     listing::print(&header, rows(page).iter().map(row).collect());
     if !page["next"].is_null() {
-        report::line("older episodes are not shown; --limit shows more");
+        report::line("older episodes are not shown; raise --limit to see more");
     }
 }

@@ -1,4 +1,4 @@
-//! `nlac demo`: everything set up, one job trained, and what came of it.
+//! `nlac demo`: starts a service, trains one job, and shows the results.
 
 use std::{path::Path, process::ExitCode, time::Instant};
 
@@ -20,7 +20,7 @@ use crate::{
 /// The example job; `examples/help-desk.yaml` in the repository.
 const EXAMPLE: &str = include_str!("../../examples/help-desk.yaml");
 
-/// NLRL's; its tiny model chooses among eight actions at most.
+/// The example job of NLRL. Its tiny model chooses among at most eight actions.
 const NLRL: &str = include_str!("../../examples/nlrl.yaml");
 
 /// Runs the demo.
@@ -35,7 +35,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let api = Api::new(&url, app.own_key.as_ref())?;
     let outcome = tokio::select! {
         outcome = train(&args, &api, started) => outcome,
-        told = until_told() => told.and(Err("interrupted; `nlac demo --resume` goes on".into())),
+        told = until_told() => told.and(Err("interrupted; continue with `nlac demo --resume`".into())),
     };
     if outcome.is_ok() && !args.exit {
         report::line(&format!("\nstill serving {url}; press Ctrl-C to stop"));
@@ -89,9 +89,7 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
             };
         }
         (_, Some(_)) => {
-            return Err(
-                "an ablation switches off a part of nlac; leave --algorithm as it is".into()
-            );
+            return Err("--ablation works only with --algorithm nlac".into());
         }
         (Algorithm::Nlrl, None) => {
             let nlrl: Value = serde_yaml_ng::from_str(NLRL)?;
@@ -113,7 +111,7 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
     Ok(spec)
 }
 
-/// What came of a job, from its metrics.
+/// Results of a job, from its metrics.
 async fn summarise(api: &Api, id: JobId, wall_seconds: f64) -> Result<Value, Failure> {
     let job = api.get(&format!("/v1/jobs/{id}")).await?;
     let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
@@ -188,9 +186,9 @@ fn print_summary(summary: &Value) {
         let before = percent(&summary["success_before_by_temperature"][temperature]);
         report::line(&format!("  {name:42} {before:>8} {:>8}", percent(value)));
     }
-    // The help desk has four kinds of request, and training has seen all of them.
-    report::line("  (new draws of the four tasks that training has seen)");
-    report::line("what it cost");
+    // The help desk has four kinds of request, and training uses all of them.
+    report::line("  (new requests of the four kinds that training uses)");
+    report::line("cost");
     row("wall time", format!("{:.0} s", number("wall_seconds")));
     row("iterations", format!("{}", number("iterations")));
     row("environment steps", format!("{}", number("env_steps")));
@@ -207,19 +205,19 @@ async fn print_transition(api: &Api, id: JobId) -> Result<(), Failure> {
     let transition = &page["data"][0];
     let Some(action) = transition["action"].as_str() else { return Ok(()) };
     let text = |name: &str| transition[name].as_str().unwrap_or("–").to_owned();
-    report::line("\none transition, and what the critic made of it");
+    report::line("\none transition that the critic refined");
     for message in transition["state"].as_array().into_iter().flatten() {
         let (role, content) = (&message["role"], &message["content"]);
         let role = role.as_str().unwrap_or_default();
-        report::line(&format!("  {role:>10}  {}", content.as_str().unwrap_or_default()));
+        report::line(&format!("  {role:>11}  {}", content.as_str().unwrap_or_default()));
     }
     for (name, content) in [
         ("action", action.to_owned()),
-        ("came next", text("observation")),
+        ("observation", text("observation")),
         ("critique", text("critique")),
         ("refinement", text("refinement")),
     ] {
-        report::line(&format!("  {name:>10}  {content}"));
+        report::line(&format!("  {name:>11}  {content}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `nlac doctor`: every registered engine, trainer and environment, end to end.
+//! `nlac doctor`: tests every registered engine, trainer and environment.
 
 use std::{
     path::Path,
@@ -35,14 +35,14 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     let environments: Vec<_> = environments?.into_iter().flatten().collect();
     if engines.is_empty() || trainers.is_empty() {
         report::error(
-            "a job needs an engine and a trainer: register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
+            "a job needs an engine and a trainer; register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
         );
     }
-    // A directory of its own: names of adapters are used once.
+    // The directory is new for each run, because adapter names are used once.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let place = std::path::absolute(&args.shared)?.join(format!("nlac-doctor-{now}"));
     std::fs::create_dir_all(&place)
-        .map_err(|e| format!("cannot make {}: {e}; choose another --shared", place.display()))?;
+        .map_err(|e| format!("cannot create {}: {e}; choose another --shared", place.display()))?;
     let json = args.output.json;
     let mut findings = examine(engines, trainers, &place, now, json).await;
     std::fs::remove_dir_all(&place)?;
@@ -50,21 +50,21 @@ pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     conclude(&findings, json)
 }
 
-/// Prints findings, a line each.
+/// Prints findings, one per line.
 pub fn tell(findings: &[Finding]) {
     for finding in findings {
         report::line(&finding.to_string());
     }
 }
 
-/// Prints what findings come to, or all of them as JSON. The exit status says whether anything failed.
+/// Prints a summary of the findings, or all of them as JSON. The exit status says whether any test failed.
 pub fn conclude(findings: &[Finding], json: bool) -> Result<ExitCode, Failure> {
     let failed = findings.iter().filter(|finding| finding.outcome.is_err()).count();
     if json {
         report::json(&findings.iter().map(finding).collect())?;
     } else {
         report::line(&match failed {
-            0 => "everything that was tried works".to_owned(),
+            0 => "all tests passed".to_owned(),
             _ => format!("{failed} of {} failed", findings.len()),
         });
     }
@@ -114,7 +114,10 @@ async fn examine(
         let adapter = adapters.first();
         let key = api_key(engine.api_key_env.as_deref(), &engine.urls);
         if adapter.is_none() && engine.kind.serves_adapters() {
-            report::error(&format!("{}: no trainer made an adapter to load", engine.name));
+            report::error(&format!(
+                "{}: adapters were not tested, because no trainer produced one",
+                engine.name
+            ));
         }
         add(examine_engine(&engine, key.as_deref(), adapter).await, &mut all);
     }
@@ -132,8 +135,8 @@ fn finding(Finding { peer, tried, outcome, took }: &Finding) -> Value {
     })
 }
 
-/// The key from this command's own environment. Without it the examination goes on, and the peer answers that it
-/// wants one.
+/// The API key from this command's environment. Without it the test continues, and the server's own error
+/// appears.
 pub fn api_key(variable: Option<&str>, urls: &[String]) -> Option<String> {
     match PeerKeys::from_env().key(variable?, urls) {
         Ok(key) => Some(key.to_owned()),

@@ -23,7 +23,7 @@ use crate::{
     telemetry,
 };
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: EnvironmentsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
@@ -76,7 +76,7 @@ fn list(page: &Value) {
     listing::print(&["name", "kind", "state", "can", "address"], rows);
 }
 
-/// What an environment can do, in a few words.
+/// Capabilities of an environment in a few words.
 fn capabilities(found: &Value) -> String {
     let known = [
         ("replayable", "replayable"),
@@ -119,7 +119,7 @@ fn asked(environment: &Value) -> String {
     format!("{} UTC", minute(&environment["checked_at"]))
 }
 
-/// How it takes actions, where that was found out.
+/// How the environment takes actions, if known.
 fn actions(environment: &Value) -> Option<String> {
     ActionForm::deserialize(&environment["action"]).ok().map(|action| action.to_string())
 }
@@ -129,7 +129,7 @@ fn listed_splits(environment: &Value) -> Vec<String> {
     names.filter_map(text).collect()
 }
 
-/// How a job names it.
+/// The part of a job spec that names the environment.
 fn snippet(environment: &Value) -> String {
     let name = cell(&environment["name"]);
     if environment["built_in"] == true {
@@ -154,9 +154,9 @@ async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
         return report::json(&environment);
     }
     if let Some(trouble) = text(&environment["trouble"]) {
-        report::line(&format!("registered {name}, but it did not answer: {trouble}"));
+        report::line(&format!("registered {name}, but the server did not answer: {trouble}"));
         report::line(&format!(
-            "start the server at {url}, as the service sees it, and try again: nlac environments check {name}"
+            "start the server at {url} so that the service can reach it, then run: nlac environments check {name}"
         ));
         return Ok(());
     }
@@ -177,7 +177,9 @@ async fn check(api: &Api, args: CheckArgs, json: bool) -> Result<ExitCode, Failu
     let environment = api.get(&path(&args.name)?).await?;
     let Some(record) = record(&environment)? else {
         let name = args.name;
-        return Err(format!("{name} is built in; only registered environments are checked").into());
+        return Err(
+            format!("{name} is built in; only registered environments can be checked").into()
+        );
     };
     let actions = match &args.actions {
         None => Vec::new(),
@@ -187,13 +189,13 @@ async fn check(api: &Api, args: CheckArgs, json: bool) -> Result<ExitCode, Failu
             let action = ActionForm::deserialize(&environment["action"]);
             let action = action.map_err(|_| {
                 format!(
-                    "how {} takes actions is not known yet; {}",
-                    record.name, "register it again once it answers"
+                    "the action format of {} is not known yet; {}",
+                    record.name, "start the server and register it again"
                 )
             })?;
             let actions = read_actions(&text, &action).map_err(|e| format!("{shown}: {e}"))?;
             if actions.is_empty() {
-                return Err(format!("{shown} has no actions; write one on each line").into());
+                return Err(format!("{shown} has no actions; write one per line").into());
             }
             actions
         }
@@ -208,7 +210,7 @@ async fn check(api: &Api, args: CheckArgs, json: bool) -> Result<ExitCode, Failu
     conclude(&findings, json)
 }
 
-/// The registration of an environment; none of one that is built in.
+/// The registration of an environment, or none if it is built in.
 pub fn record(environment: &Value) -> Result<Option<EnvironmentRecord>, Failure> {
     let mut registration = environment["registration"].clone();
     if registration.is_null() {

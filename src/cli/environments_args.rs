@@ -9,70 +9,74 @@ use super::service_args::{OutputArgs, ServiceArgs};
 /// Environments.
 #[derive(Debug, Args)]
 pub struct EnvironmentsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: EnvironmentsCommand,
 }
 
-/// What can be done with environments.
+/// Commands of `nlac environments`.
 #[derive(Debug, Subcommand)]
 pub enum EnvironmentsCommand {
-    /// List the built-in and the registered environments: their state, and what they can do.
+    /// List built-in and registered environments with their state and capabilities.
     List,
-    /// Show an environment, and how a job names it.
+    /// Show an environment and how to name it in a job spec.
     Show {
         /// Name of the environment.
         name: String,
     },
     /// Register an OpenEnv server, or change its registration.
     ///
-    /// The service asks the server what it is, and the answer is printed. A setting that is not given has its default,
-    /// also where the registration had another value. `nlac environments check NAME` then tries what jobs rely on.
+    /// The service connects to the server and prints what it found. A setting that you leave out gets its
+    /// default, even if the registration had another value. Then test the server with `nlac environments
+    /// check NAME`.
     Put(PutArgs),
-    /// Delete a registration. Episodes that were played there stay.
+    /// Delete a registration. Its episodes stay.
     ///
-    /// The service rejects this while a job that is not over plays there.
+    /// The service rejects this while an unfinished job uses the environment.
     Delete {
         /// Name of the environment.
         name: String,
     },
-    /// Play episodes on a registered environment, and report what a job would suffer from.
+    /// Play test episodes on a registered environment and report problems.
     ///
-    /// This command plays from where it runs, not through the service. It checks that episodes begin and end, that
-    /// rewards vary, that the same task, seed and actions give the same episode, that no held-out task occurs in
-    /// training, that steps are fast, and that the server has as many sessions as are registered. Every check that fails
-    /// says what to change. The exit status is then 1.
+    /// The episodes are played from this machine, not through the service. The command checks that episodes
+    /// begin and end, that rewards vary, that the same task, seed and actions give the same episode, that
+    /// training contains no held-out task, that steps are fast, and that the server has as many sessions as
+    /// registered. Each failed check says what to change. The exit status is then 1.
     Check(CheckArgs),
 }
 
 /// A registration.
 #[derive(Debug, Args)]
 pub struct PutArgs {
-    /// Name of the environment, by which jobs refer to it.
+    /// Name of the environment in jobs.
     pub name: String,
-    /// Address of the server as the service sees it: `http://host:port`.
+    /// URL of the server as the service reaches it: `http://host:port`.
     pub url: String,
-    /// Maximum number of episodes at a time: at most the sessions that the server has. OpenEnv's own default is 1.
+    /// Maximum number of episodes at the same time: at most the server's sessions.
+    /// OpenEnv's own default is 1.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(i32).range(1..=4_096))]
     pub sessions: i32,
-    /// Seconds after which a step without an answer has failed.
+    /// Seconds after which a step without an answer fails.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(i32).range(1..=3_600))]
     pub step_seconds: i32,
-    /// The same task, seed and actions give the same episode. Algorithms that go back to earlier states need it.
+    /// The same task, seed and actions give the same episode. Algorithms that return to earlier states need
+    /// this.
     #[arg(long)]
     pub replayable: bool,
-    /// The environment variable of the service that holds the server's API key. Its name begins with `NLAC_PEER_KEY_`.
+    /// Environment variable of the service that holds the server's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`.
     #[arg(long, value_name = "VAR")]
     pub api_key_env: Option<String>,
 }
 
-/// What is played.
+/// Arguments of `nlac environments check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Name of a registered environment.
@@ -80,29 +84,30 @@ pub struct CheckArgs {
     /// Number of episodes.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub episodes: u32,
-    /// A file with an action on each line, from which actions are drawn. An action is what a model would reply: a text, a
-    /// JSON object, or a tool call as `{"name": …, "arguments": {…}}`. Without it, actions are drawn from those that the
-    /// environment admits, or made up.
+    /// File with one action per line. An action is a model's reply: a text, a JSON object, or a tool call as
+    /// `{"name": …, "arguments": {…}}`. By default the command draws from the environment's admissible
+    /// actions, or makes actions up.
     #[arg(long, value_name = "FILE")]
     pub actions: Option<PathBuf>,
-    /// Number of steps after which an episode is too long.
+    /// Maximum number of steps per episode.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: u32,
-    /// Seed of tasks and actions.
+    /// Seed of the tasks and actions.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u32,
-    /// The split to train on: `environment.train` of a job. By default the listed split of that name, or the first one.
+    /// Training split, as `environment.train` of a job. The default is the split of that name, or else the
+    /// first split.
     #[arg(long, value_name = "SPLIT")]
     pub train: Option<String>,
-    /// The split to evaluate on: `environment.held_out` of a job. By default the listed split of that name, `test`,
-    /// `validation`, or another one.
+    /// Held-out split, as `environment.held_out` of a job. The default is the split of that name, or else
+    /// `test`, `validation` or another split.
     #[arg(long, value_name = "SPLIT")]
     pub held_out: Option<String>,
-    /// The environment's own settings, sent with every reset: `environment.reset` of a job, as JSON.
+    /// Settings of the environment as JSON, sent with every reset: `environment.reset` of a job.
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     pub reset: serde_json::Map<String, serde_json::Value>,
 }
 
 fn object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    serde_json::from_str(text).map_err(|e| format!("it is no JSON object: {e}"))
+    serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))
 }

@@ -13,7 +13,7 @@ use super::{
     report,
 };
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: EpisodesArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     let (episode, whole) = match args.command {
@@ -63,7 +63,7 @@ fn facts(episode: &Value) {
     ]);
 }
 
-/// What the agent saw and said. A context that grew from an earlier one shows only what is new.
+/// The conversations of an episode. A context that extends an earlier one shows only its new messages.
 fn conversations(episode: &Value) {
     let contexts = episode["contexts"].as_array().map_or(&[][..], Vec::as_slice);
     for (number, context) in contexts.iter().enumerate() {

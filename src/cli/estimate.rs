@@ -1,4 +1,4 @@
-//! What a job would take, as a table.
+//! Prints the estimated cost of a job as a table.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::quantity::{count, span};
 
-/// Figures in the order of the loop, as the service names them.
+/// Figures in the order of the loop, by the service's names.
 const FIGURES: [(&str, &str); 11] = [
     ("iterations", "iterations"),
     ("episodes", "episodes to learn from"),
@@ -38,7 +38,7 @@ pub fn print(estimate: &Value) {
             (None, Some(most)) => format!("at most {most}"),
             (None, None) => "–".into(),
         };
-        let likely = shown(&figure["likely"]).unwrap_or_else(|| "not known".into());
+        let likely = shown(&figure["likely"]).unwrap_or_else(|| "unknown".into());
         vec![(*title).to_owned(), likely, range, cell(&figure["basis"])]
     });
     listing::print(&["", "likely", "range", "from"], rows.collect());
@@ -48,7 +48,7 @@ pub fn print(estimate: &Value) {
     warn(estimate);
 }
 
-/// Prints what the user should know before submitting.
+/// Prints warnings for the user.
 pub fn warn(estimate: &Value) {
     for warning in estimate["warnings"].as_array().into_iter().flatten() {
         report::error(&format!("warning: {}", text(warning).unwrap_or_default()));

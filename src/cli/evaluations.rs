@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{domain::ids::JobId, evaluation::shown, quantity};
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: EvaluationsArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     let json = args.output.json;
@@ -90,7 +90,7 @@ async fn show(
     let unjudged: u64 = results.iter().filter_map(|result| result["unjudged"].as_u64()).sum();
     if unjudged > 0 {
         report::line(&format!(
-            "{unjudged} episodes count in no figure: they failed, or wait for a reward"
+            "{unjudged} episodes are left out: they failed or wait for a reward"
         ));
     }
     Ok(ExitCode::SUCCESS)

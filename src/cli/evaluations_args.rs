@@ -8,30 +8,30 @@ use crate::domain::ids::{CheckpointId, JobId};
 /// Evaluations.
 #[derive(Debug, Args)]
 pub struct EvaluationsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: EvaluationsCommand,
 }
 
-/// What can be done with evaluations.
+/// Commands of `nlac evaluations`.
 #[derive(Debug, Subcommand)]
 pub enum EvaluationsCommand {
-    /// Let a checkpoint, a base model or a chat model play tasks, and show the results.
+    /// Run an evaluation of a checkpoint, a base model or a chat model, and show the results.
     ///
-    /// The evaluation is a job of its own, which trains nothing. It plays the tasks that the checkpoint's job measures
-    /// with, unless you say otherwise.
+    /// An evaluation is a job that trains nothing. By default it plays the tasks on which the checkpoint's
+    /// job is evaluated.
     Run(Box<RunArgs>),
-    /// Show the results of a job's last evaluation. Jobs that train have one, too.
+    /// Show the last evaluation of a job. Training jobs have evaluations, too.
     Show {
-        /// The job's id.
+        /// Id of the job.
         job: JobId,
-        /// Compare it with the last evaluation of this job, task by task.
+        /// Compare task by task with the last evaluation of this job.
         #[arg(long, value_name = "JOB")]
         against: Option<JobId>,
     },
@@ -41,38 +41,38 @@ pub enum EvaluationsCommand {
 #[derive(Debug, Args)]
 #[group(id = "of", required = true, multiple = true, args = ["checkpoint", "job"])]
 pub struct RunArgs {
-    /// The checkpoint that acts.
+    /// Checkpoint to evaluate.
     #[arg(long, value_name = "ID")]
     pub checkpoint: Option<CheckpointId>,
-    /// The job that environment, prompts and the rest are taken from, if it is not the checkpoint's. Without a
-    /// checkpoint, its base model acts.
+    /// Job to take the environment, the prompts and other settings from. The default is the checkpoint's job.
+    /// Without a checkpoint, the base model of this job is evaluated.
     #[arg(long, value_name = "ID")]
     pub job: Option<JobId>,
-    /// Another engine. Without a checkpoint, its model acts: it may be a chat model.
+    /// Engine to use. Without a checkpoint, the engine's model is evaluated, for example a chat model.
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
-    /// Which tasks it plays.
+    /// Tasks to play.
     #[arg(long, value_enum, default_value_t = Tasks::HeldOut)]
     pub tasks: Tasks,
-    /// How many tasks are drawn; as many as the job's full evaluations unless given.
+    /// Number of tasks. The default is that of the job's full evaluations.
     #[arg(long, value_name = "N")]
     pub count: Option<u32>,
-    /// Episodes of each task: the results have pass^k for every k up to this.
+    /// Episodes per task. The results have pass^k for each k up to this number.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub trials: u32,
-    /// Sampling temperatures, separated by commas; those of the job unless given.
+    /// Sampling temperatures, separated by commas. The default is those of the job.
     #[arg(long, value_name = "T", value_delimiter = ',')]
     pub temperature: Vec<f32>,
-    /// Every random choice follows from it; that of the job unless given.
+    /// Seed of all random choices. The default is that of the job.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Compare it with the last evaluation of this job, task by task.
+    /// Compare task by task with the last evaluation of this job.
     #[arg(long, value_name = "JOB")]
     pub against: Option<JobId>,
-    /// A name for people.
+    /// Name of the evaluation's job.
     #[arg(long)]
     pub name: Option<String>,
-    /// Print the job and do not wait until it is over.
+    /// Print the job and exit without waiting for the results.
     #[arg(long)]
     pub detach: bool,
 }
@@ -81,8 +81,8 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Tasks {
-    /// Those that jobs measure with.
+    /// Tasks for evaluation.
     HeldOut,
-    /// Those that jobs learn from.
+    /// Tasks for training.
     Train,
 }

@@ -8,21 +8,21 @@ use crate::domain::ids::EpisodeId;
 /// Datasets.
 #[derive(Debug, Args)]
 pub struct DatasetsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: DatasetsCommand,
 }
 
-/// What can be done with datasets. `nlac import` makes them.
+/// Commands of `nlac datasets`. `nlac import` creates datasets.
 #[derive(Debug, Subcommand)]
 pub enum DatasetsCommand {
-    /// List all datasets with their size and success.
+    /// List all datasets with their size and success rate.
     List,
     /// Show a dataset and its newest episodes.
     Show {
@@ -34,8 +34,8 @@ pub enum DatasetsCommand {
     },
     /// Delete a dataset.
     ///
-    /// The service rejects this while a job that is not over names the dataset. A job that has learnt from the dataset
-    /// keeps the episodes that it learnt from.
+    /// The service rejects this while an unfinished job uses the dataset. A job keeps the episodes that it
+    /// learned from.
     Delete {
         /// Name of the dataset.
         name: String,
@@ -45,39 +45,39 @@ pub enum DatasetsCommand {
 /// Episodes.
 #[derive(Debug, Args)]
 pub struct EpisodesArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: EpisodesCommand,
 }
 
-/// What can be done with episodes.
+/// Commands of `nlac episodes`.
 #[derive(Debug, Subcommand)]
 pub enum EpisodesCommand {
-    /// Show an episode: its source, its outcome, and what the agent saw and said.
+    /// Show an episode: source, outcome and conversation.
     Show {
         /// Id of the episode.
         id: EpisodeId,
     },
-    /// Give an episode a reward that it was imported without.
+    /// Report a reward that was unknown when the episode was stored.
     ///
-    /// A step whose reward is pending is not learnt from. Once it has its reward, the jobs that learn from the episode
-    /// may draw it.
+    /// Jobs do not learn from a step whose reward is pending. After the report, jobs that learn from the
+    /// episode can replay the step.
     Reward {
         /// Id of the episode.
         id: EpisodeId,
-        /// The reward.
+        /// Reward.
         #[arg(allow_negative_numbers = true)]
         reward: f64,
-        /// The step that the reward is for, from 0; the last step unless given.
+        /// Step that gets the reward, from 0. The default is the last step.
         #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
         step: Option<i32>,
-        /// Whether the task was solved, if that is known.
+        /// Whether the episode solved the task, if known.
         #[arg(long, value_name = "true|false")]
         success: Option<bool>,
     },

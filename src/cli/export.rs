@@ -1,4 +1,4 @@
-//! `nlac export`: what a job learnt from, as lines of JSON or as Parquet.
+//! `nlac export`: what a job learned from, as JSON lines or Parquet.
 
 use std::{
     fs,
@@ -30,14 +30,12 @@ pub async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     if out.as_os_str() == "-" {
         let mut output = std::io::stdout();
         if format == ExportFormat::Parquet && output.is_terminal() {
-            return Err(
-                "a Parquet file is nothing to read on a terminal; name a file with --out".into()
-            );
+            return Err("Parquet cannot be printed on a terminal; give a file with --out".into());
         }
         api.save(&path, &mut output).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    // What breaks off takes no name that says it is whole.
+    // An interrupted export must not get the final file name.
     let mut partial = out.clone().into_os_string();
     partial.push(".part");
     let partial = Path::new(&partial);

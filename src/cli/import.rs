@@ -1,12 +1,17 @@
-//! `nlac import`: a file of logged episodes into a dataset, piece by piece. Stopped and started again,
-//! what is there already is skipped.
+//! `nlac import`: sends logs to a dataset in pieces. A second start skips episodes that are stored already.
+//!
+//! A thread reads the files and groups calls into episodes; this side sends what it finds. Neither holds a file.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::{
     Failure,
@@ -14,63 +19,188 @@ use super::{
     client::{Api, named},
     report,
 };
+use crate::experience::logs::{LogOptions, LogReader, MOST_BYTES, Origin, Outcome, Position};
 
-/// Bytes per request, about; a line is never cut.
+/// Approximate bytes per request. An episode is never split.
 const PIECE: usize = 4 << 20;
+/// Episodes that wait to be sent, besides those of a request.
+const WAITING: usize = 16;
+/// How the files of logs in a directory are called, after which `.gz` may follow.
+const ENDINGS: &[&str] = &["json", "jsonl", "ndjson"];
+/// What a compressed file begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Runs the command.
 pub async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
-    let shown = args.file.display().to_string();
-    let failed = |e: std::io::Error| format!("cannot read {shown}: {e}");
-    let (reader, size): (Box<dyn Read>, u64) = if args.file.as_os_str() == "-" {
-        (Box::new(std::io::stdin()), 0)
-    } else {
-        let file = std::fs::File::open(&args.file).map_err(failed)?;
-        let size = file.metadata().map_err(failed)?.len();
-        (Box::new(file), size)
-    };
-    let mut reader = BufReader::new(reader);
+    let mut files = Vec::new();
+    for path in &args.paths {
+        files_of(path, &mut files)?;
+    }
     let api = Api::of(&args.service)?;
     let remedy = "use lower-case letters, digits and dashes, 63 at most";
     let path = format!("{}/episodes", named("/v1/datasets", &args.dataset, remedy)?);
     let style = ProgressStyle::with_template("  {bytes:>10} {bar:30.cyan} {total_bytes} {eta}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let size = files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
     let bar = ProgressBar::new(size).with_style(style);
-    let (mut stored, mut repeated, mut refused, mut before) = (0, 0, 0, 0);
-    loop {
-        let (mut piece, mut lines) = (String::new(), 0);
-        while piece.len() < PIECE {
-            if reader.read_line(&mut piece).map_err(failed)? == 0 {
-                break;
-            }
-            lines += 1;
-        }
-        if lines == 0 {
-            break;
-        }
-        bar.inc(piece.len() as u64);
-        let answer = api.post_lines(&path, piece).await?;
-        stored += answer["stored"].as_u64().unwrap_or(0);
-        repeated += answer["repeated"].as_u64().unwrap_or(0);
-        for line in answer["refused"].as_array().into_iter().flatten() {
-            refused += 1;
-            let number = before + line["line"].as_u64().unwrap_or(0);
-            let reason = line["reason"].as_str().unwrap_or_default();
-            bar.suspend(|| report::error(&format!("{shown}:{number}: refused: {reason}")));
-        }
-        before += lines;
-    }
-    bar.finish_and_clear();
+    let options = LogOptions { format: args.format, score: args.score, reward: args.reward };
+    let (found, outcomes) = tokio::sync::mpsc::channel(WAITING);
+    let read = {
+        let bar = bar.clone();
+        tokio::task::spawn_blocking(move || read(&files, options, &bar, &found))
+    };
+    let mut sending = Sending { api, path, bar, told: Told::default(), piece: Piece::default() };
+    sending.all(outcomes).await?;
+    // Sent first: what was read before a file failed is stored.
+    read.await??;
+    sending.bar.finish_and_clear();
+    let Told { stored, repeated, refused, version } = sending.told;
     if args.output.json {
-        report::json(&serde_json::json!({
-            "dataset": args.dataset, "stored": stored, "repeated": repeated, "refused": refused,
+        report::json(&json!({
+            "dataset": args.dataset, "version": version, "stored": stored, "repeated": repeated,
+            "refused": refused,
         }))?;
     } else {
-        report::line(&format!(
-            "dataset {}: {stored} episodes stored, {repeated} were there already, {refused} refused",
-            args.dataset
-        ));
+        let name = &args.dataset;
+        let outcome =
+            format!("{stored} episodes stored, {repeated} already stored, {refused} rejected");
+        let version = version.map(|version| format!("; its version is {version}"));
+        report::line(&format!("dataset {name}: {outcome}{}", version.unwrap_or_default()));
     }
     let nothing = stored + repeated == 0;
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The files at a path, in their order: those of a directory before those of its directories.
+fn files_of(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let failed = |e: io::Error| format!("cannot read {}: {e}", path.display());
+    if path.as_os_str() == "-" || !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(failed)?.collect::<Result<Vec<_>, _>>();
+    let mut inside: Vec<PathBuf> = entries.map_err(failed)?.iter().map(|e| e.path()).collect();
+    inside.sort_by_key(|path| (path.is_dir(), path.clone()));
+    for path in inside {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let plain = Path::new(name.strip_suffix(".gz").unwrap_or(&name));
+        let is_log = plain.extension().is_some_and(|e| ENDINGS.iter().any(|ending| e == *ending));
+        if !name.starts_with('.') && (path.is_dir() || is_log) {
+            files_of(&path, files)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads all files, until the receiver is gone.
+fn read(
+    files: &[PathBuf],
+    options: LogOptions,
+    bar: &ProgressBar,
+    found: &Sender<Outcome>,
+) -> Result<(), Failure> {
+    let mut hand = |outcome| found.blocking_send(outcome).map_err(io::Error::other);
+    let mut reader = LogReader::new(options, tempfile::tempfile()?);
+    for path in files {
+        let name = path.display().to_string();
+        let failed = |e: io::Error| format!("cannot read {name}: {e}");
+        let file: Box<dyn Read> = if path.as_os_str() == "-" {
+            Box::new(io::stdin())
+        } else {
+            Box::new(std::fs::File::open(path).map_err(failed)?)
+        };
+        let mut file = BufReader::with_capacity(1 << 16, bar.wrap_read(file));
+        let packed = file.fill_buf().map_err(failed)?.starts_with(&GZIP);
+        if packed {
+            let file = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file));
+            reader.file(&name, file, &mut hand).map_err(failed)?;
+        } else {
+            reader.file(&name, file, &mut hand).map_err(failed)?;
+        }
+    }
+    Ok(reader.finish(&mut hand)?)
+}
+
+/// Episodes of one request, a line each, and where each came from.
+#[derive(Default)]
+struct Piece {
+    lines: String,
+    origins: Vec<Origin>,
+}
+
+/// What the service said so far.
+#[derive(Default)]
+struct Told {
+    stored: u64,
+    repeated: u64,
+    refused: u64,
+    version: Option<u64>,
+}
+
+struct Sending {
+    api: Api,
+    path: String,
+    bar: ProgressBar,
+    told: Told,
+    piece: Piece,
+}
+
+impl Sending {
+    async fn all(&mut self, mut outcomes: Receiver<Outcome>) -> Result<(), Failure> {
+        while let Some(Outcome { origin, episode }) = outcomes.recv().await {
+            let line = match episode {
+                Ok(episode) => serde_json::to_string(&episode)?,
+                Err(reason) => {
+                    self.refuse(&origin, &reason);
+                    continue;
+                }
+            };
+            if line.len() > MOST_BYTES - 1 {
+                self.refuse(&origin, &format!("it is larger than {} MiB", MOST_BYTES >> 20));
+                continue;
+            }
+            if self.piece.lines.len() + line.len() > PIECE {
+                self.send().await?;
+            }
+            self.piece.lines.push_str(&line);
+            self.piece.lines.push('\n');
+            self.piece.origins.push(origin);
+        }
+        self.send().await
+    }
+
+    async fn send(&mut self) -> Result<(), Failure> {
+        let Piece { lines, origins } = std::mem::take(&mut self.piece);
+        if origins.is_empty() {
+            return Ok(());
+        }
+        let answer = self.api.post_lines(&self.path, lines).await?;
+        self.told.stored += answer["stored"].as_u64().unwrap_or(0);
+        self.told.repeated += answer["repeated"].as_u64().unwrap_or(0);
+        self.told.version = answer["version"].as_u64();
+        for refused in answer["refused"].as_array().into_iter().flatten() {
+            let line = refused["line"].as_u64().and_then(|line| usize::try_from(line).ok());
+            let origin = line.and_then(|line| origins.get(line.checked_sub(1)?));
+            let reason = refused["reason"].as_str().unwrap_or_default();
+            match origin {
+                Some(origin) => self.refuse(origin, reason),
+                None => self.tell(&format!("rejected: {reason}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, origin: &Origin, reason: &str) {
+        self.told.refused += 1;
+        let file = &origin.file;
+        let place = match origin.position {
+            Position::Line(line) => format!("{file}:{line}"),
+            Position::Record(record) => format!("{file}, record {record}"),
+        };
+        self.tell(&format!("{place}: rejected: {reason}"));
+    }
+
+    fn tell(&self, text: &str) {
+        self.bar.suspend(|| report::error(text));
+    }
 }

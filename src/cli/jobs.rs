@@ -15,7 +15,7 @@ use super::{
 };
 use crate::domain::ids::JobId;
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     let json = args.output.json;
@@ -41,6 +41,9 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
         JobsCommand::Show { id } => api.get(&format!("/v1/jobs/{id}")).await?,
         JobsCommand::Pause { id } => change(id, "pause").await?,
         JobsCommand::Resume { id } => change(id, "resume").await?,
+        JobsCommand::Extend { id, budget } => {
+            api.post(&format!("/v1/jobs/{id}/extend"), &serde_json::to_value(budget)?).await?
+        }
         JobsCommand::Cancel { id } => change(id, "cancel").await?,
         JobsCommand::Delete { id } => {
             api.remove(&format!("/v1/jobs/{id}")).await?;
@@ -61,16 +64,16 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn submit(api: &Api, args: SubmitArgs, json: bool) -> Result<ExitCode, Failure> {
-    // As it is written, so that mistakes are told by its own lines. YAML holds JSON too.
+    // The text is sent unchanged, so that errors name its lines. YAML includes JSON.
     let spec = read(&args.file)?;
     let mut headers = vec![("content-type", "application/yaml")];
     if args.estimate || args.dry_run {
-        let found = api.post_text("/v1/jobs:estimate", spec, &headers).await?;
+        let found = api.post_text("/v1/jobs/estimate", spec, &headers).await?;
         match (json, args.estimate) {
             (true, _) => report::json(&found)?,
             (false, true) => estimate::print(&found),
             (false, false) => {
-                report::line("the spec can be submitted as it is");
+                report::line("the spec is valid");
                 estimate::warn(&found);
             }
         }
@@ -142,6 +145,7 @@ fn show(job: &Value) {
         ("model", text(&spec["model"]["base"])),
         ("engine", text(&spec["model"]["engine"])),
         ("trainer", text(&spec["model"]["trainer"])),
+        ("datasets", datasets(job)),
         ("status", text(&job["status"])),
         ("waits for", text(&job["waiting_for"])),
         ("because", text(&job["waiting_why"])),
@@ -157,4 +161,12 @@ fn show(job: &Value) {
         ("finished", moment(&job["finished_at"])),
         ("error", text(&job["error"]).or_else(|| text(&job["plan_error"]))),
     ]);
+}
+
+/// The datasets that it learns from, each with its version.
+fn datasets(job: &Value) -> Option<String> {
+    let linked = job["datasets"].as_array().into_iter().flatten();
+    let linked = linked.map(|one| format!("{} (version {})", cell(&one["name"]), one["version"]));
+    let linked: Vec<_> = linked.collect();
+    (!linked.is_empty()).then(|| linked.join(", "))
 }

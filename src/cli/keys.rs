@@ -13,7 +13,7 @@ use super::{
     service_args::{KeysArgs, KeysCommand},
 };
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     let answer = match args.command {
@@ -29,7 +29,7 @@ pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
             let made = api.post("/v1/keys", &key).await?;
             if !args.output.json {
                 report::error(
-                    "this is the key, shown this once; programs take it from NLAC_API_KEY",
+                    "copy the key now, it is not shown again; programs read it from NLAC_API_KEY",
                 );
                 report::line(made["secret"].as_str().unwrap_or_default());
                 return Ok(ExitCode::SUCCESS);
@@ -49,7 +49,7 @@ pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
             let named = |one: &&Value| one["id"] == key.as_str() || one["name"] == key.as_str();
             let id =
                 keys.iter().find(named).and_then(|one| one["id"].as_str()).ok_or_else(|| {
-                    format!("no key in use has the id or the name {key:?}; see `nlac keys list`")
+                    format!("no active key has the id or name {key:?}; see `nlac keys list`")
                 })?;
             let revoked = api.delete(&format!("/v1/keys/{id}")).await?;
             if !args.output.json {
@@ -63,7 +63,7 @@ pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All keys, or those that are in use.
+/// All keys, or active keys only.
 async fn every(api: &Api, all: bool) -> Result<Vec<Value>, Failure> {
     let (mut keys, mut cursor) = (Vec::new(), String::new());
     let now = OffsetDateTime::now_utc();
@@ -99,6 +99,6 @@ fn table(keys: &[Value]) {
             cell(&key["id"]),
         ]
     };
-    let header = ["name", "key", "may", "last used (UTC)", "ends (UTC)", "id"];
+    let header = ["name", "key", "scopes", "last used (UTC)", "expires (UTC)", "id"];
     listing::print(&header, keys.iter().map(row).collect());
 }

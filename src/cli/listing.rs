@@ -1,4 +1,4 @@
-//! Tables that fit the terminal. Piped, nothing is cut or wrapped.
+//! Tables that fit the terminal. Piped output is neither cut nor wrapped.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use console::{Term, style};
@@ -8,7 +8,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use super::report;
 use crate::{experience::message::Message, quantity};
 
-/// Prints rows under a header. The first column, where ids and names stand, is never wrapped.
+/// Prints rows under a header. The first column holds ids and names and is never wrapped.
 pub fn print(header: &[&str], rows: Vec<Vec<String>>) {
     let width = Term::stdout().size_checked().map(|(_, columns)| columns);
     report::line(&table(header, rows, width));
@@ -34,7 +34,7 @@ fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String 
     table.trim_fmt()
 }
 
-/// Prints what is known of one thing, a line each; what is null is left out.
+/// Prints the fields of one resource, one per line. It leaves out null fields.
 pub fn facts(facts: &[(&str, Option<String>)]) {
     let known = facts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     for (name, value) in known {
@@ -42,20 +42,20 @@ pub fn facts(facts: &[(&str, Option<String>)]) {
     }
 }
 
-/// Prints one part of a conversation beside its name.
+/// Prints one part of a conversation with its name.
 pub fn part(name: &str, text: &str) {
     let indented = text.replace('\n', "\n              ");
     report::line(&format!("{:>12}  {indented}", style(name).dim()));
 }
 
-/// Prints a message in chat form, with its tool calls, beside its role.
+/// Prints a chat message and its tool calls with its role.
 pub fn message(message: &Value) {
     let written = serde_json::from_value::<Message>(message.clone());
     let written = written.map_or_else(|_| cell(&message["content"]), |m| m.written().into_owned());
     part(&cell(&message["role"]), &written);
 }
 
-/// A text, where it is one.
+/// A text, if the value is one.
 pub fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -74,12 +74,12 @@ pub fn percent(value: &Value) -> String {
     value.as_f64().map_or_else(|| "–".into(), |v| format!("{:.1} %", 100.0 * v))
 }
 
-/// A moment to the minute, or a dash.
+/// A time to the minute, or a dash.
 pub fn minute(value: &Value) -> String {
     value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(16).collect())
 }
 
-/// How long a job will still take, as people say it; none unless it has a pace and is not late.
+/// Remaining time of a job for people. None if the job has no pace or is late.
 pub fn left(job: &Value) -> Option<String> {
     let end = OffsetDateTime::parse(job["estimated_finish_at"].as_str()?, &Rfc3339).ok()?;
     let left = (end - OffsetDateTime::now_utc()).as_seconds_f64();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{app::default_data_dir, embedded::base_model::Shipped, telemetry};
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(command: LocalCommand) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn");
     match command {
@@ -58,6 +58,6 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
 
 async fn told() {
     if let Err(error) = until_told().await {
-        tracing::warn!(%error, "signals cannot be heard");
+        tracing::warn!(%error, "cannot listen for signals");
     }
 }

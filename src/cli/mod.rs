@@ -1,4 +1,4 @@
-//! Arguments, roles as subcommands, exit codes. An error is one sentence on standard error.
+//! Arguments, subcommands, exit codes. An error is one sentence on standard error.
 
 mod args;
 mod checkpoints;
@@ -37,10 +37,10 @@ use clap::{CommandFactory, Parser};
 pub use args::Cli;
 use args::Command;
 
-/// What a command failed with; printed as one sentence.
+/// Error of a command, printed as one sentence.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Parses the arguments and plays the role.
+/// Parses the arguments and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(run(cli.command));
-            // A blocking call of a library must not hold up the exit.
+            // A blocking library call must not delay the exit.
             runtime.shutdown_timeout(std::time::Duration::from_secs(2));
             outcome
         }

@@ -60,18 +60,18 @@ async fn list(
     }
     let rows: Vec<_> = page["data"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
-        report::line(&format!("none; register one with PUT {path}/NAME"));
+        report::line(&format!("none registered; register one with PUT {path}/NAME"));
     } else {
         listing::print(header, rows);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether it answered when it was last asked.
+/// Whether it answered the last check.
 pub fn state(peer: &Value) -> String {
     match (&peer["trouble"], &peer["checked_at"]) {
         (Value::String(trouble), _) => format!("no answer: {trouble}"),
-        (_, Value::Null) => "not asked yet".into(),
+        (_, Value::Null) => "not checked yet".into(),
         _ => "answers".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! A job as it goes: a line per iteration, and on a terminal a bar for the phase under way.
+//! Progress of a job: one line per iteration and, on a terminal, a bar for the current phase.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -13,14 +13,14 @@ use super::{
 };
 use crate::domain::{ids::JobId, job::JobStatus, metric::names};
 
-/// Pause between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Follows a job until it is over; as JSON, an event per line. Fails if the job fails or is cancelled.
+/// Follows a job until it ends. With JSON, prints one event per line. Fails if the job fails or is cancelled.
 pub async fn follow(api: &Api, job: JobId, json: bool) -> Result<ExitCode, Failure> {
     let style = ProgressStyle::with_template("  {msg} {bar:24.cyan} {pos}/{len}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    // Where there is no terminal, or JSON is asked for, no bar is drawn; lines are printed all the same.
+    // Without a terminal, or with JSON, there is no bar. Lines are printed all the same.
     let target =
         if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stdout_with_hz(8) };
     let bar = ProgressBar::with_draw_target(Some(1), target).with_style(style);
@@ -60,7 +60,7 @@ pub async fn follow(api: &Api, job: JobId, json: bool) -> Result<ExitCode, Failu
     }
 }
 
-/// Where a job stands, in a line.
+/// Status of a job in one line.
 fn standing(view: &Value, status: JobStatus) -> String {
     let iterations = &view["spec"]["budget"]["iterations"];
     let iteration = view["iteration"].as_i64().unwrap_or(0);
@@ -83,7 +83,7 @@ fn header() -> String {
     )
 }
 
-/// Success, critic loss, share of Yes, changed refinements, tokens per second, time that is left.
+/// Success, critic loss, share of Yes, changed refinements, tokens per second, remaining time.
 async fn iteration_line(
     view: &Value,
     data: &Value,
@@ -118,7 +118,7 @@ async fn iteration_line(
             phases.iter().filter_map(|phase| find(&format!("time.{phase}"), None)).sum();
         tokens.filter(|_| seconds > 0.0).map(|tokens| tokens / seconds)
     };
-    // What is left is known of now, so it stands in the line of the newest iteration alone.
+    // Remaining time is known for now only, so only the newest iteration's line shows it.
     let newest = view["iteration"].as_i64().is_some_and(|newest| newest <= iteration + 1);
     let left =
         if newest { listing::left(view).unwrap_or_else(|| "–".into()) } else { String::new() };

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::{ids::TransitionId, prompt::PromptPart};
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
@@ -55,7 +55,7 @@ pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints an answer as JSON or for people.
+/// Prints an answer as JSON or as text.
 fn print(answer: &Value, json: bool, people: impl Fn(&Value)) -> Result<(), Failure> {
     if json {
         report::json(answer)?;
@@ -76,10 +76,11 @@ fn name_of(push: &PushArgs) -> Result<String, Failure> {
     }
     let dir = std::path::absolute(&push.dir)?;
     let name = dir.file_name().and_then(|name| name.to_str());
-    Ok(name.ok_or("the directory's name is no name of a set; give one with --name")?.to_owned())
+    Ok(name.ok_or("the directory's name is not a valid set name; give one with --name")?.to_owned())
 }
 
-/// The files of a directory by part. Another Markdown or YAML file is a mistake: a part under a wrong name.
+/// The files of a directory by part. Any other Markdown or YAML file is an error: its name is probably
+/// misspelled.
 fn read(dir: &Path) -> Result<Map<String, Value>, Failure> {
     let shown = dir.display();
     let entries = fs::read_dir(dir).map_err(|error| format!("{shown}: {error}"))?;
@@ -96,14 +97,17 @@ fn read(dir: &Path) -> Result<Map<String, Value>, Failure> {
             None if name.ends_with(".md") || name.ends_with(".yaml") => {
                 let known: Vec<_> = PromptPart::ALL.iter().map(|part| part.file()).collect();
                 let known = known.join(", ");
-                return Err(format!("{shown}/{name} is no part of a set; parts are {known}").into());
+                return Err(format!(
+                    "{shown}/{name} is not a file of a prompt set; the files are {known}"
+                )
+                .into());
             }
             None => {}
         }
     }
     if files.is_empty() {
-        let remedy = "`nlac prompts show standard --to DIR` writes some to begin with";
-        return Err(format!("{shown} holds no files of a prompt set; {remedy}").into());
+        let remedy = "`nlac prompts show standard --to DIR` writes a set to start from";
+        return Err(format!("{shown} has no files of a prompt set; {remedy}").into());
     }
     Ok(files)
 }
@@ -147,7 +151,7 @@ fn list(page: &Value) {
 }
 
 fn show(set: &Value) {
-    let shipped = (set["shipped"] == true).then(|| "with nlac, cannot be changed".to_owned());
+    let shipped = (set["shipped"] == true).then(|| "built in, cannot be changed".to_owned());
     listing::facts(&[
         ("name", text(&set["name"])),
         ("version", text(&set["version"])),
@@ -177,7 +181,7 @@ fn show_tried(tried: &Value) {
         for variable in rows(&part["variables"]) {
             if variable["source"] == "made_up" {
                 let name = cell(&variable["name"]);
-                report::line(&format!("  ({name} is made up: nothing is stored for it)"));
+                report::line(&format!("  ({name} is a placeholder: no stored value)"));
             }
         }
         show_reply(&part["reply"]);
@@ -185,10 +189,10 @@ fn show_tried(tried: &Value) {
     }
 }
 
-/// A reply, and what is read in it.
+/// A reply, and what is parsed from it.
 fn show_reply(reply: &Value) {
     let Some(said) = reply["text"].as_str() else {
-        report::line("  no reply is stored");
+        report::line("  no stored reply");
         return;
     };
     report::line(&format!("  {} reply: {}", cell(&reply["source"]), indented(said)));

@@ -10,53 +10,53 @@ use crate::domain::ids::TransitionId;
 /// Prompt sets.
 #[derive(Debug, Args)]
 pub struct PromptsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: PromptsCommand,
 }
 
-/// What can be done with prompt sets.
+/// Commands of `nlac prompts`.
 #[derive(Debug, Subcommand)]
 pub enum PromptsCommand {
-    /// List all sets: those that ship, and your own.
+    /// List all prompt sets: built-in and your own.
     List,
-    /// Show the files of a set.
+    /// Show the files of a prompt set.
     Show {
-        /// Its name.
+        /// Name of the set.
         name: String,
-        /// Write the files into this directory instead, to make a set of your own from them.
+        /// Write the files to this directory, to start your own set from them.
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
     },
-    /// Push a directory as a set, and print what changed by part.
+    /// Push a directory as a prompt set, and print which parts changed.
     ///
-    /// The directory holds a file for each part: policy.md, successor.md, bellman.md, bellman_terminal.md, evaluator.md
-    /// and refiner.md, and optionally corrector.md, value.md, aggregator.md, chooser.md and general.yaml. Jobs under way
-    /// keep the prompts that they were submitted with; a job that names the set from now on gets these.
+    /// The directory has one file per part: policy.md, successor.md, bellman.md, bellman_terminal.md,
+    /// evaluator.md and refiner.md. Optional are corrector.md, value.md, aggregator.md, chooser.md and
+    /// general.yaml. Submitted jobs keep their prompts. New jobs that name the set use the new ones.
     Push(PushArgs),
-    /// Delete a set of yours.
+    /// Delete one of your prompt sets.
     Delete {
-        /// Its name.
+        /// Name of the set.
         name: String,
     },
 }
 
-/// What is pushed.
+/// Arguments of `nlac prompts push`.
 #[derive(Debug, Args)]
 pub struct PushArgs {
-    /// The directory.
+    /// Directory of the set.
     pub dir: PathBuf,
-    /// The set's name; the directory's name unless given.
+    /// Name of the set. The default is the directory's name.
     #[arg(long)]
     pub name: Option<String>,
-    /// Push nothing: render each part on this stored transition, and show what would be read in the newest stored
-    /// replies.
+    /// Push nothing. Render each part on this stored transition, and show what nlac parses from the newest
+    /// stored replies.
     #[arg(long = "try", value_name = "TRANSITION")]
     pub transition: Option<TransitionId>,
 }

@@ -1,4 +1,4 @@
-//! What is printed: the only place that writes to the terminal.
+//! Output of the commands. Only this module writes to the terminal.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ pub fn line(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
-/// Text as it is on standard output.
+/// Unchanged text on standard output.
 pub fn raw(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -12,7 +12,7 @@ use crate::{
     telemetry,
 };
 
-/// Serves until it is told to stop.
+/// Serves until a signal arrives.
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn,nlac=info");
     let settings = ServiceSettings::from(args);
@@ -24,11 +24,11 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     ));
     if app.own_key.is_some() {
         report::line(
-            "one signs in with an API key; `nlac keys create` makes them, --sign-in off asks for none",
+            "sign-in needs an API key: create one with `nlac keys create`, or turn sign-in off with --sign-in off",
         );
     }
     until_told().await?;
-    report::line("stopping: what is under way finishes or is given back");
+    report::line("stopping: running work is finished or returned to the queue");
     app.stop().await;
     traces.flush().await;
     Ok(ExitCode::SUCCESS)
@@ -45,7 +45,7 @@ pub(super) async fn until_told() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the schema up to date.
+/// Migrates the database to the current schema.
 pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = ServiceSettings::from(args);
     let postgres = match &settings.database_url {
@@ -55,7 +55,7 @@ pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
     let options = match (&postgres, &settings.database_url) {
         (Some(postgres), _) => postgres.options().clone(),
         (None, Some(url)) => sqlx::postgres::PgConnectOptions::from_str(url)?,
-        (None, None) => return Err("there is no database".into()),
+        (None, None) => return Err("no database is configured".into()),
     };
     Store::connect(options).await?.close().await;
     if let Some(postgres) = postgres {

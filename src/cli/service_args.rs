@@ -1,8 +1,9 @@
-//! Arguments of the commands that speak to a running service.
+//! Arguments of the commands that call a running service.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
+use serde::Serialize;
 
 use crate::domain::{
     access::Secret,
@@ -11,10 +12,10 @@ use crate::domain::{
     job::JobStatus,
 };
 
-/// Which service.
+/// The service.
 #[derive(Debug, Clone, Args)]
 pub struct ServiceArgs {
-    /// The service.
+    /// URL of the service.
     #[arg(
         long,
         env = "NLAC_SERVER",
@@ -23,12 +24,12 @@ pub struct ServiceArgs {
         global = true
     )]
     pub server: String,
-    /// An API key, where the service asks for one; better in the environment than on the command line.
+    /// API key, if the service requires one. Prefer the environment variable to the command line.
     #[arg(long, env = "NLAC_API_KEY", hide_env_values = true, value_name = "KEY", global = true)]
     pub api_key: Option<Secret>,
 }
 
-/// How answers are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct OutputArgs {
     /// Print JSON instead of text.
@@ -39,88 +40,95 @@ pub struct OutputArgs {
 /// Control of jobs.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: JobsCommand,
 }
 
-/// What can be done with jobs.
+/// Commands of `nlac jobs`.
 #[derive(Debug, Subcommand)]
 pub enum JobsCommand {
     /// Submit a job spec.
     Submit(SubmitArgs),
     /// List jobs, newest first.
     List {
-        /// Only those in this status.
+        /// Only jobs with this status.
         #[arg(long)]
         status: Option<JobStatus>,
-        /// Only those with this as a part of their name or id.
+        /// Only jobs whose name or id contains this text.
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
-        /// Only those that a key of this name submitted.
+        /// Only jobs that a key of this name submitted.
         #[arg(long, value_name = "NAME")]
         owner: Option<String>,
-        /// Most rows.
+        /// Maximum number of rows.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
         limit: u32,
     },
     /// Show one job.
     Show {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
-    /// Follow a job until it is over; fails if the job fails.
+    /// Follow a job until it ends. Fails if the job fails.
     Watch {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
-    /// Stop claiming work; what is under way finishes.
+    /// Pause a job. Running work finishes.
     Pause {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
-    /// Resume a job that was paused, or that failed and whose cause is mended.
+    /// Resume a paused job, or a failed job after you fixed the cause.
     Resume {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
-    /// Stop for good.
+    /// Raise the budget of a job. A job that has succeeded continues from its last checkpoint.
+    Extend {
+        /// Id of the job.
+        id: JobId,
+        #[command(flatten)]
+        budget: Limits,
+    },
+    /// Cancel a job for good.
     Cancel {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
-    /// Delete a job that is over.
+    /// Delete a finished job.
     ///
-    /// The service also deletes the job's checkpoints and their files, its annotations, and the episodes that nothing else
-    /// links.
+    /// The service also deletes the job's checkpoints with their files, its annotations, and the episodes
+    /// that no other job or dataset uses.
     Delete {
-        /// Its id.
+        /// Id of the job.
         id: JobId,
     },
 }
 
-/// A spec, and what becomes of it.
+/// Arguments of `nlac jobs submit`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("instead").args(["estimate", "dry_run"]).conflicts_with_all(["watch", "key"])))]
 pub struct SubmitArgs {
     /// A YAML or JSON file; `-` reads standard input.
     pub file: PathBuf,
-    /// Submit nothing: check the spec as a submission would, and say what the job would take.
+    /// Submit nothing. Check the spec and estimate the cost of the job.
     #[arg(long)]
     pub estimate: bool,
-    /// Submit nothing: check the spec as a submission would.
+    /// Submit nothing. Check the spec as a submission would.
     #[arg(long)]
     pub dry_run: bool,
-    /// Follow the job until it is over.
+    /// Follow the job until it ends.
     #[arg(long)]
     pub watch: bool,
-    /// The same key submits once, however often it is tried.
+    /// Idempotency key. Repeating the command with the same key submits one job.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 }
@@ -128,25 +136,26 @@ pub struct SubmitArgs {
 /// Control of API keys.
 #[derive(Debug, Args)]
 pub struct KeysArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: KeysCommand,
 }
 
-/// What can be done with keys.
+/// Commands of `nlac keys`.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Make a key and print it, this once.
+    /// Create an API key and print it. It is shown only once.
     Create {
-        /// Whose it is: a person or a program. Jobs and the audit log call them so.
+        /// Name of the person or the program that uses the key. It appears in jobs and in the audit log.
         name: String,
-        /// What it may do besides reading; several times or with commas. `admin` may do all.
+        /// What the key may do besides reading. Repeat the option or separate scopes by commas. `admin`
+        /// includes all scopes.
         #[arg(
             long = "scope",
             value_name = "SCOPE",
@@ -155,22 +164,22 @@ pub enum KeysCommand {
             value_parser = ["read", "submit", "operate", "admin"]
         )]
         scopes: Vec<String>,
-        /// Days until it ends by itself; without it, it does not.
+        /// Days until the key expires. By default it never expires.
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
-        /// Requests that it may make in a minute.
+        /// Maximum number of requests per minute.
         #[arg(long, value_name = "MOST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         requests_per_minute: Option<u32>,
     },
-    /// List keys, newest first, each with what it may do and when it was last used.
+    /// List API keys, newest first, with their scopes and their last use.
     List {
-        /// Those too that were revoked or have expired.
+        /// Include revoked and expired keys.
         #[arg(long)]
         all: bool,
     },
-    /// Revoke a key, at once and for good.
+    /// Revoke an API key at once and for good.
     Revoke {
-        /// Its id, or its name.
+        /// Id or name of the key.
         key: String,
     },
 }
@@ -178,52 +187,52 @@ pub enum KeysCommand {
 /// Transitions.
 #[derive(Debug, Args)]
 pub struct TransitionsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: TransitionsCommand,
 }
 
-/// What can be done with transitions.
+/// Commands of `nlac transitions`.
 #[derive(Debug, Subcommand)]
 pub enum TransitionsCommand {
-    /// Show one: state, action, prediction, what came, target, critique, and what the refinement changed.
+    /// Show a transition: state, action, prediction, observation, Bellman target, critique and refinement.
     Show {
-        /// Its id.
+        /// Id of the transition.
         id: TransitionId,
-        /// As this job annotated it; as the newest job that learns from it unless given.
+        /// Show the annotations of this job. The default is the newest job that learns from the transition.
         #[arg(long, value_name = "ID")]
         job: Option<JobId>,
     },
-    /// Find transitions by what was said about them, newest first.
+    /// Search transitions, newest first.
     Search(SearchArgs),
 }
 
-/// Which transitions.
+/// Filters of a search.
 #[derive(Debug, Args)]
 pub struct SearchArgs {
-    /// Words in action, newest critique or newest refinement; quotes hold a phrase together, `or` and `-`
-    /// mean what they say.
+    /// Words in the action, the newest critique or the newest refinement. Use quotes for a phrase, `or` for
+    /// alternatives and `-` to exclude a word.
     #[arg(value_name = "TEXT")]
     pub words: Vec<String>,
-    /// Only those of this job.
+    /// Only transitions of this job.
     #[arg(long, value_name = "ID")]
     pub job: Option<JobId>,
-    /// Only those whose newest verdict is this: yes, no or unparseable.
+    /// Only transitions whose newest verdict is this: yes, no or unparseable.
     #[arg(long)]
     pub verdict: Option<Verdict>,
-    /// Only those of episodes that were solved, or were not.
+    /// Only transitions of solved episodes (true) or of failed ones (false).
     #[arg(long, value_name = "true|false")]
     pub success: Option<bool>,
-    /// Only those whose newest refinement changed the action, or did not.
+    /// Only transitions whose newest refinement changed the action (true) or kept it (false).
     #[arg(long, value_name = "true|false")]
     pub changed: Option<bool>,
-    /// Most rows.
+    /// Maximum number of rows.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
 }
@@ -231,28 +240,28 @@ pub struct SearchArgs {
 /// Checkpoints.
 #[derive(Debug, Args)]
 pub struct CheckpointsArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: CheckpointsCommand,
 }
 
-/// What can be done with checkpoints.
+/// Commands of `nlac checkpoints`.
 #[derive(Debug, Subcommand)]
 pub enum CheckpointsCommand {
     /// List a job's checkpoints, newest first.
     List {
-        /// The job's id.
+        /// Id of the job.
         job: JobId,
     },
     /// Show one checkpoint.
     Show {
-        /// Its id.
+        /// Id of the checkpoint.
         id: CheckpointId,
     },
 }
@@ -260,20 +269,46 @@ pub enum CheckpointsCommand {
 /// Registered engines or trainers.
 #[derive(Debug, Args)]
 pub struct PeersArgs {
-    /// Which service.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
-    /// How answers are printed.
+    /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: PeersCommand,
 }
 
-/// What can be done with engines and trainers.
+/// Commands of `nlac engines` and `nlac trainers`.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub enum PeersCommand {
-    /// List them, with what each was found to be able to do.
+    /// List them with their capabilities.
     List,
+}
+
+/// Limits of a budget. Limits that are not given stay.
+#[derive(Debug, Clone, Args, Serialize)]
+#[group(required = true, multiple = true)]
+pub struct Limits {
+    /// Iterations in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Optimizer steps in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer_steps: Option<u64>,
+    /// Environment steps in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_steps: Option<u64>,
+    /// Tokens generated and trained on in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Seconds since the job started.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_seconds: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `nlac sync`: the adapters of jobs under way, in a directory beside an engine.
+//! `nlac sync`: copies the adapters of running jobs to a directory for an engine.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, args::SyncArgs, client::Api, report, serve::until_told};
 use crate::{telemetry, trainer::adapter};
 
-/// Says that a directory is ours to remove from.
+/// Marks a directory from which this command may remove files.
 const MARK: &str = ".nlac-sync";
-/// How long an adapter stays after nobody wants it any more: what it was writing may go on.
+/// How long an adapter stays after no job needs it: requests that use it may still be running.
 const GRACE: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Wanted {
     sha256: String,
 }
 
-/// Runs until it is told to stop.
+/// Runs until a signal arrives.
 pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("warn");
     let api = Api::of(&args.service)?;
@@ -35,18 +35,18 @@ pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     let telling = told.clone();
     tokio::spawn(async move {
         if let Err(error) = until_told().await {
-            tracing::warn!(%error, "signals cannot be heard");
+            tracing::warn!(%error, "cannot listen for signals");
         }
         telling.cancel();
     });
     let every = Duration::try_from_secs_f64(args.every)
-        .map_err(|_| format!("--every {} is no number of seconds", args.every))?;
+        .map_err(|_| format!("--every {} is not a number of seconds", args.every))?;
     report::line(&format!("adapters of {} in {}", args.engine, directory.path.display()));
-    // The engine's name is wrong, or the service is not there: better known at once.
+    // A wrong engine name or a missing service must be reported at once.
     directory.follow(&api, &args.engine).await?;
     while told.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
         match told.run_until_cancelled(directory.follow(&api, &args.engine)).await {
-            Some(Err(error)) => report::error(&format!("{error}; it tries again")),
+            Some(Err(error)) => report::error(&format!("{error}; trying again")),
             Some(Ok(())) => {}
             None => break,
         }
@@ -54,14 +54,14 @@ pub async fn run(args: SyncArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a directory ours; one that holds anything else stays as it is.
+/// Marks a directory for this command. A directory with other files is left unchanged.
 fn take(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory)?;
     let mark = directory.join(MARK);
     if !mark.exists() {
         if std::fs::read_dir(directory)?.next().is_some() {
             let place = directory.display();
-            return Err(format!("{place} holds other files; name an empty directory").into());
+            return Err(format!("{place} contains other files; give an empty directory").into());
         }
         std::fs::write(mark, "kept by nlac sync\n")?;
     }
@@ -70,12 +70,12 @@ fn take(directory: &Path) -> Result<(), Failure> {
 
 struct Directory {
     path: PathBuf,
-    /// Since when nobody wants an adapter that lies here.
+    /// Since when no job needs each adapter in the directory.
     unwanted: HashMap<String, Instant>,
 }
 
 impl Directory {
-    /// Fetches what is wanted and not here, removes what was not wanted for a while.
+    /// Fetches missing adapters, and removes adapters that no job has needed for a while.
     async fn follow(&mut self, api: &Api, engine: &str) -> Result<(), Failure> {
         let mut page = api.get(&format!("/v1/engines/{engine}/adapters")).await?;
         let wanted: Vec<Wanted> = serde_json::from_value(page["data"].take())?;
@@ -101,11 +101,11 @@ impl Directory {
         Ok(())
     }
 
-    /// Under its name only when it is whole and what it should be.
+    /// The adapter gets its name only when it is complete and its hash is right.
     async fn fetch(&self, api: &Api, wanted: &Wanted) -> Result<(), Failure> {
         let Wanted { checkpoint_id, name, sha256 } = wanted;
         if name.starts_with('.') || name.contains(['/', '\\']) {
-            return Err(format!("{name:?} is no name of an adapter").into());
+            return Err(format!("{name:?} is not a valid adapter name").into());
         }
         let archive = api.get_archive(&format!("/v1/checkpoints/{checkpoint_id}/files")).await?;
         let incoming = self.path.join(format!(".incoming-{name}"));
@@ -116,7 +116,7 @@ impl Directory {
         let found = adapter::sha256(&incoming)?;
         if found != *sha256 {
             std::fs::remove_dir_all(&incoming)?;
-            return Err(format!("{name} came with hash {found}, not {sha256}").into());
+            return Err(format!("{name} has hash {found} in place of {sha256}").into());
         }
         std::fs::rename(&incoming, self.path.join(name))?;
         report::line(&format!("fetched {name}"));

@@ -1,4 +1,4 @@
-//! `nlac transitions …`: what was done, what came, and what the critic made of it.
+//! `nlac transitions …`: what the agent did, what the environment answered, and what the critic wrote.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use super::{
     service_args::{SearchArgs, TransitionsArgs, TransitionsCommand},
 };
 
-/// Runs one of them.
+/// Runs one of the commands.
 pub async fn run(args: TransitionsArgs) -> Result<ExitCode, Failure> {
     let api = Api::of(&args.service)?;
     match args.command {
@@ -74,7 +74,7 @@ fn list(transitions: &[Value]) {
     listing::print(&header, transitions.iter().map(row).collect());
 }
 
-/// The newest that was said comes from the newest iteration that said something.
+/// The newest annotations come from the newest iteration that has any.
 fn show(t: &Value, said: &Value) {
     let all = |kind: &str| said[kind].as_array().map_or(&[][..], Vec::as_slice);
     let newest = ["predictions", "targets", "critiques", "choices"]
@@ -94,11 +94,11 @@ fn show(t: &Value, said: &Value) {
     }
     part("action", &style(cell(&t["action"])).bold().to_string());
     for prediction in of_newest("predictions").filter(|p| p["purpose"] == "critique") {
-        part("foreseen", &format!("{}{}", cell(&prediction["text"]), round_of(prediction)));
+        part("prediction", &format!("{}{}", cell(&prediction["text"]), round_of(prediction)));
     }
     let ended = if t["done"] == true { ", the episode ended" } else { "" };
     let reward = text(&t["reward"]).map(|reward| format!(" (reward {reward}{ended})"));
-    part("came", &format!("{}{}", cell(&t["observation"]), reward.unwrap_or_default()));
+    part("observation", &format!("{}{}", cell(&t["observation"]), reward.unwrap_or_default()));
     for target in of_newest("targets") {
         part("target", &format!("{} ({})", cell(&target["text"]), cell(&target["status"])));
     }
@@ -107,19 +107,19 @@ fn show(t: &Value, said: &Value) {
         part("critique", &format!("{}{}", cell(&critique["text"]), round_of(critique)));
         for refined in of_newest("refinements").filter(|r| r["critique_id"] == critique["id"]) {
             let after = cell(&refined["text"]);
-            let unreadable = if refined["valid"] == true { "" } else { " (cannot be read)" };
+            let unreadable = if refined["valid"] == true { "" } else { " (unreadable)" };
             let diff = if before == after { "unchanged".into() } else { diff(&before, &after) };
             part("refined", &format!("{diff}{unreadable}"));
             before = after;
         }
     }
     for choice in of_newest("choices") {
-        let action = text(&choice["action"]).unwrap_or_else(|| "(cannot be read)".into());
+        let action = text(&choice["action"]).unwrap_or_else(|| "(unreadable)".into());
         part("chosen", &format!("{action} (by {} values)", all_of(choice, "prediction_ids")));
     }
     match newest {
-        Some(newest) => part("", &format!("what was said of it is of iteration {newest}")),
-        None => part("", "nothing was said of it yet: it was not replayed"),
+        Some(newest) => part("", &format!("annotations of iteration {newest}")),
+        None => part("", "no annotations yet: the transition has not been replayed"),
     }
 }
 
@@ -134,8 +134,7 @@ fn round_of(made: &Value) -> String {
     }
 }
 
-/// Both texts as one, word by word: what went and what came, in brackets and, where there are colours, in
-/// colour.
+/// Word diff of two texts. Removed and added words are in brackets and, if the terminal has colors, in color.
 fn diff(before: &str, after: &str) -> String {
     let (before, after): (Vec<_>, Vec<_>) =
         (before.split_whitespace().collect(), after.split_whitespace().collect());

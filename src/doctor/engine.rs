@@ -42,21 +42,21 @@ pub async fn examine(
 }
 
 async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Examination) {
-    let remedy = "check its address (without /v1), its API key and its name for the model";
+    let remedy = "check the URL (without /v1), the API key and the model name";
     let reached = async {
         let chat = Chat::new(engine, key, Limits::default())?;
         let info = chat.check().await?;
         Ok::<_, EngineError>((chat, info))
     };
     let told =
-        |(_, info): &(Chat, EngineCapabilities)| format!("it serves {}", info.models.join(", "));
+        |(_, info): &(Chat, EngineCapabilities)| format!("serves {}", info.models.join(", "));
     let Some((chat, _)) = seen.attempt("reach", remedy, reached, told).await else { return };
     // Not 1: models that sample by their own accept that value alone.
     let sampling = Sampling { temperature: 0.5, max_tokens: 8, seed: None };
     let hello = Context::of(vec![Message::user("hello")]);
     let told = |c: &Completion| {
         let own = if c.own_temperature {
-            "; it takes no temperature, so the temperature of its roles has no effect"
+            "; it accepts no temperature, so the temperature of its roles has no effect"
         } else {
             ""
         };
@@ -72,16 +72,17 @@ async fn examine_replica(
     seen: &mut Examination,
 ) {
     let remedy =
-        "check that it runs, that its address is right and that it serves the protocol of its kind";
+        "check that it is running, that its URL is right and that it supports the API of its kind";
     let reached = async {
         let pool = Pool::new(engine, key, Limits::default(), &Meters::default())?;
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };
     let told = |(_, info): &(Pool, EngineCapabilities)| {
-        let longest = info.max_model_len.map_or("no limit told".into(), |n| format!("{n} tokens"));
+        let longest =
+            info.max_model_len.map_or("no limit reported".into(), |n| format!("{n} tokens"));
         let adapters = if info.runtime_adapters { "at run time" } else { "none at run time" };
-        format!("version {}, longest sequence {longest}, adapters {adapters}", info.version)
+        format!("version {}, maximum sequence {longest}, adapters {adapters}", info.version)
     };
     let Some((pool, info)) = seen.attempt("reach", remedy, reached, told).await else { return };
     if !info.models.contains(&engine.base_model) {
@@ -93,22 +94,22 @@ async fn examine_replica(
 
     let hello = Context::of(vec![Message::user("hello")]);
     let remedy =
-        "model_dir must hold the tokenizer.json and chat template of the model that it serves";
+        "model_dir must contain the tokenizer.json and the chat template of the served model";
     let directory = engine.model_dir.as_deref().unwrap_or_default();
     let encoded = async { Encoder::load(Path::new(directory))?.encode(&hello) };
     let told = |tokens: &Vec<u32>| format!("{} tokens", tokens.len());
     let Some(prompt) = seen.attempt("tokenizer", remedy, encoded, told).await else { return };
     let remedy =
-        "nlac and the engine tokenise differently: register the model_dir of the same model";
+        "nlac and the engine tokenize differently: register the model_dir of the same model";
     let told = |tokens: &Tokenized| format!("{} tokens", tokens.count());
     let theirs = seen.attempt("tokenise", remedy, pool.tokenize_chat(&hello), told).await;
     if let Some(theirs) = theirs.filter(|theirs| !theirs.agrees(&prompt)) {
-        let what = format!("nlac reads {prompt:?}, the engine {theirs:?}");
+        let what = format!("nlac: {prompt:?}, engine: {theirs:?}");
         return seen.conclude("same tokens", Err(Trouble { what, remedy }));
     }
 
-    let remedy = "see its log; vLLM 0.10 or newer is needed for token ids, and its build for CPUs up to 0.32 \
-                  dies of seeds: register it with \"seeds\": false";
+    let remedy = "see its log; token ids need vLLM 0.10 or newer, and its CPU build up to 0.32 crashes on seeds: \
+                  register it with \"seeds\": false";
     let asked = || request(&prompt, engine.seeds.then_some(1));
     let told = |c: &Completion| format!("{} tokens", c.token_ids.len());
     let Some(first) = seen.attempt("generate", remedy, pool.generate(asked()), told).await else {
@@ -117,8 +118,11 @@ async fn examine_replica(
     if engine.seeds {
         let told = |c: &Completion| {
             let same = c.token_ids == first.token_ids;
-            let words =
-                if same { "the same text" } else { "another text: seeds are not exact here" };
+            let words = if same {
+                "the same text"
+            } else {
+                "another text: seeds are not exact on this engine"
+            };
             words.to_owned()
         };
         seen.attempt("repeat", remedy, pool.generate(asked()), told).await;
@@ -126,7 +130,8 @@ async fn examine_replica(
     if let Some(adapter) = adapter {
         examine_adapter(&pool, adapter, &prompt, seen).await;
     }
-    let remedy = "it answers one request but not many: lower its load, or look at its log";
+    let remedy =
+        "it answers one request but not many at the same time: lower its load, or see its log";
     let start = Instant::now();
     let crowd = try_join_all((0..CROWD.0).map(|number| {
         let seed = engine.seeds.then_some(number.cast_signed());
@@ -152,16 +157,23 @@ async fn examine_adapter(pool: &Pool, adapter: &Adapter, prompt: &[u32], seen: &
     if loaded.is_none() {
         return;
     }
-    let remedy =
-        "it answers for the base model in the adapter's name, or fails with adapters: see its log";
-    let told = |(): &()| "it changes what is written".to_owned();
+    let remedy = "it answers with the base model in place of the adapter, or fails with adapters: see its log";
+    let told = |(): &()| "it changes the output".to_owned();
     seen.attempt("use adapter", remedy, pool.probe(adapter, prompt), told).await;
-    let remedy = "adapters pile up where they cannot be unloaded; see its log";
+    let remedy = "without unloading, adapters accumulate; see its log";
     seen.attempt("unload", remedy, pool.unload(&adapter.name), |()| String::new()).await;
 }
 
 fn request(prompt: &[u32], seed: Option<i64>) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed };
     let prompt = prompt.to_vec();
-    Request { adapter: None, prompt, sampling, logprobs: true, session: 0, origin: None }
+    Request {
+        adapter: None,
+        prompt,
+        sampling,
+        stop: Vec::new(),
+        logprobs: true,
+        session: 0,
+        origin: None,
+    }
 }

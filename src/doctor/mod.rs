@@ -22,7 +22,7 @@ pub struct Finding {
     pub peer: String,
     /// What was tried.
     pub tried: &'static str,
-    /// What came of it.
+    /// Outcome.
     pub outcome: Result<String, Trouble>,
     /// How long it took.
     pub took: Duration,
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings about one peer.
+/// Findings about one server.
 struct Examination {
     peer: String,
     findings: Vec<Finding>,

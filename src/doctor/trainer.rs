@@ -26,26 +26,28 @@ async fn examine_in_order(
     seen: &mut Examination,
 ) {
     let base_model = &trainer.base_model;
-    let remedy = "check that it runs, that its address is right and that it serves the Tinker API";
+    let remedy =
+        "check that it is running, that its URL is right and that it serves the Tinker API";
     let reached = async {
         let client = Tinker::new(trainer, key, &Meters::default())?;
         let models = client.check().await?.models;
         Ok::<_, TrainerError>((client, models))
     };
-    let told = |(_, models): &(Tinker, Vec<String>)| format!("it trains {}", models.join(", "));
+    let told = |(_, models): &(Tinker, Vec<String>)| format!("trains {}", models.join(", "));
     let Some((client, models)) = seen.attempt("reach", remedy, reached, told).await else { return };
     if !models.contains(base_model) {
         let what = format!("it trains {models:?}, not {base_model}");
-        let remedy = "register it under the name that it tells";
+        let remedy = "register it under the name that it reports";
         return seen.conclude("base model", Err(Trouble { what, remedy }));
     }
 
-    let remedy = "it may have no room for another adapter or take a smaller rank only; see its log";
+    let remedy =
+        "it may have no room for another adapter, or support only a smaller rank; see its log";
     let opened = client.open(ModelRole::Policy, RANK, 1, None);
     let Some(mut run) = seen.attempt("create", remedy, opened, |_| String::new()).await else {
         return;
     };
-    let remedy = "see its log; the first step compiles on some trainers and may take minutes";
+    let remedy = "see its log; on some trainers the first step compiles, which may take minutes";
     let steps = async {
         let mut reports = Vec::new();
         for _ in 0..STEPS {
@@ -63,7 +65,7 @@ async fn examine_in_order(
     }
     examine_reduction(&client, seen).await;
 
-    let remedy = "see its log and the room on its disk";
+    let remedy = "see its log and its free disk space";
     let saved = run.save_state("doctor");
     if let Some(state) = seen.attempt("save state", remedy, saved, Clone::clone).await {
         let resumed = async {
@@ -75,17 +77,17 @@ async fn examine_in_order(
             again.close().await?;
             Ok::<_, TrainerError>(furthest(&ours, &theirs))
         };
-        let told = |gap: &f32| format!("losses {gap:.1e} apart");
+        let told = |gap: &f32| format!("losses differ by {gap:.1e}");
         let gap = seen.attempt("resume", remedy, resumed, told).await;
         if let Some(gap) = gap.filter(|gap| *gap > 1e-2) {
-            let what = format!("a resumed run has other losses, {gap:.1e} apart");
+            let what = format!("the losses of a resumed run differ by {gap:.1e}");
             seen.conclude("resume", Err(Trouble { what, remedy }));
         }
     }
     let remedy = "the trainer must export PEFT files (SkyRL: the JAX backend only)";
     let exported = run.export_adapter("doctor-adapter", export);
     seen.attempt("export", remedy, exported, |()| String::new()).await;
-    let remedy = "adapters pile up where they cannot be unloaded; see its log";
+    let remedy = "without unloading, adapters accumulate; see its log";
     seen.attempt("unload", remedy, run.close(), |()| String::new()).await;
 }
 
@@ -108,7 +110,7 @@ async fn examine_reduction(client: &Tinker, seen: &mut Examination) {
         Ok::<_, TrainerError>(to_one(double).zip(to_one(beside_nothing)))
     };
     let told = |ratios: &Option<(f32, f32)>| {
-        ratios.map_or("it tells no gradient norm".into(), |(double, _)| {
+        ratios.map_or("it reports no gradient norm".into(), |(double, _)| {
             format!("twice the weight, {double:.2} × the gradient")
         })
     };

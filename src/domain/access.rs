@@ -1,4 +1,4 @@
-//! Who asks, and what they may do.
+//! API keys, scopes and actors.
 
 use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
@@ -10,27 +10,27 @@ use super::{
 };
 
 text_enum!(
-    /// What a key may do. All others include `read`; `admin` includes all.
+    /// Scope of an API key. All others include `read`; `admin` includes all.
     Scope {
-        /// See everything but keys and the audit log.
+        /// Read everything except keys and the audit log.
         Read = "read",
-        /// Submit and control jobs, delete those that are over, import and delete datasets, give rewards, push and
-        /// delete prompt sets, make webhooks, ask the critic.
+        /// Submit and control jobs, delete finished jobs, import and delete datasets, report rewards, push
+        /// and delete prompt sets, create webhooks, ask the critic.
         Submit = "submit",
         /// Register engines and trainers, drain and resume replicas.
         Operate = "operate",
-        /// Make and revoke keys, read the audit log.
+        /// Create and revoke keys, read the audit log.
         Admin = "admin",
     }
 );
 
-/// What a key may do.
+/// Scopes of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Scopes(pub Vec<Scope>);
 
 impl Scopes {
-    /// Whether they are enough.
+    /// Whether they include a scope.
     #[must_use]
     pub fn cover(&self, needed: Scope) -> bool {
         let covers =
@@ -38,7 +38,7 @@ impl Scopes {
         self.0.iter().any(covers)
     }
 
-    /// As words.
+    /// Scopes as words.
     #[must_use]
     pub fn words(&self) -> Vec<&'static str> {
         self.0.iter().map(|scope| scope.as_str()).collect()
@@ -53,12 +53,12 @@ impl TryFrom<Vec<String>> for Scopes {
     }
 }
 
-/// Who asks.
+/// Actor of a request.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// The key; none while sign-in is off, and for what this process asks of itself.
+    /// The key. None if sign-in is off, and for requests of this process to itself.
     pub key: Option<KeyId>,
-    /// The session, if a page's cookie brought the key.
+    /// The session, if the key came in a cookie.
     pub session: Option<SessionId>,
     /// The key's name.
     pub name: String,
@@ -66,14 +66,14 @@ pub struct Actor {
     pub scopes: Scopes,
 }
 
-/// The name of who asks where nobody signs in. No key has it.
+/// Name of the actor if sign-in is off. No key has it.
 pub const LOCAL: &str = "local";
 
-/// Who creates what ships with nlac, such as its prompt sets. No key has this name.
+/// Creator of built-in resources, such as prompt sets. No key has this name.
 pub const PROGRAM: &str = "nlac";
 
 impl Actor {
-    /// Whoever reaches a service without sign-in: they may do everything.
+    /// Everyone who can reach a service without sign-in. They may do everything.
     #[must_use]
     pub fn local() -> Self {
         let scopes = Scopes(vec![Scope::Admin]);
@@ -81,7 +81,8 @@ impl Actor {
     }
 }
 
-/// A key or a session's cookie, in clear. It is shown to its owner once and kept nowhere; [`Secret::hash`] is.
+/// The secret of a key or session in clear text. It is shown to its owner once and never stored;
+/// [`Secret::hash`] is.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -103,25 +104,25 @@ impl Secret {
         Self(format!("nlac_{hex}"))
     }
 
-    /// What is stored of it. A random secret cannot be found by trying, so a fast hash is enough.
+    /// The stored hash. A random secret cannot be guessed, so a fast hash is enough.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(&self.0).into()
     }
 
-    /// Its first characters, to recognise it by.
+    /// The first characters, to identify the key.
     #[must_use]
     pub fn prefix(&self) -> String {
         self.0.chars().take(12).collect()
     }
 
-    /// Whether one that a person made can be used: long, and of characters that a header holds.
+    /// Whether a secret that a person chose is acceptable: long enough, and valid in a header.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.0.len() >= 32 && self.0.chars().all(|c| c.is_ascii_graphic())
     }
 
-    /// In clear, for its owner.
+    /// The clear text for its owner.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn a_secret_is_long_new_each_time_and_not_shown_by_accident() {
         let (Ok(one), Ok(other)) = (Secret::random(), Secret::random()) else {
-            panic!("the system has no chance to give");
+            panic!("the system provides no random bytes");
         };
         assert!(one.is_usable() && one.reveal().len() == 69);
         assert_ne!(one.reveal(), other.reveal());

@@ -1,5 +1,5 @@
-//! What is derived from a stored transition: predictions, targets, critiques, refinements.
-//! Nothing derived overwrites anything; each names the generation that it is.
+//! Annotations of a stored transition: predictions, targets, critiques, refinements. Annotations never
+//! overwrite each other. Each has its generation.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use super::{
 };
 
 text_enum!(
-    /// What a predicted future is for.
+    /// Purpose of a prediction.
     PredictionUse {
-        /// Read by the evaluator: from (s, x), x the action under judgement.
+        /// Read by the evaluator: from (s, x), where x is the judged action.
         Critique = "critique",
         /// Bootstraps a target: from (s', a').
         Bootstrap = "bootstrap",
@@ -19,13 +19,13 @@ text_enum!(
 );
 
 text_enum!(
-    /// Whether a target may be trained on.
+    /// Status of a target: whether it may be trained on.
     TargetStatus {
         /// It trains the successor.
         Accepted = "accepted",
-        /// It does not say what really came next.
+        /// It misquotes the observation.
         Misquoted = "misquoted",
-        /// It was cut by the token limit or is not in the form that the prompt demands.
+        /// It was cut by the token limit, or lacks the form that the prompt requires.
         Unparseable = "unparseable",
         /// Its reasoning cites what only hindsight knows, even after a second attempt.
         Leaked = "leaked",
@@ -33,21 +33,21 @@ text_enum!(
 );
 
 text_enum!(
-    /// The evaluator's answer.
+    /// Verdict of the evaluator.
     Verdict {
         /// The action is optimal.
         Yes = "yes",
-        /// It is not; the text says why and what instead.
+        /// The action is not optimal. The text has a reason and a suggestion.
         No = "no",
-        /// No answer could be read.
+        /// The critique has no parseable verdict.
         Unparseable = "unparseable",
     }
 );
 
-/// A future written by the successor model.
+/// A prediction of the successor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Its id.
+    /// Id.
     pub id: PredictionId,
     /// The transition it was made for.
     pub transition_id: TransitionId,
@@ -68,7 +68,7 @@ pub struct Prediction {
 /// What the successor is trained to write for (s, a): a language Bellman target d*, or a language value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Target {
-    /// Its id.
+    /// Id.
     pub id: TargetId,
     /// Its transition.
     pub transition_id: TransitionId,
@@ -76,7 +76,8 @@ pub struct Target {
     pub next_action_generation_id: Option<GenerationId>,
     /// d' from (s', a'), the first where several were sampled; null where nothing was bootstrapped.
     pub next_prediction_id: Option<PredictionId>,
-    /// The generation that is the target.
+    /// Text that the successor is trained to write for (s, a): a language Bellman target d*, or a language
+    /// value.
     pub generation_id: GenerationId,
     /// Number of outcomes that its writer read: 1 for a language Bellman target.
     pub outcomes: i32,
@@ -89,7 +90,7 @@ pub struct Target {
 /// An evaluator's verdict over k predicted futures of one action.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Critique {
-    /// Its id.
+    /// Id.
     pub id: CritiqueId,
     /// Its transition.
     pub transition_id: TransitionId,
@@ -110,7 +111,7 @@ pub struct Critique {
 /// An action rewritten by a critique.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Refinement {
-    /// Its id.
+    /// Id.
     pub id: RefinementId,
     /// Its transition.
     pub transition_id: TransitionId,
@@ -124,14 +125,14 @@ pub struct Refinement {
     pub action: String,
     /// The environment can parse it.
     pub valid: bool,
-    /// The environment would see another action than before.
+    /// Whether it differs from the previous action for the environment.
     pub changed: bool,
 }
 
 /// The best of several actions in the state of a transition, by the language value of each (NLRL).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Choice {
-    /// Its id.
+    /// Id.
     pub id: ChoiceId,
     /// Its transition.
     pub transition_id: TransitionId,
@@ -139,8 +140,8 @@ pub struct Choice {
     pub prediction_ids: Vec<PredictionId>,
     /// The generation that it is.
     pub generation_id: GenerationId,
-    /// The action that was chosen; null where the choice could not be read.
+    /// Chosen action; null if the choice could not be parsed.
     pub action: Option<String>,
-    /// The environment would see another action than the transition's own.
+    /// Whether it differs from the transition's own action for the environment.
     pub changed: bool,
 }

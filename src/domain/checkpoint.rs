@@ -10,19 +10,19 @@ use super::{
 };
 
 text_enum!(
-    /// What an adapter is for.
+    /// Role of an adapter.
     CheckpointRole {
-        /// Being trained; acts.
+        /// The trained adapter, which acts.
         Online = "online",
-        /// Its lagging average; makes targets.
+        /// Its lagging average, which writes targets.
         Target = "target",
     }
 );
 
-/// One adapter version. Files are never changed after they are published.
+/// A version of an adapter. Published files never change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Its id.
+    /// Id.
     pub id: CheckpointId,
     /// Its job.
     pub job_id: JobId,
@@ -30,27 +30,27 @@ pub struct Checkpoint {
     pub iteration_id: IterationId,
     /// Online or target.
     pub role: CheckpointRole,
-    /// Its number: the iteration's index; 0 is untrained.
+    /// Version: the iteration's index. 0 is untrained.
     pub version: i32,
-    /// The name that engines know it by, never used before: `<job>-<role>-v<N>-<sha8>`.
+    /// Unique name on the engines: `<job>-<role>-v<N>-<sha8>`.
     pub name: String,
     /// Directory of its PEFT files.
     pub path: String,
     /// Of `adapter_model.safetensors`, hex.
     pub sha256: String,
-    /// What it was made from.
+    /// Source of the checkpoint.
     pub parents: Vec<CheckpointId>,
-    /// Where the trainer keeps the resumable state (`tinker://…`); online checkpoints only.
+    /// Location of the resumable state at the trainer (`tinker://…`). Online checkpoints only.
     pub trainer_state: Option<String>,
-    /// The same of the value critic, where one learns beside the policy.
+    /// The same for the value critic, if one is trained beside the policy.
     pub critic_state: Option<String>,
-    /// The same of the target critic, where the critic has one.
+    /// The same for the target critic, if there is one.
     pub target_state: Option<String>,
-    /// The weight of the policy's entropy, where it is one.
+    /// Weight of the policy's entropy, if there is one.
     pub temperature: Option<TemperatureState>,
-    /// Optimizer steps taken up to it.
+    /// Optimizer steps up to it.
     pub optimizer_steps: i32,
-    /// When the retention rule deleted its files; nothing may use it since.
+    /// When the retention rule deleted its files. Nothing may use it after that.
     #[serde(with = "time::serde::rfc3339::option")]
     pub expired_at: Option<OffsetDateTime>,
     /// When it was recorded.

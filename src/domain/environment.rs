@@ -1,4 +1,4 @@
-//! What environments are and can do.
+//! Environments and their capabilities.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use utoipa::ToSchema;
 
 use super::text_enum::text_enum;
 
-/// What an environment can do.
+/// Capabilities of an environment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Capabilities {
-    /// The same task, seed and actions give the same episode: a state can be gone back to.
+    /// The same task, seed and actions give the same episode, so earlier states can be restored.
     pub replayable: bool,
-    /// Sessions at a time; null where the environment sets no limit.
+    /// Maximum number of sessions; null if there is no limit.
     pub concurrent: Option<u32>,
     /// It offers tools.
     pub tools: bool,
-    /// It says which actions are possible.
+    /// It lists the admissible actions.
     pub admissible: bool,
-    /// It says which goals a step achieved.
+    /// It reports the goals that a step achieved.
     pub achieved_goals: bool,
-    /// Held-out tasks are others than those of training.
+    /// Held-out tasks differ from training tasks.
     pub splits: bool,
 }
 
 impl Capabilities {
-    /// Nothing beyond an episode.
+    /// Only plain episodes.
     pub const NONE: Self = Self {
         replayable: false,
         concurrent: None,
@@ -38,33 +38,33 @@ impl Capabilities {
 }
 
 text_enum!(
-    /// Protocols of environments that others run.
+    /// Protocols of registered environments.
     EnvironmentKind {
         /// OpenEnv, over WebSocket.
         Openenv = "openenv",
     }
 );
 
-/// A registered environment: a server that somebody else runs.
+/// A registered environment server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::FromRow, ToSchema)]
 pub struct EnvironmentRecord {
-    /// The name that specs use.
+    /// Name in specs.
     pub name: String,
-    /// Its protocol.
+    /// Protocol.
     pub kind: EnvironmentKind,
     /// `http://host:port`.
     pub url: String,
-    /// The environment variable of this service that holds the environment's API key.
+    /// Environment variable of this service with the environment's API key.
     pub api_key_env: Option<String>,
-    /// Episodes that this service plays there at a time.
+    /// Maximum number of episodes that this service plays there at the same time.
     pub sessions: i32,
-    /// Seconds after which a step without an answer has failed.
+    /// Seconds after which a step without an answer fails.
     pub step_seconds: i32,
     /// The same task, seed and actions give the same episode.
     pub replayable: bool,
 }
 
-/// How an environment takes actions.
+/// Action format of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "form", rename_all = "snake_case")]
 pub enum ActionForm {
@@ -78,9 +78,9 @@ pub enum ActionForm {
         /// JSON Schema of the object, as JSON text.
         json_schema: String,
     },
-    /// Calls of the tools that the environment lists when an episode begins.
+    /// Calls of the tools that the environment lists at the start of an episode.
     Tools {
-        /// The field of an action that holds text for the user; null where the agent can only call tools.
+        /// Field of an action for text to the user; null if the agent can only call tools.
         text: Option<String>,
     },
 }
@@ -98,30 +98,31 @@ impl fmt::Display for ActionForm {
     }
 }
 
-/// What a registered environment was found to be.
+/// Description of a registered environment, as found by the service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct FoundEnvironment {
-    /// How it calls itself, with its version.
+    /// The environment's own title and version.
     pub title: String,
-    /// How it takes actions.
+    /// Action format.
     pub action: ActionForm,
-    /// The field of an observation that is its text; null where an observation is told as JSON.
+    /// Text field of an observation; null if the observation is shown as JSON.
     pub observation: Option<String>,
-    /// Its name in its own task API, where it lists tasks.
+    /// Name in its own task API, if it lists tasks.
     pub tasks_of: Option<String>,
-    /// The splits whose tasks it lists.
+    /// Splits with listed tasks.
     pub splits: Vec<String>,
 }
 
 impl FoundEnvironment {
-    /// Why a job that began on this cannot go on with what is there `now`. A new version or new splits are no reason.
+    /// Why a job that began with this description cannot continue with the description `now`. New versions
+    /// and new splits do not matter.
     #[must_use]
     pub fn change(&self, now: &Self) -> Option<String> {
         if self.action != now.action {
             let same_form = self.action.to_string() == now.action.to_string();
             return Some(match same_form {
-                true => "its actions have another schema".to_owned(),
-                false => format!("at first {}, now {}", self.action, now.action),
+                true => "the schema of its actions changed".to_owned(),
+                false => format!("before {}, now {}", self.action, now.action),
             });
         }
         let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
@@ -134,14 +135,14 @@ impl FoundEnvironment {
 }
 
 impl EnvironmentRecord {
-    /// What a job may ask of it.
+    /// Capabilities for a job.
     #[must_use]
     pub fn capabilities(&self, found: &FoundEnvironment) -> Capabilities {
         Capabilities {
             replayable: self.replayable,
             concurrent: u32::try_from(self.sessions).ok(),
             tools: matches!(found.action, ActionForm::Tools { .. }),
-            // A server says these step by step, if at all.
+            // A server reports these with each step, if at all.
             admissible: false,
             achieved_goals: false,
             splits: found.splits.len() > 1,

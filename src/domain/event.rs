@@ -1,4 +1,4 @@
-//! What happened to a job, in order, for people and for SSE.
+//! Events of a job, in order, for people and for SSE.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -6,52 +6,54 @@ use time::OffsetDateTime;
 use super::{ids::JobId, text_enum::text_enum};
 
 text_enum!(
-    /// What kind of thing happened.
+    /// Kind of an event.
     EventKind {
-        /// The job was accepted.
+        /// The job was submitted.
         Submitted = "submitted",
-        /// Something that the spec asks for does not hold on the engine or trainer that it names, or an
-        /// engine refused a part of the work that the rest goes on without.
+        /// Warning: the engine or trainer cannot do something that the spec asks for, or an engine rejected a
+        /// part of the work that the job continues without.
         Warned = "warned",
-        /// Its first work was planned.
+        /// The first work of the job was planned.
         Started = "started",
         /// A phase of an iteration began.
         PhaseStarted = "phase_started",
-        /// An iteration ended; `data` holds its metrics.
+        /// An iteration ended. `data` has its metrics.
         IterationFinished = "iteration_finished",
         /// An adapter was published.
         Published = "published",
         /// Held-out episodes were played.
         Evaluated = "evaluated",
-        /// A unit of work failed and will be tried again.
+        /// A unit of work failed and will be retried.
         Retried = "retried",
-        /// The job's work waits for an engine or a trainer that cannot be reached.
+        /// The job's work waits for an unreachable engine or trainer.
         Waiting = "waiting",
-        /// What the job waited for is back.
+        /// The engine or trainer that the job waited for is available again.
         Continued = "continued",
-        /// The job's next work cannot be planned; other jobs go on.
+        /// The job's next work cannot be planned. Other jobs are not affected.
         PlanFailed = "plan_failed",
-        /// A unit of work was taken over from a process that died.
+        /// A unit of work was recovered from a dead process.
         Reclaimed = "reclaimed",
-        /// No new work is claimed.
+        /// The job was paused.
         Paused = "paused",
-        /// Work goes on.
+        /// The job was resumed.
         Resumed = "resumed",
-        /// A user stopped the job.
+        /// The job's budget was extended.
+        Extended = "extended",
+        /// A user cancelled the job.
         Cancelled = "cancelled",
-        /// A budget of the spec is reached: the iteration under way is the last.
+        /// A budget of the spec is reached. The current iteration is the last one.
         BudgetSpent = "budget_spent",
-        /// A guard's readings were too high for too long.
+        /// A guard tripped: its readings were above the threshold for too long.
         GuardTripped = "guard_tripped",
-        /// A version was promoted: it is the one to use.
+        /// A version was promoted.
         Promoted = "promoted",
-        /// It is not promoted any more.
+        /// A version was demoted.
         Demoted = "demoted",
-        /// The job goes on from an earlier version.
+        /// The job continues from an earlier version.
         RolledBack = "rolled_back",
         /// The job failed.
         Failed = "failed",
-        /// The job is complete.
+        /// The job succeeded.
         Succeeded = "succeeded",
     }
 );
@@ -59,17 +61,17 @@ text_enum!(
 /// One event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Event {
-    /// Its place in the log of all jobs, drawn when it became visible; SSE's event id.
+    /// Place in the log of all jobs, set when the event becomes visible. It is SSE's event id.
     pub id: i64,
     /// Its job.
     pub job_id: JobId,
-    /// When.
+    /// Time.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
-    /// What kind.
+    /// Kind.
     pub kind: EventKind,
-    /// One sentence for people.
+    /// Message for people.
     pub message: String,
-    /// The same for programs.
+    /// Data for programs.
     pub data: serde_json::Value,
 }

@@ -1,27 +1,27 @@
-//! What a failed unit of work asks of the queue.
+//! Faults of a unit of work, and what the queue does about them.
 
-/// Decides between another attempt, waiting, giving up and standing down.
+/// Decides between retry, wait, failure and stop.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// May succeed later: a timeout, a refused connection, an engine that restarts.
+    /// Temporary: a timeout, a failed connection, a restarting engine.
     #[error("{0}")]
     Retry(String),
-    /// An engine or a trainer cannot be reached, or serves nobody now. The work waits for it, however long that
-    /// takes, and no attempt is spent.
+    /// An engine or a trainer is unreachable or unavailable. The work waits for it without a time limit and
+    /// uses no attempt.
     #[error("{reason}")]
     Away {
-        /// Which: its kind and its registered name.
+        /// Kind and registered name.
         peer: String,
-        /// What the last try said.
+        /// Error of the last attempt.
         reason: String,
     },
-    /// Will not succeed by repetition: a wrong spec, a missing model, a broken invariant.
+    /// Permanent: a wrong spec, a missing model, a broken invariant.
     #[error("{0}")]
     Fail(String),
-    /// Will not be answered, whoever is asked. What else there is to do may go on without it.
+    /// Every engine would reject the request. Other work may continue without it.
     #[error("{0}")]
     Refused(String),
-    /// Will not be answered, because the prompt, or what may be written after it, does not fit in the engine's context.
+    /// Rejected because the prompt, or the longest possible answer, does not fit the engine's context.
     #[error("{0}")]
     TooLong(String),
     /// The lease was lost or the job was cancelled: stop without writing.
@@ -35,7 +35,7 @@ impl Fault {
         Self::Retry(error.to_string())
     }
 
-    /// A peer that cannot be reached; keeps the error's message.
+    /// An unreachable engine or trainer. Keeps the error's message.
     pub fn away(kind: &str, name: &str, error: impl std::fmt::Display) -> Self {
         Self::Away { peer: format!("{kind} {name}"), reason: error.to_string() }
     }

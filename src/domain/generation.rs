@@ -8,21 +8,21 @@ use super::{
 };
 
 text_enum!(
-    /// The part that the language model played (algorithms: NLAC §4).
+    /// Part that the model played (algorithms: NLAC §4).
     Role {
         /// Acts in the environment.
         Policy = "policy",
         /// Writes what will happen after (state, action).
         Successor = "successor",
-        /// Joins what came next with the prediction from there on (the language Bellman backup).
+        /// Joins the observation with the prediction from the next state (the language Bellman backup).
         Bellman = "bellman",
-        /// Judges an action from predicted futures.
+        /// Judges an action by predictions.
         Evaluator = "evaluator",
         /// Rewrites an action by its critique.
         Refiner = "refiner",
-        /// Takes hindsight out of the reasoning of a target.
+        /// Removes hindsight from the reasoning of a target.
         Corrector = "corrector",
-        /// Says the value of an action as a number (the scalar critic).
+        /// Predicts the value of an action as a number (the scalar critic).
         Value = "value",
         /// Writes the language value of an action from the outcomes that followed it.
         Aggregator = "aggregator",
@@ -32,13 +32,13 @@ text_enum!(
 );
 
 text_enum!(
-    /// Which weights played it.
+    /// Weights of a part.
     Weights {
-        /// The adapter that is being trained, as last published.
+        /// The trained adapter, as last published.
         Online = "online",
         /// Its lagging average.
         Target = "target",
-        /// The base model, no adapter.
+        /// The base model without an adapter.
         Base = "base",
         /// Another model, which is never trained: the spec's `model.frozen`.
         Frozen = "frozen",
@@ -46,7 +46,7 @@ text_enum!(
 );
 
 text_enum!(
-    /// Why a generation ended.
+    /// Finish reason of a generation.
     FinishReason {
         /// End of text or a stop sequence.
         Stop = "stop",
@@ -60,33 +60,33 @@ text_enum!(
 pub struct Sampling {
     /// 0 is greedy.
     pub temperature: f32,
-    /// Most tokens to write.
+    /// Maximum number of tokens.
     pub max_tokens: u32,
-    /// The request's own seed; none where the engine draws one itself, and then does not tell it.
+    /// Seed of the request. None if the engine chooses one and does not report it.
     pub seed: Option<i64>,
 }
 
 impl Sampling {
-    /// Of the samples of one prompt, the one with this number: engines add it to the seed.
+    /// Number among the samples of one prompt. Engines add it to the seed.
     #[must_use]
     pub fn of_sample(self, number: u32) -> Self {
         Self { seed: self.seed.map(|seed| seed + i64::from(number)), ..self }
     }
 }
 
-/// One text that a model wrote, with everything needed to say what made it.
+/// A text of a model with its provenance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Generation {
-    /// Its id.
+    /// Id.
     pub id: GenerationId,
     /// The part played.
     pub role: Role,
-    /// The weights asked for.
+    /// Requested weights.
     pub weights: Weights,
-    /// The checkpoint behind them; null for the base model and a frozen one.
+    /// Checkpoint of the weights; null for the base model and a frozen one.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The model name that the engine echoed (equal to the one asked for, or the call fails; a chat endpoint
-    /// may answer by the full name of what was asked for).
+    /// Model name that the engine returned. It equals the requested name, or the call fails. A chat endpoint
+    /// may return the full name of the requested model.
     pub model: String,
     /// The engine that answered.
     pub engine: String,
@@ -94,17 +94,17 @@ pub struct Generation {
     pub prompt_hash: String,
     /// How it was sampled.
     pub sampling: Sampling,
-    /// The model took no temperature: it sampled by its own, and the row holds none.
+    /// The model accepted no temperature and used its own. The row then has none.
     pub own_temperature: bool,
     /// Tokens in the prompt, as the engine counted them.
     pub prompt_tokens: i32,
-    /// The tokens written, end-of-text included where the engine returns it. Of a frozen model's text, the
-    /// tokens that the job's own model would write it in.
+    /// Generated tokens, including the end-of-text token if the engine returns it. For a frozen model, the
+    /// tokens in which the job's own model would write the text.
     pub token_ids: Vec<i32>,
-    /// Log-probability of each token under the weights, natural log; only for the policy's actions and the evaluator's
-    /// verdicts.
+    /// Natural log-probability of each token under the weights. Only for the policy's actions and the
+    /// evaluator's verdicts.
     pub logprobs: Option<Vec<f32>>,
-    /// Log-probability of the action among the admissible ones, natural log, at temperature 1; none where the text was
+    /// Natural log-probability of the action among the admissible ones at temperature 1. None if the text was
     /// written freely. It is stored with the step.
     #[serde(skip)]
     pub choice_logprob: Option<f64>,

@@ -1,48 +1,55 @@
-//! Guards: what watches a run, and what it does when something goes wrong (algorithms sheet §1.8).
+//! Guards: they watch a run and react if something goes wrong (algorithms sheet §1.8).
 
 use super::text_enum::text_enum;
 
 text_enum!(
-    /// What is watched. Each reading is 0 when all is well and grows with the trouble.
+    /// What a guard watches. A reading is 0 if all is well, and grows with the problem.
     Guard {
-        /// Predictions repeat themselves: how much of their distinct word pairs, or of their length, is
-        /// lost since the first iteration that made any.
+        /// Collapse of predictions: how much of their distinct word pairs, or of their length, was lost since
+        /// the first iteration with predictions.
         Collapse = "collapse",
         /// Share of targets dropped because their reasoning cites hindsight.
         Leakage = "leakage",
-        /// Share of Yes on steps of failed episodes, less what successful ones have more.
+        /// Share of Yes on steps of failed episodes, minus the lead of successful ones.
         Sycophancy = "sycophancy",
-        /// Held-out actions that cannot be read, or words of the base model's answers to general prompts
-        /// that are lost; the larger share.
+        /// Unparseable held-out actions, or lost words of the base model's answers to general prompts. The
+        /// larger share.
         Forgetting = "forgetting",
         /// Held-out success lost since the best evaluation.
         Regression = "regression",
-        /// Share of refined actions that the environment cannot read.
+        /// Share of refined actions that the environment cannot parse.
         InvalidRefinements = "invalid_refinements",
-        /// Share of targets not in form or misquoting what came next, or of predictions that name no
-        /// end; the larger one.
+        /// Share of targets without the required form or with a misquoted observation, or of predictions
+        /// without an ending. The larger share.
         LazyCritic = "lazy_critic",
+        /// Share of the newest checkpoint's last calls that failed. Watches live traffic.
+        LiveErrors = "live_errors",
+        /// Share of speed that the newest checkpoint loses: 0.5 is twice the median time of an answer. Watches live traffic.
+        LiveLatency = "live_latency",
+        /// Reward per episode that the newest checkpoint surely loses: the lower bound of the 99 % interval of the
+        /// difference. Watches live traffic.
+        LiveReward = "live_reward",
     }
 );
 
 text_enum!(
-    /// What a guard does when it trips.
+    /// Action of a tripped guard.
     GuardAction {
-        /// Nothing, not even an event; the reading is still a metric.
+        /// Nothing, not even an event. The reading is still a metric.
         Ignore = "ignore",
-        /// Tell.
+        /// Warn.
         Warn = "warn",
-        /// Tell, and pause the job until somebody resumes it.
+        /// Warn, and pause the job until a user resumes it.
         Pause = "pause",
-        /// Tell, and end the job with what it has.
+        /// Warn, and end the job with its present result.
         Stop = "stop",
-        /// Tell, and go on from the best checkpoint.
+        /// Warn, and continue from the best checkpoint.
         RollBack = "roll_back",
     }
 );
 
 impl Guard {
-    /// The reading above which it trips, unless the spec says otherwise.
+    /// Default threshold.
     #[must_use]
     pub const fn default_threshold(self) -> f64 {
         match self {
@@ -52,6 +59,19 @@ impl Guard {
             | Self::InvalidRefinements
             | Self::LazyCritic => 0.5,
             Self::Leakage | Self::Regression => 0.2,
+            Self::LiveErrors => 0.1,
+            Self::LiveLatency => 0.5,
+            Self::LiveReward => 0.05,
+        }
+    }
+
+    /// How many readings in a row are above the threshold before it trips, unless the spec says otherwise. The guards of
+    /// live traffic look at many calls in one reading.
+    #[must_use]
+    pub const fn default_patience(self) -> u32 {
+        match self {
+            Self::LiveErrors | Self::LiveLatency | Self::LiveReward => 1,
+            _ => 2,
         }
     }
 

@@ -44,7 +44,7 @@ id!(/// One round of a job's loop.
     IterationId);
 id!(/// A leased unit of work.
     WorkItemId);
-id!(/// One claim of a work item: whoever shows it still holds the lease.
+id!(/// One claim of a work item: proof of a lease.
     LeaseToken);
 id!(/// One rollout.
     EpisodeId);
@@ -68,7 +68,7 @@ id!(/// A training example of one iteration.
     ExampleId);
 id!(/// A key by which an agent calls in all episodes that it names itself.
     AgentKeyId);
-id!(/// Somebody who is told of events.
+id!(/// A webhook.
     WebhookId);
 id!(/// One adapter version.
     CheckpointId);

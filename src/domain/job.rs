@@ -10,25 +10,25 @@ use super::{
 };
 
 text_enum!(
-    /// Where a job stands.
+    /// Status of a job.
     JobStatus {
-        /// Accepted; no work exists yet.
+        /// Accepted; no work is planned yet.
         Queued = "queued",
-        /// Work is planned and claimed.
+        /// Work is planned and running.
         Running = "running",
-        /// No new work is claimed until it is resumed; what is in flight finishes.
+        /// No new work starts until the job is resumed. Running work finishes.
         Paused = "paused",
         /// Every iteration of the spec is done.
         Succeeded = "succeeded",
-        /// A unit of work failed for good; the job's error says why.
+        /// A unit of work failed for good. The job's error has the reason.
         Failed = "failed",
-        /// Stopped by a user; what is in flight is dropped.
+        /// Cancelled by a user. Running work is dropped.
         Cancelled = "cancelled",
     }
 );
 
 impl JobStatus {
-    /// Nothing will happen to the job any more.
+    /// The status can no longer change.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
@@ -36,19 +36,19 @@ impl JobStatus {
 }
 
 text_enum!(
-    /// The part of an iteration that is under way; phases run in this order.
+    /// Phase of an iteration. Phases run in this order.
     Phase {
         /// The policy acts in the environment.
         Collect = "collect",
-        /// Transitions are replayed: targets, critiques, refinements become training examples.
+        /// Transitions are replayed: targets, critiques and refinements become training examples.
         Annotate = "annotate",
-        /// The trainer steps, then saves its state and the adapter.
+        /// The trainer takes its steps, then saves its state and the adapter.
         Learn = "learn",
-        /// The adapter becomes a checkpoint, the target follows, engines load both.
+        /// The adapter becomes a checkpoint, the target weights follow, and engines load both.
         Publish = "publish",
         /// Held-out episodes are played.
         Evaluate = "evaluate",
-        /// The critic's health is measured and the guards look at the iteration.
+        /// The critic's health is measured, and the guards check the iteration.
         Assess = "assess",
         /// The iteration is over.
         Done = "done",
@@ -58,13 +58,13 @@ text_enum!(
 /// A submitted job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
-    /// Its id.
+    /// Id.
     pub id: JobId,
-    /// What was asked for; never changes.
+    /// What was asked for. Only the budget can change: it can be extended.
     pub spec: JobSpec,
-    /// Name of the key that submitted it; `local` where nobody signs in.
+    /// Name of the key that submitted it; `local` if sign-in is off.
     pub owner: String,
-    /// Where it stands.
+    /// Status.
     pub status: JobStatus,
     /// Why it failed, with the remedy; only when it failed.
     pub error: Option<String>,
@@ -79,22 +79,22 @@ pub struct Job {
     pub finished_at: Option<OffsetDateTime>,
 }
 
-/// One round of a job. Round 0 has no collection: it publishes and evaluates the untrained adapter.
+/// One iteration of a job. Iteration 0 collects nothing: it publishes and evaluates the untrained adapter.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Iteration {
-    /// Its id.
+    /// Id.
     pub id: IterationId,
     /// The job it belongs to.
     pub job_id: JobId,
     /// Its number, from 0.
     pub index: i32,
-    /// What is under way.
+    /// Phase.
     pub phase: Phase,
     /// The version that it starts from; -1 before the first.
     pub base: i32,
-    /// A budget is spent: no iteration follows.
+    /// A budget is reached: no iteration follows.
     pub last: bool,
-    /// The version that the next one starts from, if a guard sent the job back.
+    /// Version that the next iteration starts from, if a guard rolled the job back.
     pub roll_back_to: Option<i32>,
     /// When it was planned.
     #[serde(with = "time::serde::rfc3339")]

@@ -1,4 +1,4 @@
-//! Registered engines and trainers, and what they were found to be able to do.
+//! Registered engines and trainers, and their capabilities.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -11,22 +11,22 @@ use super::{
 };
 
 text_enum!(
-    /// Dialects of engines.
+    /// Protocols of engines.
     EngineKind {
-        /// vLLM's protocol with run-time LoRA, which nlac's own engine speaks too.
+        /// vLLM's API with run-time LoRA. nlac's own engine uses it, too.
         Vllm = "vllm",
         /// SGLang's native protocol with run-time LoRA.
         Sglang = "sglang",
-        /// Hugging Face's Text Generation Inference. It reads no token ids and loads no adapters at run time,
-        /// so it plays frozen parts only.
+        /// Hugging Face's Text Generation Inference. It accepts no token ids and loads no adapters at run
+        /// time, so it can play only frozen parts.
         Tgi = "tgi",
-        /// Any chat endpoint of OpenAI's form, hosted or not, for frozen parts.
+        /// Any chat endpoint with OpenAI's API, hosted or not, for frozen parts.
         Openai = "openai",
     }
 );
 
 impl EngineKind {
-    /// Whether adapters can be served there, token for token: what is trained must act on such an engine.
+    /// Whether the engine can serve adapters token for token. A trained policy needs such an engine.
     #[must_use]
     pub const fn serves_adapters(self) -> bool {
         matches!(self, Self::Vllm | Self::Sglang)
@@ -36,11 +36,11 @@ impl EngineKind {
 text_enum!(
     /// Protocols of trainers.
     TrainerKind {
-        /// The Tinker API, as hosted, as nlac's own trainers and as SkyRL's FSDP and Megatron backends speak
-        /// it: losses are summed over tokens.
+        /// The Tinker API: hosted, nlac's own trainers, and SkyRL's FSDP and Megatron backends. Losses are
+        /// summed over tokens.
         Tinker = "tinker",
-        /// SkyRL's JAX backend: the same operations, but losses are averaged per sequence, and gradients
-        /// are not clipped.
+        /// SkyRL's JAX backend: the same operations, but losses are averaged per sequence, and gradients are
+        /// not clipped.
         SkyrlJax = "skyrl_jax",
     }
 );
@@ -48,33 +48,33 @@ text_enum!(
 /// A registered engine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::FromRow, ToSchema)]
 pub struct EngineRecord {
-    /// The name that specs use.
+    /// Name in specs.
     pub name: String,
-    /// Its dialect.
+    /// Protocol.
     pub kind: EngineKind,
     /// `http://host:port` of every replica.
     pub urls: Vec<String>,
-    /// Replicas that get nothing new: what they are doing ends, then they may be stopped.
+    /// Replicas that get no new requests. Requests in progress finish.
     pub draining: Vec<String>,
-    /// The base model's name on the wire.
+    /// Name of the base model on the engine.
     pub base_model: String,
-    /// The model's name in specs, where engine and trainer call the same model differently.
+    /// Name of the model in specs, if engine and trainer use different names for it.
     pub model: String,
-    /// Directory with the base model's tokenizer and chat template, as this service sees it; frozen engines
+    /// Directory of the base model's tokenizer and chat template, as this service sees it. Frozen engines
     /// need none.
     pub model_dir: Option<String>,
-    /// Directory of the adapters as the engine sees it, where that is not this service's own path.
+    /// Directory of the adapters as the engine sees it, if that differs from this service's path.
     pub adapter_dir: Option<String>,
-    /// Whether requests carry a seed.
+    /// Whether requests have a seed.
     pub seeds: bool,
-    /// The environment variable of this service that holds the engine's API key.
+    /// Environment variable of this service with the engine's API key.
     pub api_key_env: Option<String>,
-    /// Milliseconds after which a request without an answer is asked of another replica as well.
+    /// Milliseconds after which an unanswered request is also sent to another replica.
     pub hedge_ms: Option<i32>,
 }
 
 impl EngineRecord {
-    /// An engine with every option at its default.
+    /// An engine with default options.
     #[must_use]
     pub fn new(name: &str, kind: EngineKind, urls: &[String], base_model: &str) -> Self {
         Self {
@@ -96,22 +96,22 @@ impl EngineRecord {
 /// A registered trainer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::FromRow, ToSchema)]
 pub struct TrainerRecord {
-    /// The name that specs use.
+    /// Name in specs.
     pub name: String,
-    /// Its protocol.
+    /// Protocol.
     pub kind: TrainerKind,
     /// `http://host:port`.
     pub url: String,
-    /// The base model's name on the wire.
+    /// Name of the base model on the trainer.
     pub base_model: String,
-    /// The model's name in specs, where engine and trainer call the same model differently.
+    /// Name of the model in specs, if engine and trainer use different names for it.
     pub model: String,
-    /// The environment variable of this service that holds the trainer's API key.
+    /// Environment variable of this service with the trainer's API key.
     pub api_key_env: Option<String>,
 }
 
 impl TrainerRecord {
-    /// A trainer with every option at its default.
+    /// A trainer with default options.
     #[must_use]
     pub fn new(name: &str, kind: TrainerKind, url: &str, base_model: &str) -> Self {
         Self {
@@ -125,25 +125,25 @@ impl TrainerRecord {
     }
 }
 
-/// What an engine was found to be able to do; of several replicas, what all can.
+/// Capabilities of an engine. For several replicas, what all of them can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineCapabilities {
-    /// Its version, as it tells it.
+    /// Reported version.
     pub version: String,
-    /// Names that it serves: base model and adapters.
+    /// Served names: base model and adapters.
     pub models: Vec<String>,
-    /// Longest sequence, tokens.
+    /// Maximum sequence length in tokens.
     pub max_model_len: Option<u32>,
-    /// Adapters can be loaded while it runs.
+    /// Whether it can load adapters at run time.
     pub runtime_adapters: bool,
-    /// The highest rank of an adapter, where it tells.
+    /// Maximum rank of an adapter, if reported.
     pub max_rank: Option<u32>,
-    /// Replicas that answered.
+    /// Number of replicas that answered.
     pub replicas: u32,
 }
 
 impl EngineCapabilities {
-    /// Two replicas together: every name, and what both can do.
+    /// Combines two replicas: all names, and the common capabilities.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
@@ -162,35 +162,35 @@ impl EngineCapabilities {
     }
 }
 
-/// What a trainer was found to be able to do.
+/// Capabilities of a trainer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TrainerCapabilities {
     /// Base models that it trains.
     pub models: Vec<String>,
-    /// Losses that it has, by their names in the Tinker API; null where it does not tell.
+    /// Losses by their names in the Tinker API; null if not reported.
     #[serde(default)]
     pub losses: Option<Vec<String>>,
-    /// It trains critics whose value head is a multi-layer perceptron.
+    /// Whether it trains critics with a multi-layer perceptron as value head.
     #[serde(default)]
     pub value_head: bool,
-    /// It moves a model's weights towards those of another (Polyak averaging).
+    /// Whether it can move a model's weights towards those of another (Polyak averaging).
     #[serde(default)]
     pub polyak: bool,
 }
 
-/// Finds out what peers can do.
+/// Finds capabilities of registered servers.
 #[async_trait]
 pub trait Discover: Send + Sync {
-    /// What an engine can do, or why that is not known.
+    /// Capabilities of an engine, or why they are unknown.
     async fn engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, String>;
 
-    /// What a trainer can do, or why that is not known.
+    /// Capabilities of a trainer, or why they are unknown.
     async fn trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, String>;
 
-    /// What an environment is, or why that is not known.
+    /// Description of an environment, or why it is unknown.
     async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String>;
 
-    /// Whether the chat template of an engine's model tells the model of tools; none where that is not known.
+    /// Whether the chat template of an engine's model shows tools. None if unknown.
     fn shows_tools(&self, record: &EngineRecord) -> Option<bool>;
 
     /// Whether the service has this API key and may send it to these URLs.

@@ -1,22 +1,22 @@
-//! The API keys of engines and trainers. They come from the environment of the process, in a namespace of their own,
-//! and each goes only to the origins that the operator of the process names beside it. So a registration over the API
-//! can neither read another variable nor send a key to another server.
+//! API keys of engines, trainers and environments. They come from environment variables of the process with a
+//! fixed prefix. Each key goes only to the origins that the operator lists beside it. So a registration can
+//! neither read another variable nor send a key to another server.
 
 use std::{collections::BTreeMap, fmt};
 
 use url::{Origin, Url};
 
-/// What the names of such variables begin with.
+/// Prefix of the variables.
 pub const PREFIX: &str = "NLAC_PEER_KEY_";
-/// What the name of the variable ends with that lists a key's origins.
+/// Suffix of the variable with a key's origins.
 const ORIGINS: &str = "_ORIGINS";
 
 /// Why a key is not sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerKeyError {
-    /// Some other variable of the process.
+    /// The variable lacks the prefix.
     #[error(
-        "api_key_env: {0} does not hold a peer's key; name a variable that begins with {PREFIX}"
+        "api_key_env: {0} does not hold a server's key; use a variable that begins with {PREFIX}"
     )]
     Namespace(String),
     /// No such variable.
@@ -26,18 +26,18 @@ pub enum PeerKeyError {
     Missing(String),
     /// The key is for other servers.
     #[error(
-        "{name} is not for {origin}; if it is, set {name}{ORIGINS}={origin} (comma-separated for several) and \
-         start the service again"
+        "{name} is not allowed for {origin}; to allow it, set {name}{ORIGINS}={origin} (separate several by \
+         commas) and start the service again"
     )]
     Origin {
         /// The variable.
         name: String,
-        /// Where the key would have been sent.
+        /// Server that would have received the key.
         origin: String,
     },
 }
 
-/// The keys that this process holds for its peers.
+/// Keys of this process for registered servers.
 #[derive(Clone, Default)]
 pub struct PeerKeys(BTreeMap<String, PeerKey>);
 

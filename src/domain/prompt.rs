@@ -11,17 +11,17 @@ text_enum!(
         Policy = "policy",
         /// Predicts what will happen after an action.
         Successor = "successor",
-        /// Writes a Bellman target where the episode goes on.
+        /// Writes a Bellman target where the episode continues.
         Bellman = "bellman",
         /// Writes a Bellman target where the episode ended.
         BellmanTerminal = "bellman_terminal",
-        /// Judges an action by predicted futures.
+        /// Judges an action by predictions.
         Evaluator = "evaluator",
         /// Rewrites an action by a critique.
         Refiner = "refiner",
-        /// Takes hindsight out of a target's reasoning.
+        /// Removes hindsight from a target's reasoning.
         Corrector = "corrector",
-        /// Says the value of an action as a number.
+        /// Predicts the value of an action as a number.
         Value = "value",
         /// Writes the language value of an action from the outcomes that followed it.
         Aggregator = "aggregator",
@@ -88,16 +88,16 @@ impl PromptPart {
     }
 }
 
-/// Something wrong with a file of a prompt set.
+/// An error of a file of a prompt set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {what}; {remedy}", part.file(), line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct PromptMistake {
     /// Whose file it is.
     pub part: PromptPart,
-    /// The line, from 1; none where the whole file is meant.
+    /// Line, from 1. None if the error is about the whole file.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Error message.
     pub what: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
 }

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-/// How long rows are kept.
+/// Retention time of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// For so many days.
+    /// This many days.
     Days(u16),
-    /// Nothing is removed.
+    /// Forever.
     Forever,
 }
 
@@ -32,10 +32,10 @@ impl std::fmt::Display for Keep {
     }
 }
 
-/// How many of the newest versions of each job keep their files.
+/// Number of newest versions per job that keep their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepVersions {
-    /// So many, at least 1. A version that something needs stays beside them.
+    /// This many, at least 1. Other versions in use are kept, too.
     Newest(u16),
     /// All of them.
     All,
@@ -62,16 +62,16 @@ impl std::fmt::Display for KeepVersions {
     }
 }
 
-/// How long rows and files are kept.
+/// Retention of rows and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Entries of the audit log.
     pub audit: Keep,
-    /// Deliveries of webhooks that arrived or were given up.
+    /// Finished webhook deliveries.
     pub deliveries: Keep,
-    /// Episodes whose reward is awaited; then it is taken to never come.
+    /// Episodes with a pending reward. After that time the reward expires.
     pub rewards: Keep,
-    /// Adapters and trainer states of each job.
+    /// Adapters and trainer states per job.
     pub versions: KeepVersions,
 }
 

@@ -1,4 +1,5 @@
-//! The key that the service makes secrets of, so that it need not keep them: those of webhooks and of agents' episodes.
+//! The key from which secrets of webhooks and of agents' episodes are derived, so that they need not be
+//! stored.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,7 +10,7 @@ use super::{
     ids::{AgentKeyId, EpisodeId, WebhookId},
 };
 
-/// What secrets are made of. Services that share a database make the same ones if they have the same key.
+/// Key of the derivation. Services with the same database and the same key derive the same secrets.
 #[derive(Clone)]
 pub struct ServiceKey(Vec<u8>);
 

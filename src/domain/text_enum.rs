@@ -36,7 +36,7 @@ macro_rules! text_enum {
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|v| v.as_str() == word).ok_or_else(|| {
                     let known: Vec<_> = Self::ALL.iter().map(|v| v.as_str()).collect();
-                    format!("{word:?} is none of {}", known.join(", "))
+                    format!("{word:?} is not one of {}", known.join(", "))
                 })
             }
         }

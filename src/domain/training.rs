@@ -10,37 +10,37 @@ use super::{
 text_enum!(
     /// Which loss an example belongs to (NLAC §4: L1 and L2).
     Objective {
-        /// L1: the successor learns to say the Bellman target.
+        /// L1: the successor learns to write the Bellman target.
         Critic = "critic",
-        /// L2: the policy learns to say the refined action at once.
+        /// L2: the policy learns to write the refined action directly.
         Policy = "policy",
-        /// The model keeps saying what the base model says to general prompts.
+        /// The model keeps the base model's answers to general prompts.
         Rehearsal = "rehearsal",
-        /// A choice among candidates: the critic learns its value, and the policy to choose by values.
+        /// A choice among candidates: the critic learns its value, and the policy learns to choose by values.
         Choice = "choice",
     }
 );
 
 text_enum!(
-    /// Where the text that an example teaches came from.
+    /// Source of the text of a training example.
     ExampleSource {
         /// A language Bellman target.
         Target = "target",
         /// A refined action.
         Refinement = "refinement",
-        /// The transition's own action (judged optimal, rehearsed in the warm-up, or from a success).
+        /// The transition's own action: judged optimal, rehearsed in the warm-up, or from a success.
         Action = "action",
-        /// An action that was sampled anew and judged well.
+        /// A newly sampled action with a good judgment.
         Candidate = "candidate",
         /// An answer of the base model.
         Base = "base",
-        /// The transition's own action, learnt for a goal that its episode reached without being told to.
+        /// The transition's own action, learned for a goal that its episode reached by chance.
         Hindsight = "hindsight",
     }
 );
 
 text_enum!(
-    /// Where an optimizer step stands.
+    /// State of an optimizer step.
     StepState {
         /// Recorded before it was sent; its effect is unknown until it is applied or repeated.
         Sent = "sent",
@@ -95,24 +95,24 @@ pub struct Scored {
     pub candidates: Vec<Vec<i32>>,
     /// Place of the candidate that was taken.
     pub chosen: usize,
-    /// What is learnt of it.
+    /// What is learned from the choice.
     #[serde(flatten)]
     pub lesson: ChoiceLesson,
     /// Tokens of the candidates and of the state after, beside the example's prompt and completion.
     pub tokens: i32,
 }
 
-/// What is learnt of a choice.
+/// What is learned from a choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceLesson {
-    /// Its value, by what came of it, and the policy by the values of all candidates.
+    /// The critic learns its value from the outcome, and the policy from the values of all candidates.
     Outcome(Outcome),
     /// The policy alone, by the example's advantage; the number is the weight of the entropy in its loss.
     Entropy(f32),
 }
 
-/// What came of a choice, n steps later.
+/// The outcome of a choice, n steps later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// R: discounted sum of the rewards of k steps.
@@ -148,7 +148,7 @@ pub struct TemperatureState {
 /// A prompt and the text that it should bring forth, both as token ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingExample {
-    /// Its id.
+    /// Id.
     pub id: ExampleId,
     /// Its place in the iteration, from 0: annotation chunk order, then order in the chunk.
     pub ordinal: i32,
@@ -162,20 +162,21 @@ pub struct TrainingExample {
     pub prompt_hash: String,
     /// The trained prompt; masked in the loss.
     pub prompt_tokens: Vec<i32>,
-    /// What is to be said, end-of-text included.
+    /// Tokens to generate, end-of-text included.
     pub completion_tokens: Vec<i32>,
     /// Weight in the loss (λ times importance weight).
     pub weight: f32,
-    /// How a policy gradient is taken of it; none is learnt by cross entropy.
+    /// How its policy gradient is computed. None means cross entropy.
     #[serde(flatten)]
     pub policy_gradient: Option<PolicyGradient>,
-    /// Where a value critic learns beside the policy: what it learns from. The advantages are 0 until it has spoken.
+    /// Training data of the value critic, if one learns beside the policy. The advantages are 0 until it has
+    /// predicted values.
     #[serde(flatten)]
     pub credit: Option<Credit>,
-    /// The other candidates of a choice, and what came of it.
+    /// The other candidates of a choice, and its outcome.
     pub scored: Option<Scored>,
-    /// Cross entropy per token, natural log, before the iteration's first step on it; of a choice, half the squared
-    /// error of its value. Null until learnt.
+    /// Cross entropy per token, natural log, before the iteration's first step on it. For a choice, half the
+    /// squared error of its value. Null until it was learned.
     pub loss: Option<f32>,
 }
 
@@ -186,11 +187,11 @@ pub struct TrainStep {
     pub job_id: JobId,
     /// Its iteration.
     pub iteration_id: IterationId,
-    /// Its number in the job, from 1.
+    /// State.
     pub step: i32,
     /// Where it stands.
     pub state: StepState,
-    /// Which attempt at the iteration's learning took it.
+    /// Attempt at the iteration's learning that took it.
     pub attempt: i32,
     /// Ordinals of the examples in its minibatch.
     pub examples: Vec<i32>,
@@ -201,7 +202,7 @@ pub struct TrainStep {
     pub critic_loss: Option<f32>,
     /// Mean cross entropy per token over policy examples; of choices, the mean of Σ π (α log π − Q). Null when it had none.
     pub policy_loss: Option<f32>,
-    /// Gradient norm before clipping, when the trainer tells.
+    /// Gradient norm before clipping, if the trainer reports it.
     pub grad_norm: Option<f32>,
     /// Learning rate of the step.
     pub learning_rate: f32,

@@ -1,4 +1,4 @@
-//! Who is told of events.
+//! Webhooks and their deliveries.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -11,29 +11,29 @@ use super::{
 };
 
 text_enum!(
-    /// What became of telling somebody of an event.
+    /// State of a delivery.
     DeliveryState {
-        /// It is tried, or will be tried again.
+        /// It is being delivered, or will be retried.
         Waiting = "waiting",
-        /// It was answered with a success.
+        /// The receiver answered with a success.
         Delivered = "delivered",
-        /// It was tried for as long as it is.
+        /// All attempts failed.
         Failed = "failed",
     }
 );
 
-/// Somebody who is told of events.
+/// A webhook.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow, ToSchema)]
 pub struct Webhook {
-    /// Its id.
+    /// Id.
     pub id: WebhookId,
-    /// Where events are posted to.
+    /// URL for the POST requests.
     pub url: String,
     /// Kinds of events; empty for all.
     pub kinds: Vec<EventKind>,
-    /// Of this job only; null for all.
+    /// Job whose events are sent; null for all jobs.
     pub job_id: Option<JobId>,
-    /// When it was made.
+    /// When it was created.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,

@@ -9,13 +9,13 @@ use super::{
 };
 
 text_enum!(
-    /// Where a unit of work stands.
+    /// State of a unit of work.
     WorkState {
-        /// May be claimed once its time has come.
+        /// It can be claimed when its time has come.
         Ready = "ready",
-        /// Somebody holds a lease on it.
+        /// A worker holds a lease on it.
         Leased = "leased",
-        /// Its results are written.
+        /// Its results are stored.
         Done = "done",
         /// It failed for good.
         Failed = "failed",
@@ -25,7 +25,7 @@ text_enum!(
 );
 
 text_enum!(
-    /// What a unit of work keeps busy. Each class has slots of its own, so that none starves another.
+    /// Resource that a unit of work occupies. Each class has its own slots, so that no class starves another.
     Class {
         /// An engine.
         Engine = "engine",
@@ -38,16 +38,16 @@ text_enum!(
     }
 );
 
-/// A unit of work that is to be done. What its kinds are, and how each is done, is known in `work`.
+/// A planned unit of work. `work` knows its kinds and how each is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     /// Its kind's name.
     pub kind: String,
-    /// Whose slots it takes.
+    /// Class of its slots.
     pub class: Class,
     /// The phase in which it is planned.
     pub phase: Phase,
-    /// What to do, as its kind reads it.
+    /// Payload, as its kind reads it.
     pub payload: serde_json::Value,
 }
 
@@ -60,14 +60,14 @@ pub struct Lease {
     pub job_id: JobId,
     /// Its iteration.
     pub iteration_id: IterationId,
-    /// What to do.
+    /// Remedy.
     pub unit: Unit,
     /// Proof of the claim; every write checks it.
     pub token: LeaseToken,
-    /// Which attempt this is, from 1.
+    /// Attempt, from 1.
     pub attempt: i32,
-    /// How many there may be.
+    /// Maximum number of attempts.
     pub max_attempts: i32,
-    /// When the claim lapses unless it is renewed (database clock).
+    /// When the lease expires unless it is renewed (database clock).
     pub expires_at: OffsetDateTime,
 }

@@ -33,7 +33,7 @@ impl LocalPeers {
         let engine = EngineOptions {
             listen: any,
             threads,
-            // Four per job under way: the online and the target adapter, and those before them.
+            // Four per running job: the online and the target adapter, and those before them.
             max_loras: 64,
             ..EngineOptions::new(model_dir.to_owned(), name)
         };

@@ -150,7 +150,7 @@ impl Chat {
             Some("length") => FinishReason::Length,
             Some("abort") => return Err(wire.aborted()),
             other => {
-                return Err(wire.wrong(format!("it ended for {other:?}: no text to go on with")));
+                return Err(wire.wrong(format!("it ended for {other:?} without a usable text")));
             }
         };
         let blocks = choice.message.blocks.into_iter();

@@ -51,6 +51,8 @@ pub struct Request {
     pub prompt: Vec<u32>,
     /// How to sample.
     pub sampling: Sampling,
+    /// Texts that end what is written. The one that was reached stands at its end.
+    pub stop: Vec<String>,
     /// Log-probabilities of the written tokens are wanted.
     pub logprobs: bool,
     /// Requests of one session share a prefix: an episode's turns, the samples of one prompt.
@@ -180,7 +182,7 @@ pub enum EngineError {
     },
     /// None of its replicas takes anything new.
     #[error(
-        "all replicas of engine {engine} are draining; take one out of `draining` in PUT /v1/engines/{engine}"
+        "all replicas of engine {engine} are draining; remove one from `draining` in PUT /v1/engines/{engine}"
     )]
     Draining {
         /// Registered name.
@@ -218,7 +220,7 @@ impl EngineError {
         }
     }
 
-    /// Whether the request itself is wrong, whoever is asked.
+    /// Whether the request itself is wrong, for every engine.
     #[must_use]
     const fn is_of_request(&self) -> bool {
         matches!(self, Self::Net { source: NetError::Status { status: 400 | 413 | 422, .. }, .. })
@@ -343,8 +345,8 @@ fn only(engine: &str, texts: Vec<Completion>) -> Result<Completion, EngineError>
     Ok(text)
 }
 
-/// A model that is never trained: it is asked in conversations, and whoever needs its tokens makes them of
-/// its text.
+/// A model that is never trained: it is asked in conversations, and its tokens are computed from its text where
+/// needed.
 #[async_trait]
 pub trait Frozen: Send + Sync {
     /// Whether requests may carry a seed.

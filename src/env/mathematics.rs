@@ -51,7 +51,7 @@ impl Mathematics {
         match both.count() {
             0 => Ok(Self { train, held_out, checker }),
             both => Err(NotBuilt::Unreadable(format!(
-                "{both} problems of {} are in {} too, so success would measure memory",
+                "{both} problems of {} are also in {}, so success would measure memorization",
                 held_out.name, train.name
             ))),
         }
@@ -72,7 +72,7 @@ impl File {
         let text = text.map_err(|e| unreadable(e.to_string()))?;
         let problems = problems(&text).map_err(|e| unreadable(e.to_string()))?;
         if problems.is_empty() {
-            return Err(unreadable("it holds no problem".into()));
+            return Err(unreadable("it contains no problem".into()));
         }
         let mut known = HashSet::new();
         if let Some(twice) = problems.iter().find(|problem| !known.insert(&problem.id)) {

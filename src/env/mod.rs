@@ -4,8 +4,8 @@
 //! number: a reward exists only where the environment gave it.
 
 mod checker;
+mod elsewhere;
 mod form;
-mod gateway;
 mod help_desk;
 mod mathematics;
 pub mod openenv;
@@ -41,8 +41,8 @@ use crate::{
 };
 
 pub use checker::Checker;
+use elsewhere::Elsewhere;
 pub use form::Word;
-use gateway::Gateway;
 pub use help_desk::{Desk, Field, HelpDesk, Kind};
 use mathematics::{FinalAnswer, Mathematics};
 use partner::Partner;
@@ -97,7 +97,7 @@ impl Reward {
 /// How an episode stands after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It goes on.
+    /// It continues.
     Continues,
     /// The task ended it.
     Terminated {
@@ -177,8 +177,8 @@ pub enum EnvError {
     },
     /// It is not what it was when the job first used it.
     #[error(
-        "environment {environment} has changed since the job began: {change}. Serve it as it was and resume the job, \
-         or submit the job again"
+        "environment {environment} has changed since the job began: {change}. Restore it and resume the job, or \
+         submit the job again"
     )]
     Changed {
         /// Its name.
@@ -287,13 +287,13 @@ pub enum NotBuilt {
     #[error("it needs a chat engine")]
     NoChat,
     /// Somebody else is to check its answers, and the service knows nobody.
-    #[error("it has answers checked, and this service knows no checker")]
+    #[error("it needs an answer checker, and this service has none")]
     NoChecker,
     /// It reads files, and the service has no directory for them.
-    #[error("it reads data files, and this service has no directory for them")]
+    #[error("it reads data files, but this service has no directory for them")]
     NoData,
     /// A name of a file that leads out of the directory.
-    #[error("{0:?} is no name of a file below the data directory")]
+    #[error("{0:?} is not a file name below the data directory")]
     Outside(String),
     /// Files that are not what they should be.
     #[error("{0}")]
@@ -311,7 +311,7 @@ impl NotBuilt {
                 "start the service with --answer-checker URL, or leave `checker` out"
             }
             Self::NoData => "start the service with --environment-data DIRECTORY",
-            Self::Outside(_) => "name it relative to the directory, without `..`",
+            Self::Outside(_) => "give a path relative to the directory, without `..`",
             Self::Unreadable(_) => "check the file and the settings of the environment",
         }
     }
@@ -379,7 +379,8 @@ pub fn build(
         }
         EnvironmentSpec::Playground { size } => Arc::new(Playground::new(*size)?),
         EnvironmentSpec::TauBench(tau_bench) => Arc::new(TauBench::load(materials, tau_bench)?),
-        EnvironmentSpec::Gateway(_) => Arc::new(Gateway),
+        EnvironmentSpec::Gateway(_) => Arc::new(Elsewhere::Gateway),
+        EnvironmentSpec::Logs {} => Arc::new(Elsewhere::Logs),
         EnvironmentSpec::Remote(remote) => return Err(NotBuilt::Registered(remote.name.clone())),
     })
 }
@@ -402,7 +403,7 @@ pub fn codec(
         EnvironmentSpec::Mathematics { .. } => Arc::new(FinalAnswer),
         EnvironmentSpec::Playground { .. } => Arc::new(Admissible),
         EnvironmentSpec::TauBench(spec) => tau_bench::codec(spec.form, format),
-        EnvironmentSpec::Gateway(_) => Gateway.codec(format),
+        EnvironmentSpec::Gateway(_) | EnvironmentSpec::Logs {} => Elsewhere::Logs.codec(format),
         EnvironmentSpec::Remote(_) => {
             action.map_or_else(|| Arc::new(PlainText) as _, |form| openenv::codec(form, format))
         }
@@ -413,7 +414,8 @@ pub fn codec(
 #[must_use]
 pub fn built_in() -> Vec<(String, Capabilities)> {
     let capabilities = [
-        ("gateway".to_owned(), Gateway::CAPABILITIES),
+        ("gateway".to_owned(), Elsewhere::CAPABILITIES),
+        ("logs".to_owned(), Elsewhere::CAPABILITIES),
         (HelpDesk.name().to_owned(), HelpDesk.capabilities()),
         ("mathematics".to_owned(), Mathematics::CAPABILITIES),
         ("playground".to_owned(), Playground::CAPABILITIES),

@@ -70,7 +70,7 @@ impl Partner {
         let said = said_of(&completion.text, is_cut, words);
         said.map(str::to_owned).ok_or_else(|| {
             let most = self.max_tokens;
-            let reason = format!("the chat engine gave no whole answer within {most} tokens");
+            let reason = format!("the chat engine gave no complete answer within {most} tokens");
             self.failed(Fault::Fail(reason))
         })
     }

@@ -1,9 +1,9 @@
-//! What figures are based on, in words.
+//! Bases of figures, in words.
 
 use super::{Observed, Pace};
 use crate::domain::spec::JobSpec;
 
-/// What the figures of a spec are based on.
+/// Bases of the figures of a spec.
 pub(super) struct Basis<'a> {
     pub spec: &'a JobSpec,
     pub observed: &'a Observed,
@@ -18,11 +18,11 @@ impl Basis<'_> {
     /// The basis of counts.
     pub fn counts(&self) -> String {
         match self.observed.iterations {
-            0 => "the spec's bounds: no job with this environment, model and algorithm has learnt here yet"
+            0 => "limits of the spec: no job with this environment, model and algorithm has run here yet"
                 .into(),
             n => format!(
-                "the spec and {} with this environment, model and algorithm: mean of {n} iterations, their \
-                 extremes and a quarter beyond",
+                "the spec and {} with this environment, model and algorithm: mean of {n} iterations; range: their \
+                 extremes and 25 % more",
                 Self::jobs(self.observed.jobs)
             ),
         }
@@ -31,8 +31,7 @@ impl Basis<'_> {
     /// The basis of token counts of prompts and examples.
     pub fn lengths(&self) -> String {
         match self.observed.iterations {
-            0 => "nothing: how long prompts are is measured by the first job with this environment, model and \
-                  algorithm"
+            0 => "none: the first job with this environment, model and algorithm will measure the prompt length"
                 .into(),
             _ => self.counts(),
         }
@@ -43,12 +42,12 @@ impl Basis<'_> {
         let model = &self.spec.model;
         let here = format!("engine {} and trainer {}", model.engine, model.trainer);
         match (self.pace.jobs, self.observed.iterations) {
-            (0, _) => format!(
-                "nothing: no job has learnt on {here} yet; `nlac doctor` measures what they can do"
-            ),
+            (0, _) => {
+                format!("none: no job has run on {here} yet; `nlac doctor` measures their speed")
+            }
             (_, 0) => self.lengths(),
             (jobs, _) => {
-                format!("the figures above at the speed of {} on {here}", Self::jobs(jobs))
+                format!("the figures above, at the speed of {} on {here}", Self::jobs(jobs))
             }
         }
     }

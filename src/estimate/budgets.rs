@@ -1,4 +1,4 @@
-//! The budgets of a spec beside what its iterations take.
+//! Compares the budgets of a spec with the cost of its iterations.
 
 use super::{
     BudgetOutlook, Outlook,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{domain::spec::JobSpec, quantity};
 
-/// What a budget counts.
+/// Unit of a budget.
 type Spent = fn(&Totals) -> Option<f64>;
 
 /// The budgets that are set: name, unit, limit and what counts against it.
@@ -42,12 +42,12 @@ pub(super) fn budgets([least, likely, most]: &[Projection<'_>; 3], all: u32) -> 
         let total = whole(likely);
         let allowed = format!("{} {unit} are allowed", quantity::count(limit));
         let likely = total.map_or_else(String::new, |total| {
-            format!(", {all} iterations would likely take {}", quantity::count(total))
+            format!(", {all} iterations probably take {}", quantity::count(total))
         });
         let then = match (outlook, iteration) {
-            (Outlook::Kept, _) => "; that is enough".into(),
-            (Outlook::Unknown, _) => "; whether that is enough is not known".into(),
-            (_, Some(iteration)) => format!("; the job likely ends after iteration {iteration}"),
+            (Outlook::Kept, _) => "; the budget is enough".into(),
+            (Outlook::Unknown, _) => "; it is unknown whether that is enough".into(),
+            (_, Some(iteration)) => format!("; the job probably ends after iteration {iteration}"),
             (Outlook::Spent, None) => "; the job ends before its last iteration".into(),
             _ => "; the job may end before its last iteration".into(),
         };
@@ -57,7 +57,7 @@ pub(super) fn budgets([least, likely, most]: &[Projection<'_>; 3], all: u32) -> 
     limits(least.spec).into_iter().map(outlook).collect()
 }
 
-/// The iteration after which the first budget is spent; none if that cannot be said.
+/// The iteration after which the first budget is reached. None if unknown.
 pub(super) fn ended(projection: &Projection<'_>, all: u32) -> Option<u32> {
     let limits = limits(projection.spec);
     for (index, totals) in (1..).zip(projection.run(all)) {

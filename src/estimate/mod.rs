@@ -1,5 +1,5 @@
-//! Estimates what a job will take before it starts. Counts follow from its spec where the spec decides them, and
-//! from what earlier jobs measured where it does not. What is not known is null.
+//! Estimates the cost of a job before it starts. Counts follow from its spec, and otherwise from measurements
+//! of earlier jobs. Unknown figures are null.
 
 mod basis;
 mod budgets;
@@ -23,87 +23,87 @@ use crate::{
 /// One quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Figure {
-    /// At the mean of what it is based on; null where that is not known.
+    /// Likely value; null if unknown.
     pub likely: Option<f64>,
-    /// At the lowest; null where no bound is known.
+    /// Lower bound; null if unknown.
     pub least: Option<f64>,
-    /// At the highest; null where no bound is known.
+    /// Upper bound; null if unknown.
     pub most: Option<f64>,
-    /// What it is based on, and how sure it is.
+    /// Basis and confidence of the figure.
     pub basis: String,
 }
 
 text_enum!(
     /// Whether a budget ends the job before its iterations do.
     Outlook {
-        /// It does, whatever happens within what was measured and what the spec allows.
+        /// Certain, within the measurements and the limits of the spec.
         Spent = "spent",
-        /// It does, if things go as they did in earlier jobs.
+        /// Likely, by the measurements of earlier jobs.
         Likely = "likely",
-        /// It may.
+        /// Possible.
         Possible = "possible",
-        /// It does not.
+        /// No.
         Kept = "kept",
-        /// Nothing is known that would tell.
+        /// Unknown.
         Unknown = "unknown",
     }
 );
 
-/// A budget of the spec beside what the job would take without it.
+/// A budget of the spec, compared with the estimate without it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct BudgetOutlook {
-    /// Its name in `budget`.
+    /// Name in `budget`.
     #[schema(value_type = String)]
     pub name: &'static str,
-    /// What it allows.
+    /// Limit.
     pub limit: f64,
-    /// What all iterations would likely take.
+    /// Likely total of all iterations.
     pub likely: Option<f64>,
     /// Whether it ends the job.
     pub outlook: Outlook,
-    /// The iteration after which it likely does.
+    /// Iteration after which it probably ends the job.
     pub iteration: Option<u32>,
-    /// The same for people.
+    /// Message for people.
     pub message: String,
 }
 
-/// What a job will take. Guards and failures are left aside; what is generated to measure (held-out episodes,
-/// the critic's health) counts in the wall time alone, as in a job's own metrics.
+/// Estimated cost of a job. It ignores guards and failures. Texts for measurement (held-out episodes, the
+/// critic's health) count only in the wall time, as in a job's own metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Estimate {
-    /// Iterations until the first budget is spent.
+    /// Iterations until the first budget is reached.
     pub iterations: Figure,
-    /// Episodes that are played to learn from.
+    /// Training episodes.
     pub episodes: Figure,
-    /// Episodes that are played to measure.
+    /// Held-out episodes.
     pub held_out_episodes: Figure,
-    /// Environment steps taken to learn from.
+    /// Environment steps for training.
     pub env_steps: Figure,
-    /// Texts that are generated to act and to annotate.
+    /// Generation calls for acting and annotating.
     pub generation_calls: Figure,
-    /// Tokens of their prompts.
+    /// Prompt tokens of these calls.
     pub prompt_tokens: Figure,
-    /// Tokens written in them.
+    /// Generated tokens of these calls.
     pub generated_tokens: Figure,
     /// Optimizer steps.
     pub optimizer_steps: Figure,
-    /// Tokens trained on, prompts included, every pass counted.
+    /// Trained tokens, prompts included, every pass counted.
     pub trained_tokens: Figure,
-    /// Wall time, seconds.
+    /// Wall time in seconds.
     pub seconds: Figure,
     /// Money; null, because the service knows no prices.
     pub cost: Figure,
-    /// Every budget of the spec beside `iterations`.
+    /// All budgets of the spec except `iterations`.
     pub budgets: Vec<BudgetOutlook>,
 }
 
-/// Estimates a job that learns from so many logged episodes beside its own.
+/// Estimates a job that also learns from this number of logged episodes.
 #[must_use]
 pub fn estimate(spec: &JobSpec, observed: &Observed, pace: &Pace, logged: u32) -> Estimate {
     let projection = |end| Projection { spec, observed, pace, logged, end };
     let [least, likely, most] = [End::Least, End::Likely, End::Most].map(projection);
     let all = if spec.algorithm.trains() { spec.budget.iterations } else { 0 };
-    // The most that an iteration can take ends the job soonest.
+    // The maximum cost of an iteration ends the job soonest.
     let ends = [
         ended(&most, all).unwrap_or(all.min(1)),
         ended(&likely, all).unwrap_or(0),
@@ -115,7 +115,7 @@ pub fn estimate(spec: &JobSpec, observed: &Observed, pace: &Pace, logged: u32) -
     let figure = |of: fn(&Totals) -> Option<f64>, basis: String| {
         let [low, mean, high] = totals.each_ref().map(of);
         let likely = mean.filter(|_| known);
-        // A likely figure lies between its bounds, whichever budget ends the job.
+        // A likely figure must be between its bounds, whichever budget ends the job.
         let within = |bound: Option<f64>, pick: fn(f64, f64) -> f64| match (bound, likely) {
             (Some(bound), Some(likely)) => Some(pick(bound, likely)),
             (bound, _) => bound,
@@ -143,8 +143,7 @@ pub fn estimate(spec: &JobSpec, observed: &Observed, pace: &Pace, logged: u32) -
             likely: None,
             least: None,
             most: None,
-            basis: "nothing: the service knows no prices; multiply the wall time by what your engine and \
-                    trainer cost"
+            basis: "none: the service knows no prices; multiply the wall time by the price of your engine and trainer"
                 .into(),
         },
         budgets: budgets(&[least, likely, most], all),

@@ -1,10 +1,10 @@
-//! What earlier jobs measured, as ranges.
+//! Measurements of earlier jobs, as ranges.
 
 use std::collections::BTreeMap;
 
 use crate::domain::{generation::Role, training::Objective};
 
-/// How far beyond the extremes of what was measured an estimate reaches: seeds, specs and weather differ.
+/// How far an estimate reaches beyond the measured extremes, because seeds and specs differ.
 const BEYOND: f64 = 1.25;
 
 /// One iteration of an earlier job, in counts.
@@ -50,12 +50,12 @@ impl Spread {
     }
 }
 
-/// What jobs with the same task and algorithm came to.
+/// Results of jobs with the same task and algorithm.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// Jobs that were looked at.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Iterations that were looked at.
+    /// Number of iterations.
     pub iterations: usize,
     pub(super) steps: Option<Spread>,
     pub(super) open: Option<Spread>,

@@ -17,8 +17,9 @@ pub struct Taken {
     pub next: Place,
 }
 
-/// The history of calls in their order. What the agent sees after a call is the first later call that goes on from it;
-/// where none does, its history was rewritten, and it is the call that came next. After the last it sees its own reply.
+/// The history of calls in their order. What the agent sees after a call is the first later call that continues
+/// it. Without one, the agent rewrote its history, and it is the next call. After the last it sees its own
+/// reply.
 #[must_use]
 pub fn taken(calls: impl IntoIterator<Item = (Context, Message)>) -> (History, Vec<Taken>) {
     let mut history = History::default();

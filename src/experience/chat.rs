@@ -1,7 +1,8 @@
-//! Messages in the form of OpenAI's chat API, in and out: what the API, exports, rows and chat endpoints speak.
+//! Messages in the form of OpenAI's chat API, for input and output: used by the API, exports, rows and chat
+//! endpoints.
 //!
-//! A message whose blocks stand in the usual order (reasoning, text, tool calls) is written as
-//! `{role, reasoning_content?, content, tool_calls?}`, the answer of a tool as `{role: tool, tool_call_id, content}`.
+//! A message with blocks in the usual order (reasoning, text, tool calls) is written as `{role,
+//! reasoning_content?, content, tool_calls?}`, the answer of a tool as `{role: tool, tool_call_id, content}`.
 //! Any other order is written as a list of parts, so that nothing is lost.
 
 use serde::{Deserialize, Serialize};
@@ -10,29 +11,32 @@ use utoipa::ToSchema;
 
 use super::message::{Block, Message, Speaker, ToolCall, ToolResult};
 
-/// A chat message. Fields that say nothing about the conversation are ignored.
+/// A chat message. Other fields are ignored.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ChatMessage {
     /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
     role: String,
-    /// What is said: a text, or parts.
+    /// Content: a text, or parts.
     #[serde(default)]
     content: Option<Content>,
     /// What the model thought before it spoke.
-    #[serde(default, alias = "reasoning", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
+    /// The same by its other name, on the way in. Some servers write both.
+    #[serde(default, skip_serializing)]
+    reasoning: Option<String>,
     /// Tools that are called, several at once if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_calls: Option<Vec<ChatToolCall>>,
-    /// The call that a tool answers.
+    /// Id of the call that a tool answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
 }
 
-/// What is said, whole or in parts.
+/// Content: a text or parts.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = ChatContent)]
@@ -43,23 +47,23 @@ enum Content {
     Parts(Vec<Part>),
 }
 
-/// A part of a message; exactly one of its fields is given.
+/// Part of a message. Exactly one of its fields is given.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChatPart)]
 struct Part {
     /// `text`, `reasoning`, `tool_call` or `tool_result`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// What is said, thought or answered.
+    /// Text, reasoning or tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// A tool that is called.
+    /// Tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call: Option<ChatToolCall>,
-    /// The call that a tool result answers.
+    /// Id of the call that a tool result answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
 }
@@ -67,23 +71,23 @@ struct Part {
 /// A call of a tool.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 struct ChatToolCall {
-    /// The tool's answer names it.
+    /// Id, for the tool's answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
     /// `function`.
     #[serde(rename = "type", default = "function")]
     kind: String,
-    /// Which tool, and with what.
+    /// Name and arguments.
     function: Function,
 }
 
-/// A tool that is called.
+/// Name and arguments of a tool call.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = CalledFunction)]
 struct Function {
-    /// Its name.
+    /// Name.
     name: String,
-    /// JSON in a string; on the way in also JSON itself.
+    /// Arguments as JSON in a string. Input may also be a JSON object.
     #[serde(default)]
     arguments: Value,
 }
@@ -116,6 +120,7 @@ impl From<Message> for ChatMessage {
             role: message.role.as_str().into(),
             content: None,
             reasoning_content: None,
+            reasoning: None,
             tool_calls: None,
             tool_call_id: None,
             is_error: false,
@@ -192,7 +197,7 @@ impl TryFrom<Part> for Block {
                 text,
                 is_error: part.is_error,
             })),
-            _ => Err(format!("a part of its content is not text but {kind}")),
+            _ => Err(format!("its content has a part of type {kind}; only text is supported")),
         }
     }
 }
@@ -207,7 +212,7 @@ impl TryFrom<ChatMessage> for Message {
             "assistant" => Speaker::Assistant,
             "tool" | "function" => Speaker::Tool,
             other => {
-                return Err(format!("role {other:?} is none of system, user, assistant, tool"));
+                return Err(format!("role {other:?} is not one of system, user, assistant, tool"));
             }
         };
         let said: Vec<Block> = match chat.content {
@@ -228,7 +233,7 @@ impl TryFrom<ChatMessage> for Message {
                 is_error: chat.is_error,
             }));
         }
-        let reasoning = chat.reasoning_content.filter(|text| !text.is_empty());
+        let reasoning = chat.reasoning_content.or(chat.reasoning).filter(|text| !text.is_empty());
         let calls = chat.tool_calls.into_iter().flatten();
         let blocks = reasoning.map(Block::Reasoning).into_iter().chain(said);
         let mut blocks: Vec<_> =
@@ -258,7 +263,7 @@ pub fn conversation(said: Vec<ChatMessage>) -> Result<Vec<Message>, String> {
     }
     let mut later = messages.iter().skip_while(|m| m.role != Speaker::Assistant);
     if later.any(|m| m.role == Speaker::System) {
-        return Err("a system message stands after the first message of the assistant".into());
+        return Err("a system message follows the first message of the assistant".into());
     }
     Ok(messages)
 }

@@ -1,4 +1,4 @@
-//! The critic and the policy as others ask them: about any action in any state, by any version.
+//! Requests to the critic and the policy about any action in any state, by any version.
 
 use super::{context::Context, message::Message};
 use async_trait::async_trait;
@@ -13,61 +13,62 @@ use crate::domain::{
     text_enum::text_enum,
 };
 
-/// Whose words are asked for.
+/// The version that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Every part is played as the job's spec says, by the adapters of the checkpoint's version.
+    /// Each part uses the weights that the job's spec gives it, with the adapters of the checkpoint's
+    /// version.
     Checkpoint(CheckpointId),
     /// The job's promoted checkpoint.
     Promoted(JobId),
-    /// The job's base model plays every part that an adapter plays.
+    /// The job's base model in all parts.
     Base(JobId),
 }
 
-/// A conversation that waits for an action.
+/// State of the request.
 #[derive(Debug, Clone)]
 pub enum State {
-    /// What stood before a stored transition's action.
+    /// The conversation before a stored transition's action.
     Transition(TransitionId),
-    /// As the policy sees it, the environment's opening first.
+    /// A conversation as the policy sees it, with the environment's opening first.
     Conversation(Context),
 }
 
-/// Where the random choices come from.
+/// Source of the random choices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chance {
-    /// The same number chooses the same.
+    /// A seed. The same seed gives the same choices.
     Seed(u64),
-    /// As the job chose when an iteration of its own annotated the transition.
+    /// The choices of the job when one of its iterations annotated the transition.
     Annotation {
         /// Number of the iteration.
         iteration: i32,
     },
 }
 
-/// What is asked about an action.
+/// A request about an action.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Who is asked.
+    /// The version that answers.
     pub version: Version,
-    /// Where the action stands.
+    /// State of the action.
     pub state: State,
-    /// The action; a stored transition's own unless given.
+    /// The action. The default is the stored transition's own.
     pub action: Option<Message>,
-    /// Where the random choices come from.
+    /// Source of the random choices.
     pub chance: Chance,
-    /// What is wanted.
+    /// What the critic should do.
     pub wanted: Wanted,
 }
 
-/// What is wanted of the critic.
+/// What the critic should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Futures and a verdict.
+    /// Predict and judge.
     Critique,
-    /// That, and the action refined.
+    /// Predict, judge and refine.
     Refinement {
-        /// Rounds; as many as the spec has unless given.
+        /// Maximum number of rounds. The default is that of the spec.
         rounds: Option<u32>,
     },
 }
@@ -75,46 +76,46 @@ pub enum Wanted {
 text_enum!(
     /// Why the rounds ended.
     AdviceOutcome {
-        /// A verdict was Yes: the critic takes the action as it then stood for optimal.
+        /// Accepted: a verdict was Yes for the action of that round.
         Accepted = "accepted",
-        /// The rounds are spent, and the action is another one.
+        /// No rounds left, and the action changed.
         Refined = "refined",
-        /// The rounds are spent, and the action is the same to the environment.
+        /// No rounds left, and the action is the same for the environment.
         Unchanged = "unchanged",
-        /// A critique holds no verdict that can be read; the action stays as it stood before.
+        /// A critique has no parseable verdict. The action of the previous round is kept.
         NoVerdict = "no_verdict",
-        /// The environment cannot read a refined action; it stays as it stood before.
+        /// The environment cannot parse a refined action. The action of the previous round is kept.
         Unreadable = "unreadable",
     }
 );
 
-/// A generated text and what made it.
+/// A generated text and its provenance.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = GeneratedText)]
 pub struct Said {
     /// The text.
     pub text: String,
-    /// The part played.
+    /// Part.
     pub role: Role,
-    /// The weights that played it.
+    /// Weights of the part.
     pub weights: Weights,
-    /// The checkpoint behind them; null for the base model and a frozen one.
+    /// Checkpoint of the weights; null for the base model and a frozen one.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The model name that the engine echoed: an adapter's own name.
+    /// Model name that the engine returned: the adapter's name.
     pub model: String,
-    /// Of the adapter's tensors, hex; null for the base model and a frozen one.
+    /// SHA-256 of the adapter's tensors, hex; null for the base model and a frozen one.
     pub sha256: Option<String>,
-    /// The engine that answered.
+    /// Engine.
     pub engine: String,
     /// Content hash of the prompt template.
     pub prompt_hash: String,
-    /// Temperature, most tokens, and the request's own seed.
+    /// Temperature, maximum number of tokens, and the request's own seed.
     pub sampling: Sampling,
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub prompt_tokens: i32,
-    /// Tokens written.
+    /// Generated tokens.
     pub token_ids: Vec<i32>,
-    /// Why it ended.
+    /// Finish reason.
     pub finish_reason: FinishReason,
 }
 
@@ -139,77 +140,77 @@ impl Said {
     }
 }
 
-/// One round: an action is judged and, if it is found wanting, rewritten.
+/// One round: an action is judged and, if the verdict is No, refined.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = AdviceRound)]
 pub struct Round {
-    /// The action judged.
+    /// Judged action.
     pub action: String,
-    /// What is predicted to come of it.
+    /// Predictions of what happens after the action.
     pub futures: Vec<Said>,
-    /// Optimal or not.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Why, and what instead.
+    /// Critique: reason and suggestion.
     pub critique: Said,
-    /// The action that the critique led to; null where none was asked for.
+    /// Refinement; null if none was requested.
     pub refinement: Option<Refined>,
 }
 
-/// A rewritten action.
+/// A refinement.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = RefinedAction)]
 pub struct Refined {
-    /// The environment can read it.
+    /// Whether the environment can parse it.
     pub valid: bool,
-    /// It is another action to the environment than the one before.
+    /// Whether it differs from the previous action for the environment.
     pub changed: bool,
-    /// The text and what made it.
+    /// Text and provenance.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// What was read and written for an answer.
+/// Token usage of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Usage {
-    /// Generations.
+    /// Number of generations.
     pub generations: u32,
-    /// Tokens of their prompts.
+    /// Prompt tokens.
     pub prompt_tokens: i64,
-    /// Tokens written.
+    /// Generated tokens.
     pub completion_tokens: i64,
 }
 
-/// What the critic says about an action.
+/// Critique and refinement of an action.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Advice {
-    /// The job whose prompts, sampling and weights it is.
+    /// Job whose prompts, sampling and weights were used.
     pub job_id: JobId,
-    /// The version whose adapters spoke; null where the base model did.
+    /// Version that answered; null for the base model.
     pub version: Option<i32>,
-    /// The action asked about.
+    /// Requested action.
     pub action: String,
-    /// The environment can read it.
+    /// Whether the environment can parse it.
     pub readable: bool,
     /// Why the rounds ended.
     pub outcome: AdviceOutcome,
-    /// The action as the rounds left it.
+    /// Action after the last round.
     pub refined: String,
-    /// That is another action to the environment than the one asked about.
+    /// Whether it differs from the requested action for the environment.
     pub changed: bool,
-    /// The rounds, in order.
+    /// Rounds, in order.
     pub rounds: Vec<Round>,
-    /// What was read and written.
+    /// Token usage.
     pub usage: Usage,
 }
 
-/// What the policy does in a state.
+/// Actions of the policy in a state.
 #[derive(Debug, Clone)]
 pub struct Acts {
-    /// The version that acts; none is the base model.
+    /// Version that acts. None for the base model.
     pub version: Option<i32>,
-    /// The likeliest action.
+    /// Greedy action.
     pub greedy: Said,
-    /// Actions at the temperature that the job acts with.
+    /// Sampled actions at the job's acting temperature.
     pub samples: Vec<Said>,
 }
 
@@ -219,29 +220,29 @@ pub enum Unanswered {
     /// There is no such thing.
     #[error("there is no {what} {id}")]
     NotFound {
-        /// What was looked for.
+        /// Kind of the missing resource.
         what: &'static str,
-        /// Its id.
+        /// Id.
         id: String,
     },
-    /// It cannot be asked of whom it is asked.
+    /// The requested version cannot do this.
     #[error("{what}")]
     Impossible {
         /// What does not fit.
         what: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
-    /// It cannot be answered as things stand.
+    /// The current state does not allow it.
     #[error("{what}")]
     Conflict {
         /// What is in the way.
         what: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
-    /// Too many others ask.
-    #[error("{asked} questions are being answered or wait already")]
+    /// Too many other requests.
+    #[error("{asked} requests are already running or waiting")]
     Busy {
         /// How many.
         asked: usize,
@@ -254,16 +255,16 @@ pub enum Unanswered {
     Unavailable(String),
 }
 
-/// Asks versions of a job.
+/// Sends requests to versions of a job.
 #[async_trait]
 pub trait Consult: Send + Sync {
-    /// What the critic says about an action.
+    /// Critique and refinement of an action.
     async fn advise(&self, question: &Question) -> Result<Advice, Unanswered>;
 
-    /// Has a checkpoint's adapter loaded on its job's engine, tried, and notes that it is there.
+    /// Loads and tests a checkpoint's adapter on its job's engine, and records that.
     async fn keep(&self, checkpoint: CheckpointId) -> Result<(), Unanswered>;
 
-    /// What the policy does in a state: its greedy action and `samples` others.
+    /// Actions of the policy in a state: the greedy action and `samples` sampled ones.
     async fn act(
         &self,
         version: Version,

@@ -9,22 +9,22 @@ use utoipa::ToSchema;
 
 use super::message::Message;
 
-/// A tool that the agent may call.
+/// A tool of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tool {
     /// `function`.
     #[serde(rename = "type", default = "function")]
     kind: String,
-    /// What can be called.
+    /// Name, description and parameters.
     pub function: ToolFunction,
 }
 
-/// What a tool does.
+/// A function that the agent can call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolFunction {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it does, for the model.
+    /// Description for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its arguments.

@@ -1,4 +1,4 @@
-//! A prompt set tried on a stored transition: what each part would be asked, and what would be read in a reply.
+//! Dry run of a prompt set on a stored transition: rendered prompts and parsed replies.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::domain::{
 };
 
 text_enum!(
-    /// Where a text of a dry run comes from.
+    /// Source of a text in a dry run.
     TextSource {
         /// The caller gave it.
         Given = "given",
-        /// The newest one that is stored for the transition.
+        /// The newest stored one for the transition.
         Stored = "stored",
-        /// Neither is there: it is made up.
+        /// A placeholder, because neither exists.
         MadeUp = "made_up",
     }
 );
 
 text_enum!(
-    /// How a predicted future ends.
+    /// Ending of a prediction.
     PredictedEnd {
         /// Well.
         Success = "success",
@@ -35,7 +35,7 @@ text_enum!(
     }
 );
 
-/// What is tried.
+/// Request for a dry run.
 #[derive(Debug, Clone)]
 pub struct DryRun {
     /// The set.
@@ -44,56 +44,56 @@ pub struct DryRun {
     pub files: PromptFiles,
     /// The transition.
     pub transition: TransitionId,
-    /// What the parts are supposed to reply.
+    /// Replies of the parts to parse.
     pub replies: BTreeMap<PromptPart, String>,
 }
 
-/// What a part would be asked, and what would be read in its reply.
+/// Rendered prompt and parsed reply of a part.
 #[derive(Debug, Clone)]
 pub struct TriedPart {
     /// The part.
     pub part: PromptPart,
     /// The rendered prompt.
     pub messages: Vec<Message>,
-    /// Where the texts of its variables come from; those that the transition itself holds are left out.
+    /// Sources of its variables, except those that the transition itself has.
     pub variables: BTreeMap<&'static str, TextSource>,
-    /// The reply that is read; none where there is none.
+    /// Parsed reply. None if there is none.
     pub reply: Option<TriedReply>,
 }
 
-/// A reply and what is read in it.
+/// A reply and the values parsed from it.
 #[derive(Debug, Clone)]
 pub struct TriedReply {
     /// The text.
     pub text: String,
     /// Where it comes from.
     pub source: TextSource,
-    /// What is read in it.
+    /// Parsed values.
     pub reading: Reading,
 }
 
-/// What is read in a reply; what its part does not say is none.
+/// Values parsed from a reply. None for what its part does not write.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The evaluator's verdict.
     pub verdict: Option<Verdict>,
-    /// Whether a prediction or target has the form that the set demands of a target.
+    /// Whether a prediction or target has the form that the set requires of a target.
     pub target_form: Option<bool>,
     /// Whether a target would be trained on.
     pub target_status: Option<TargetStatus>,
-    /// How a prediction or target ends, where it says so.
+    /// Ending that a prediction or target states.
     pub outcome: Option<PredictedEnd>,
     /// The key of the action that the policy or the refiner wrote.
     pub action_key: Option<String>,
-    /// Why its reply is no action.
+    /// Why its reply is not an action.
     pub unreadable: Option<String>,
     /// The scalar critic's number.
     pub value: Option<u32>,
-    /// The number of the candidate that the chooser names, from 1.
+    /// Number of the candidate that the chooser picks, from 1.
     pub choice: Option<usize>,
 }
 
-/// Why a set was not tried.
+/// Why a dry run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTried {
     /// There is no such transition.

@@ -1,4 +1,4 @@
-//! Episodes and transitions: what happened, written once. They belong to no job.
+//! Episodes and transitions: written once. They belong to no job.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -13,11 +13,11 @@ use crate::domain::{
 };
 
 text_enum!(
-    /// Where an episode came from.
+    /// Origin of an episode.
     Source {
         /// An iteration of a job played it.
         Rollout = "rollout",
-        /// It was logged by others and imported.
+        /// It was logged elsewhere and imported.
         Dataset = "dataset",
         /// An external agent played it through the gateway.
         Gateway = "gateway",
@@ -25,23 +25,23 @@ text_enum!(
 );
 
 text_enum!(
-    /// Why an iteration played an episode.
+    /// Purpose of a played episode.
     Purpose {
-        /// To learn from.
+        /// Training.
         Collect = "collect",
-        /// To measure; its steps are not stored as transitions.
+        /// Evaluation. Its steps are not stored as transitions.
         Evaluate = "evaluate",
     }
 );
 
 text_enum!(
-    /// Whether something about an episode is still to come.
+    /// State of an episode: whether a reward is still pending.
     EpisodeState {
-        /// A reward is awaited.
+        /// A reward is pending.
         Open = "open",
-        /// Everything is known that will be.
+        /// Everything is known.
         Closed = "closed",
-        /// A reward was awaited for too long.
+        /// The reward expired.
         Expired = "expired",
     }
 );
@@ -49,78 +49,78 @@ text_enum!(
 text_enum!(
     /// Why an episode ended.
     EndReason {
-        /// The task itself ended it, with its real reward (a turn limit that is part of the task included).
+        /// The task ended it, with its real reward. A turn limit of the task counts as such an end.
         Terminated = "terminated",
-        /// A limit that is not part of the task cut it: its steps are kept, and its end is not known. In success rates
-        /// it counts as not solved.
+        /// A limit outside of the task truncated it. Its steps are kept, and its ending is unknown. In
+        /// success rates it counts as not solved.
         Truncated = "truncated",
-        /// The engine or the environment failed; counted, shown, trains nothing.
+        /// The engine or the environment failed. The episode is counted and shown, but trains nothing.
         Failed = "failed",
     }
 );
 
 text_enum!(
-    /// What cut an episode that did not come to its end. None of it is part of the task.
+    /// What truncated an episode. None of it is part of the task.
     TruncatedBy {
-        /// The conversation, or what may still be written, no longer fits in the engine's context.
+        /// The conversation, or the longest possible answer, no longer fits the engine's context.
         Context = "context",
         /// The job's step cap: `rollout.max_steps`.
         Steps = "steps",
-        /// Too many replies in a row were no action: `rollout.max_unreadable`.
+        /// Too many consecutive unparseable replies: `rollout.max_unreadable`.
         Unreadable = "unreadable",
         /// The job's deadline for an episode: `rollout.max_seconds`.
         Deadline = "deadline",
         /// The environment, the log that the episode was imported from, or the agent that played it.
         Environment = "environment",
-        /// Its agent called for nothing for too long.
+        /// Its agent made no call for too long.
         Idle = "idle",
     }
 );
 
 text_enum!(
-    /// Why a reward is there, or is not. A missing reward is never 0.
+    /// Why a reward is known or not. A missing reward is never 0.
     RewardStatus {
         /// The environment gave it.
         Observed = "observed",
-        /// Somebody still has to give it.
+        /// It is pending.
         Pending = "pending",
-        /// It could not be had.
+        /// It could not be determined.
         Failed = "failed",
-        /// The episode was cut before it came.
+        /// The episode was truncated before it came.
         Truncated = "truncated",
     }
 );
 
-/// What an agent did from a task's beginning to its end.
+/// An attempt of an agent at a task.
 #[derive(Debug, Clone)]
 pub struct Episode {
-    /// Its id.
+    /// Id.
     pub id: EpisodeId,
-    /// Where it came from.
+    /// Origin.
     pub source: Source,
-    /// The environment; none where it is not known.
+    /// Environment. None if unknown.
     pub environment: Option<String>,
-    /// The task, by the environment's own name for it.
+    /// Task, by the environment's own name.
     pub task: String,
-    /// Seed of the environment's own chance; none where it is not known.
+    /// Seed of the environment. None if unknown.
     pub seed: Option<i64>,
-    /// The checkpoint that acted; none where another model did.
+    /// Checkpoint that acted. None if another model acted.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The name of another model that acted, where it is known.
+    /// Name of the other model that acted, if known.
     pub model: Option<String>,
-    /// What the agent saw and said.
+    /// Conversations of the agent.
     pub history: History,
     /// Steps taken.
     pub turns: i32,
-    /// Replies that were no action; none where another program read them.
+    /// Unparseable replies. None if another program parsed them.
     pub unreadable: Option<i32>,
-    /// Why it ended.
+    /// Why the episode ended.
     pub end_reason: EndReason,
-    /// Sum of rewards; none unless observed.
+    /// Sum of rewards. None if unknown.
     pub episode_return: Option<f64>,
-    /// Why the return is there or not.
+    /// Whether the return is known, and why not.
     pub reward_status: RewardStatus,
-    /// Whether the task was solved; none unless somebody said so.
+    /// Whether the episode solved its task. None if unknown.
     pub success: Option<bool>,
     /// What truncated it; none unless it was truncated.
     pub truncated_by: Option<TruncatedBy>,
@@ -131,7 +131,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Whether a reward is awaited.
+    /// Whether a reward is pending.
     #[must_use]
     pub fn state(&self) -> EpisodeState {
         match self.reward_status {
@@ -144,7 +144,7 @@ impl Episode {
 /// One step of an episode.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Transition {
-    /// Its id.
+    /// Id.
     pub id: TransitionId,
     /// Its episode.
     pub episode_id: EpisodeId,
@@ -152,17 +152,17 @@ pub struct Transition {
     pub step: i32,
     /// The policy's reply, whole (thought and action), as one text.
     pub action: String,
-    /// The part of it that reached the environment; none when nobody could read one.
+    /// The part of it that reached the environment. None if it was unparseable.
     pub env_action: Option<String>,
     /// What the environment answered, as one text.
     pub observation: String,
-    /// Reward of this step; none unless observed.
+    /// Reward of this step. None if unknown.
     pub reward: Option<f64>,
-    /// Why it is there or not.
+    /// Whether the reward is known, and why not.
     pub reward_status: RewardStatus,
     /// The task ended here: no future to bootstrap from.
     pub done: bool,
-    /// The episode was cut here: the future exists, unseen.
+    /// The episode was truncated here. Its future exists but is unknown.
     pub truncated: bool,
     /// The generation that is the action: weights, prompt, seed, token ids. None for imported steps.
     pub generation_id: Option<GenerationId>,

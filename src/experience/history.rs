@@ -133,8 +133,8 @@ impl History {
         self.begin(nearest, messages.to_vec(), frame.clone())
     }
 
-    /// Where the contexts with a frame agree longest with messages; of those that agree as far the newest, because it is
-    /// the one that goes on.
+    /// Where the contexts with a frame agree longest with messages; of those that agree equally far, the
+    /// newest, because it is the one that continues.
     fn nearest(&self, messages: &[Message], frame: &Arc<Frame>) -> Option<Place> {
         // What a branch shares with another one is compared there.
         let mut agreed: Vec<usize> = Vec::with_capacity(self.branches.len());
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(history.branches()[1].own(), [Message::user("summary")]);
         assert_eq!(history.see(&said("new")), at(2, 1));
         assert_eq!(history.branches()[2].grown_from, None);
-        // The newest that agrees goes on.
+        // The newest that agrees continues.
         assert_eq!(history.see(&said("a b summary d")), at(1, 4));
         let stored = history.branches().iter();
         let stored = stored.map(|b| (b.grown_from, b.own().to_vec(), b.frame.as_ref().clone()));

@@ -1,5 +1,6 @@
 //! A logged episode as the rows that it is stored as.
 
+use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use super::{
@@ -14,8 +15,10 @@ use crate::domain::ids::{EpisodeId, TransitionId};
 /// An episode to be stored in a dataset.
 #[derive(Debug)]
 pub struct Imported {
-    /// The same key is the same episode.
+    /// The same key is the same episode: its own id, or its content.
     pub key: String,
+    /// Hash of what was seen, said, callable and rewarded, whatever its id, its task and its model are called.
+    pub content: ContentHash,
     /// The episode.
     pub episode: Episode,
     /// Its steps.
@@ -29,6 +32,7 @@ impl LoggedEpisode {
     /// A message that cannot be written as JSON.
     pub fn into_rows(self, now: OffsetDateTime) -> Result<Imported, serde_json::Error> {
         let (id, hashes) = (EpisodeId::new(), self.history.hashes()?);
+        let content = self.content(&hashes);
         let numbered = (0..).zip(&self.steps);
         let steps = numbered.map(|(number, step)| self.row(id, number, step, &hashes)).collect();
         let (total, truncated) = (self.total(), self.truncated);
@@ -56,7 +60,27 @@ impl LoggedEpisode {
             error: None,
             created_at: now,
         };
-        Ok(Imported { key: self.key, episode, steps })
+        let written = || content.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let key = self.id.unwrap_or_else(written);
+        Ok(Imported { key, content, episode, steps })
+    }
+
+    fn content(&self, hashes: &[Vec<ContentHash>]) -> ContentHash {
+        let mut content = Sha256::new();
+        for whole in hashes.iter().filter_map(|beginnings| beginnings.last()) {
+            content.update(whole);
+        }
+        for step in &self.steps {
+            for Place { context, length } in [step.state, step.next] {
+                content.update(context.to_le_bytes());
+                content.update(length.to_le_bytes());
+            }
+            content.update([u8::from(step.reward.is_some())]);
+            // Both zeros are one reward.
+            content.update((step.reward.unwrap_or(0.0) + 0.0).to_le_bytes());
+        }
+        content.update([self.success.map_or(2, u8::from), u8::from(self.truncated)]);
+        content.finalize().into()
     }
 
     fn row(

@@ -14,8 +14,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
 
 use super::{
     calls::{self, Taken},
@@ -26,7 +25,7 @@ use super::{
     turns::turns,
 };
 
-/// Most actions of an episode.
+/// Maximum number of actions per episode.
 const MOST_ACTIONS: usize = 10_000;
 
 /// Largest reward, so that sums of rewards are numbers.
@@ -38,20 +37,20 @@ pub fn is_reward(number: f64) -> bool {
     number.abs() <= MOST_REWARD
 }
 
-/// A logged episode that can be learnt from.
+/// A valid logged episode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedEpisode {
-    /// The same key is the same episode.
-    pub key: String,
+    /// The same id is the same episode. Without one, the same content is.
+    pub id: Option<String>,
     /// The task's name; empty where the log has none.
     pub task: String,
-    /// The model that acted, where the log says so.
+    /// Model that acted, if the log names it.
     pub model: Option<String>,
     /// What the agent saw and said.
     pub history: History,
     /// Its actions.
     pub steps: Vec<LoggedStep>,
-    /// Solved or not, where the log says so.
+    /// Whether it was solved, if the log says so.
     pub success: Option<bool>,
     /// It was cut by something that is not part of the task.
     pub truncated: bool,
@@ -66,71 +65,102 @@ pub struct LoggedStep {
     pub action: Message,
     /// What the agent sees next.
     pub next: Place,
-    /// Its reward; none while it is awaited.
+    /// Reward. None while it is pending.
     pub reward: Option<f64>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    task: Option<String>,
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    messages: Option<Vec<ChatMessage>>,
-    #[serde(default)]
-    steps: Option<Vec<Call>>,
-    #[serde(default)]
-    tools: Vec<Tool>,
-    #[serde(default)]
-    rewards: Option<Vec<Option<f64>>>,
-    #[serde(default, rename = "return")]
-    total: Option<f64>,
-    #[serde(default)]
-    success: Option<bool>,
+/// A line: an episode as it is sent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EpisodeLine {
+    /// The same id is the same episode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The task's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The model that acted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// A conversation that only grew; without it there are steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Vec<ChatMessage>>,
+    /// Each call of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<CallLine>>,
+    /// What the agent could call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    /// The reward of each action; null while it is awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewards: Option<Vec<Option<f64>>>,
+    /// The sum of the rewards, all of it given to the last action.
+    #[serde(rename = "return", skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// Solved or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
     /// The last reward comes later.
-    #[serde(default)]
-    pending: bool,
-    #[serde(default)]
-    truncated: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+    /// It was cut by something that is not part of the task.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// One call of the model.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
-    messages: Vec<ChatMessage>,
-    reply: ChatMessage,
-    /// Those of the line where they are left out.
-    #[serde(default)]
-    tools: Option<Vec<Tool>>,
+pub struct CallLine {
+    /// What the model saw.
+    pub messages: Vec<ChatMessage>,
+    /// What it said.
+    pub reply: ChatMessage,
+    /// What it could call; those of the line where they are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Tool>>,
 }
 
 impl LoggedEpisode {
     /// Reads a line.
     ///
     /// # Errors
-    /// Why it cannot be learnt from, in a sentence.
+    /// Why it is rejected, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        serde_json::from_str::<EpisodeLine>(text).map_err(|e| e.to_string())?.try_into()
+    }
+
+    /// Sum of the rewards; none while one is awaited.
+    #[must_use]
+    pub fn total(&self) -> Option<f64> {
+        self.steps.iter().map(|step| step.reward).sum()
+    }
+}
+
+impl TryFrom<EpisodeLine> for LoggedEpisode {
+    /// Why it cannot be learnt from, in a sentence.
+    type Error = String;
+
+    fn try_from(mut line: EpisodeLine) -> Result<Self, String> {
         let tools = std::mem::take(&mut line.tools);
         let (history, taken) = match (line.messages.take(), line.steps.take()) {
             (Some(messages), None) => said_in_one(conversation(messages)?, tools),
             (None, Some(calls)) => called(calls, tools)?,
             (Some(_), Some(_)) => {
-                return Err("it has both messages and steps; give one of them".into());
+                return Err("it has both messages and steps; give only one of them".into());
             }
             (None, None) => return Err("it has no messages: give messages, or steps".into()),
         };
         if taken.is_empty() {
-            return Err("there is no message of the assistant after one of the user or of a tool: no action was taken"
+            return Err("there is no message of the assistant after one of the user or of a tool, so there is no \
+                        action"
                 .into());
         }
         if taken.len() > MOST_ACTIONS {
-            return Err(format!("it has {} actions; {MOST_ACTIONS} are the most", taken.len()));
+            return Err(format!(
+                "it has {} actions; at most {MOST_ACTIONS} are allowed",
+                taken.len()
+            ));
         }
         let rewards = rewards(&line, taken.len())?;
         let steps = taken.into_iter().zip(rewards).map(|(step, reward)| {
@@ -138,7 +168,7 @@ impl LoggedEpisode {
             LoggedStep { state, action, next, reward }
         });
         Ok(Self {
-            key: line.id.filter(|id| !id.is_empty()).unwrap_or_else(|| hash(text)),
+            id: line.id.filter(|id| !id.is_empty()),
             task: line.task.unwrap_or_default(),
             model: line.model.filter(|model| !model.is_empty()),
             history,
@@ -146,12 +176,6 @@ impl LoggedEpisode {
             success: line.success,
             truncated: line.truncated,
         })
-    }
-
-    /// Sum of the rewards; none while one is awaited.
-    #[must_use]
-    pub fn total(&self) -> Option<f64> {
-        self.steps.iter().map(|step| step.reward).sum()
     }
 }
 
@@ -172,9 +196,9 @@ fn said_in_one(messages: Vec<Message>, tools: Vec<Tool>) -> (History, Vec<Taken>
 }
 
 /// Call by call.
-fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), String> {
+fn called(calls: Vec<CallLine>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), String> {
     let line_frame = frame(tools);
-    let read = |(number, call): (usize, Call)| {
+    let read = |(number, call): (usize, CallLine)| {
         let wrong = |e: String| format!("steps[{number}]: {e}");
         let messages = conversation(call.messages).map_err(wrong)?;
         if messages.is_empty() {
@@ -182,7 +206,8 @@ fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), S
         }
         let reply = conversation(vec![call.reply]).map_err(wrong)?.into_iter().next();
         let action = reply.filter(|m| m.role == Speaker::Assistant);
-        let action = action.ok_or_else(|| wrong("reply is not of the assistant".into()))?;
+        let action =
+            action.ok_or_else(|| wrong("reply is not a message of the assistant".into()))?;
         let frame = match call.tools {
             Some(tools) if tools != line_frame.tools => frame(tools),
             _ => line_frame.clone(),
@@ -193,19 +218,19 @@ fn called(calls: Vec<Call>, tools: Vec<Tool>) -> Result<(History, Vec<Taken>), S
     Ok(calls::taken(calls))
 }
 
-fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {
+fn rewards(line: &EpisodeLine, actions: usize) -> Result<Vec<Option<f64>>, String> {
     let last = |reward: Option<f64>| {
         let mut rewards = vec![Some(0.0); actions];
         rewards[actions - 1] = reward;
         rewards
     };
     if line.pending && (line.rewards.is_some() || line.total.is_some() || line.success.is_some()) {
-        return Err("it is pending and has a reward; give one of them".into());
+        return Err("it is pending and has a reward; give only one of them".into());
     }
     let success = line.success.map(|success| f64::from(u8::from(success)));
     let rewards = match (&line.rewards, line.total.or(success)) {
         (Some(_), _) if line.total.is_some() => {
-            return Err("it has both rewards and return; give one of them".into());
+            return Err("it has both rewards and return; give only one of them".into());
         }
         (Some(rewards), _) if rewards.len() != actions => {
             return Err(format!("it has {} rewards for {actions} actions", rewards.len()));
@@ -215,7 +240,7 @@ fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {
         (None, Some(total)) => last(Some(total)),
         (None, None) => {
             return Err(
-                "it has no reward: give rewards, return or success; or pending, if it comes later"
+                "it has no reward: give rewards, return or success; or pending, if the reward follows later"
                     .into(),
             );
         }
@@ -229,10 +254,6 @@ fn rewards(line: &Line, actions: usize) -> Result<Vec<Option<f64>>, String> {
         return Err("it was truncated, so no reward can be pending".into());
     }
     Ok(rewards)
-}
-
-fn hash(text: &str) -> String {
-    Sha256::digest(text.trim()).iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -264,7 +285,7 @@ mod tests {
             {"role": "assistant", "content": "The other is lost."}], "success": true}"#;
         let episode = LoggedEpisode::parse(line).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(rewards(&episode), [Some(0.0), Some(0.0), Some(1.0)]);
-        assert_eq!((episode.history.branches().len(), episode.key.len()), (1, 32));
+        assert_eq!((episode.history.branches().len(), &episode.id), (1, &None));
         let shape = |step: &LoggedStep| {
             let (_, observation) = seen(&episode, step);
             (step.state.length, step.action.tool_calls().count(), observation.len())
@@ -338,7 +359,7 @@ mod tests {
         let one =
             format!(r#"{{"role": "user", "content": "a"}}, {}"#, vec![reply; 10_001].join(","));
         let error = LoggedEpisode::parse(&format!(r#"{{"return": 1, "messages": [{one}]}}"#));
-        assert!(error.is_err_and(|e| e.contains("10000 are the most")));
+        assert!(error.is_err_and(|e| e.contains("at most 10000")));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Message {
     }
 
     /// What it says: without reasoning, calls by what they do.
-    fn said(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    pub(super) fn said(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Reasoning(_) => None,
             Block::Text(text) if text.trim().is_empty() => None,

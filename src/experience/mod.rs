@@ -12,6 +12,7 @@ pub mod episode;
 pub mod history;
 pub mod imported;
 pub mod logged;
+pub mod logs;
 pub mod message;
 pub mod transcript;
 pub mod turns;

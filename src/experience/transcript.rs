@@ -16,14 +16,14 @@ struct Logged {
     messages: Vec<ChatMessage>,
 }
 
-/// Reads lines, a list of chat messages, or a logged line that has `messages`. Lines that name no speaker go on
-/// with the message before them; before the first one the environment speaks.
+/// Reads lines, a list of chat messages, or a logged line that has `messages`. Lines without a speaker continue
+/// the message before them. Before the first speaker, they are the environment's.
 ///
 /// # Errors
 /// What cannot be read, in a sentence.
 pub fn read(text: &str) -> Result<Vec<Message>, String> {
     let text = text.trim();
-    let unreadable = |e: serde_json::Error| format!("it is not JSON of chat messages: {e}");
+    let unreadable = |e: serde_json::Error| format!("it is not a JSON list of chat messages: {e}");
     let said = match text.chars().next() {
         None => return Err("it is empty".into()),
         Some('[') => serde_json::from_str(text).map_err(unreadable)?,

@@ -216,8 +216,8 @@ impl Peers {
         Ok(found.record)
     }
 
-    /// The pool of a registration. Draining makes no new one: what is known of the replicas stays, and work
-    /// that is under way sees it too.
+    /// The pool of a registration. Draining makes no new one: what is known of the replicas stays, and running
+    /// work sees it, too.
     fn pool(&self, mut record: EngineRecord) -> Result<Arc<Pool>, Fault> {
         let draining = std::mem::take(&mut record.draining);
         let pool = kept(&self.pools, record, |record| {
@@ -231,7 +231,7 @@ impl Peers {
     }
 }
 
-/// Deadline of finding out what a peer can do; whoever registers it waits.
+/// Timeout for finding a server's capabilities. The client that registers it waits.
 const DISCOVERY: Duration = Duration::from_secs(10);
 
 #[async_trait]

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use crate::{
     domain::{
         generation::Generation,
-        ids::{CallId, EpisodeId, GenerationId},
+        ids::{CallId, CheckpointId, EpisodeId, GenerationId},
     },
     experience::{context::Context, message::Message},
     gateway::wire::Dialect,
@@ -16,7 +16,7 @@ use crate::{
 /// A call as it is to be stored.
 #[derive(Debug, Clone)]
 pub struct New {
-    /// Its id.
+    /// Id.
     pub id: CallId,
     /// Its episode.
     pub episode_id: EpisodeId,
@@ -26,7 +26,7 @@ pub struct New {
     pub body_hash: [u8; 32],
     /// What the model saw.
     pub context: Context,
-    /// The first message is the request's own instructions: a request that goes on from this one has others.
+    /// The first message is the request's own instructions: a request that continues this one has others.
     pub instructed: bool,
     /// Its prompt's tokens; none where a chat engine answered.
     pub prompt_ids: Vec<i32>,
@@ -34,6 +34,8 @@ pub struct New {
     pub reply: Message,
     /// The text that the answer was read from.
     pub generation: Generation,
+    /// How long the model took.
+    pub milliseconds: i32,
     /// What an earlier call holds of it.
     pub held: Held,
 }
@@ -41,7 +43,7 @@ pub struct New {
 /// A stored call.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Its id.
+    /// Id.
     pub id: CallId,
     /// The API that the agent speaks.
     pub dialect: Dialect,
@@ -57,13 +59,15 @@ pub struct Recorded {
     pub reply: Message,
     /// The text that the answer was read from.
     pub generation_id: GenerationId,
+    /// The checkpoint that wrote it; none of the base model or a chat engine.
+    pub checkpoint_id: Option<CheckpointId>,
     /// The reward that it was given while the episode went on.
     pub reward: Option<f64>,
     /// When it was stored.
     pub created_at: OffsetDateTime,
 }
 
-/// A call that later ones may go on from.
+/// A call that later ones may continue.
 #[derive(Debug, Clone)]
 pub struct Earlier {
     /// The call.
@@ -95,7 +99,7 @@ impl Earlier {
         Self { id: call.id, instructed: call.instructed, said, tokens }
     }
 
-    /// What a request that names this one as its previous goes on from.
+    /// The messages that a request with this one as its previous continues.
     #[must_use]
     pub fn goes_on(&self) -> &[Message] {
         &self.said[usize::from(self.instructed)..]

@@ -4,7 +4,10 @@ use time::OffsetDateTime;
 
 use super::{Opened, call::Recorded};
 use crate::{
-    domain::{ids::TransitionId, spec::ToolFormat},
+    domain::{
+        ids::{CheckpointId, TransitionId},
+        spec::ToolFormat,
+    },
     experience::{
         action::Codec as _,
         calls,
@@ -97,7 +100,7 @@ pub fn rows(
         environment: Some("gateway".into()),
         task: opened.task.clone(),
         seed: None,
-        checkpoint_id: opened.checkpoint_id,
+        checkpoint_id: alone(recorded),
         model: opened.engine.clone(),
         history,
         turns: i32::try_from(steps.len()).unwrap_or(i32::MAX),
@@ -111,4 +114,10 @@ pub fn rows(
         created_at: now,
     };
     Ok((episode, steps))
+}
+
+/// The checkpoint that answered all calls; none where several did.
+fn alone(recorded: &[Recorded]) -> Option<CheckpointId> {
+    let first = recorded.first()?.checkpoint_id;
+    first.filter(|_| recorded.iter().all(|call| call.checkpoint_id == first))
 }

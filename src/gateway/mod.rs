@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use crate::domain::ids::CallId;
 
-pub use self::opened::{Opened, OpenedState};
+pub use self::opened::{Arm, Opened, OpenedState};
 use self::wire::{Answer, Asked, Dialect, Refused};
 
 /// A call of an agent.

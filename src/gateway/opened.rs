@@ -1,10 +1,15 @@
 //! An episode that an agent plays.
 
+use rand::Rng as _;
 use time::OffsetDateTime;
 
-use crate::domain::{
-    ids::{CheckpointId, EpisodeId, JobId},
-    text_enum::text_enum,
+use crate::{
+    domain::{
+        ids::{CheckpointId, EpisodeId, JobId},
+        seed::SeedPath,
+        text_enum::text_enum,
+    },
+    experience::episode::Purpose,
 };
 
 text_enum!(
@@ -14,10 +19,29 @@ text_enum!(
         Open = "open",
         /// It is over, and stored as experience.
         Ended = "ended",
-        /// Its agent threw it away: nothing is learnt from it.
+        /// Its agent discarded it: no job learns from it.
         Discarded = "discarded",
     }
 );
+
+text_enum!(
+    /// Which version of a job's policy answers an episode.
+    Arm {
+        /// The newest at each call.
+        Newest = "newest",
+        /// The promoted one, or the base model until there is one.
+        Stable = "stable",
+    }
+);
+
+impl Arm {
+    /// The arm of an episode, where a share of them is for the newest version. It is the same at every draw.
+    #[must_use]
+    pub fn draw(episode: EpisodeId, canary: f64) -> Self {
+        let chance: f64 = SeedPath::root(episode.0.as_u64_pair().1).label("arm").rng().random();
+        if chance < canary { Self::Newest } else { Self::Stable }
+    }
+}
 
 /// An episode that an agent plays through the gateway.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -28,12 +52,18 @@ pub struct Opened {
     pub job_id: Option<JobId>,
     /// The registered chat engine that answers instead of the job's policy.
     pub engine: Option<String>,
-    /// The checkpoint that answers all calls; none where the newest does.
+    /// The version that answers, unless `engine` or `checkpoint_id` does.
+    pub arm: Arm,
+    /// The dataset that the episode is added to when it ends.
+    pub dataset: Option<String>,
+    /// The checkpoint that answers all calls, in place of the arm.
     pub checkpoint_id: Option<CheckpointId>,
     /// Name of the API key that opened it.
     pub owner: String,
     /// The agent's own name for it.
     pub name: Option<String>,
+    /// Whether the job learns from it, or somebody measures the policy by it.
+    pub purpose: Purpose,
     /// The task, by the agent's own name for it; empty where it has none.
     pub task: String,
     /// Temperature in place of what the agent asks for.

@@ -78,7 +78,7 @@ fn parsed(set: &str, files: &PromptFiles) -> Result<PromptSet, Vec<PromptMistake
             part: PromptPart::Policy,
             line: None,
             what: other.to_string(),
-            remedy: "compare it with a set that ships".into(),
+            remedy: "compare it with a built-in set".into(),
         }],
     })
 }
@@ -141,7 +141,7 @@ impl Trial<'_> {
         match part {
             PromptPart::Bellman => {
                 let stored = self.stored.bootstrap();
-                let made_up = "(what is predicted after the next step)";
+                let made_up = "(the prediction after the next step)";
                 let (text, source) = reply_or(PromptPart::Successor, stored, made_up);
                 let mut values = happened;
                 values["prediction"] = text.into();
@@ -150,7 +150,7 @@ impl Trial<'_> {
             PromptPart::BellmanTerminal => (happened, BTreeMap::new()),
             PromptPart::Evaluator => {
                 let (future, source) =
-                    text_of(PromptPart::Successor, "(what is predicted after the action)");
+                    text_of(PromptPart::Successor, "(the prediction after the action)");
                 let futures = match source {
                     TextSource::Stored => self.stored.futures().to_vec(),
                     _ => vec![future],
@@ -158,7 +158,7 @@ impl Trial<'_> {
                 (json!({ "futures": futures }), BTreeMap::from([("futures", source)]))
             }
             PromptPart::Refiner => {
-                let (text, source) = text_of(PromptPart::Evaluator, "(what the evaluator wrote)");
+                let (text, source) = text_of(PromptPart::Evaluator, "(the critique)");
                 (json!({ "critique": text }), BTreeMap::from([("critique", source)]))
             }
             PromptPart::Corrector => {
@@ -167,7 +167,7 @@ impl Trial<'_> {
                 } else {
                     PromptPart::Bellman
                 };
-                let (text, source) = text_of(writer, "(the target as it was first written)");
+                let (text, source) = text_of(writer, "(the target before its correction)");
                 (json!({ "target": text }), BTreeMap::from([("target", source)]))
             }
             PromptPart::Aggregator => {
@@ -179,7 +179,7 @@ impl Trial<'_> {
                     outcome["prediction"] = Value::Null;
                     return (json!({ "outcomes": [outcome] }), BTreeMap::new());
                 }
-                let made_up = "(what is predicted after the next step)";
+                let made_up = "(the prediction after the next step)";
                 let (text, source) =
                     reply_or(PromptPart::Successor, self.stored.bootstrap(), made_up);
                 outcome["total"] = "unknown".into();

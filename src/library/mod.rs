@@ -48,8 +48,8 @@ pub async fn ship(store: &Store, sets: &BTreeMap<String, PromptFiles>) -> Result
         let newest = prompts::versions(&mut tx, name).await?.into_iter().next();
         if newest.is_some_and(|set| !set.shipped) {
             tracing::warn!(
-                "a prompt set of yours has the name of one that ships, {name}, and stays: push it \
-                 under another name, then delete it and restart to get the one that ships"
+                "your prompt set {name} has the name of a built-in set and hides it: push yours under another \
+                 name, delete {name} and restart"
             );
             continue;
         }
@@ -59,7 +59,7 @@ pub async fn ship(store: &Store, sets: &BTreeMap<String, PromptFiles>) -> Result
                 let set = prompts::NewSet { name, files, hashes, shipped: true, created_by };
                 prompts::put(&mut tx, &set).await?;
             }
-            Err(error) => tracing::error!(%error, "a prompt set that ships is not stored"),
+            Err(error) => tracing::error!(%error, "a built-in prompt set is not stored"),
         }
     }
     Ok(tx.commit().await?)

@@ -31,12 +31,12 @@ impl Collector {
     fn note(&self, outcome: Result<(), &str>) {
         match outcome {
             Ok(()) if self.lost.swap(false, Relaxed) => {
-                tracing::warn!("the collector takes traces again");
+                tracing::warn!("the collector accepts traces again");
             }
             Err(reason) if !self.lost.swap(true, Relaxed) => {
                 tracing::warn!(
                     reason,
-                    "the collector takes no traces; they are dropped until it does"
+                    "the collector does not accept traces; they are dropped until it does"
                 );
             }
             _ => {}

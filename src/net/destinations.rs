@@ -85,7 +85,7 @@ impl Destinations {
     /// Which address is not allowed, and how to allow it.
     pub fn check(&self, url: &str) -> Result<(), String> {
         let url = Url::parse(url).map_err(|e| e.to_string())?;
-        let host = url.host_str().ok_or("it names no host")?;
+        let host = url.host_str().ok_or("it has no host")?;
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) => self.admit(host, address),
             Err(_) => Ok(()),
@@ -123,7 +123,7 @@ impl fmt::Display for Refusal {
 
 impl Error for Refusal {}
 
-/// What the resolver refused, if that is why a request failed.
+/// What the resolver rejected, if that is why a request failed.
 pub(super) fn refusal(error: &reqwest::Error) -> Option<String> {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(error) = cause {

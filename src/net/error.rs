@@ -5,23 +5,21 @@ use std::borrow::Cow;
 /// How much of a body an error shows.
 const SHOWN: usize = 2000;
 
-/// What went wrong with a peer.
+/// Error of a server that nlac calls.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
     /// No connection: nothing was sent.
-    #[error(
-        "cannot reach {peer}: {reason}; check that it is running and that its address is right"
-    )]
+    #[error("cannot reach {peer}: {reason}; check that it is running and that its URL is right")]
     Connect {
-        /// The peer's URL, without secrets.
+        /// The server's URL, without secrets.
         peer: String,
         /// Why.
         reason: String,
     },
     /// The connection failed after something was sent; its effect is unknown.
-    #[error("{peer} broke off: {reason}")]
+    #[error("lost the connection to {peer}: {reason}")]
     Broken {
-        /// The peer's URL.
+        /// The server's URL.
         peer: String,
         /// Why.
         reason: String,
@@ -29,7 +27,7 @@ pub enum NetError {
     /// No answer in time; its effect is unknown.
     #[error("{peer} did not answer within {seconds} s")]
     Timeout {
-        /// The peer's URL.
+        /// The server's URL.
         peer: String,
         /// The deadline.
         seconds: u64,
@@ -37,7 +35,7 @@ pub enum NetError {
     /// An answer that is not a success. A redirect is one too: only downloads follow them.
     #[error("{peer} answered {status}: {}", beginning(body))]
     Status {
-        /// The peer's URL.
+        /// The server's URL.
         peer: String,
         /// HTTP status.
         status: u16,
@@ -53,9 +51,9 @@ pub enum NetError {
         reason: String,
     },
     /// A body that is not what it should be.
-    #[error("{peer} sent what cannot be read: {reason}")]
+    #[error("{peer} sent an invalid answer: {reason}")]
     Decode {
-        /// The peer's URL.
+        /// The server's URL.
         peer: String,
         /// Why.
         reason: String,
@@ -72,7 +70,7 @@ impl NetError {
         }
     }
 
-    /// Whether the peer is away or serves nobody now: nothing about the request is wrong, and a later one may do.
+    /// Whether the server is unreachable or unavailable. The request is not wrong, and a later one may succeed.
     #[must_use]
     pub const fn is_absence(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Status { status: 429 | 502..=504, .. })

@@ -53,7 +53,7 @@ impl Secret {
     }
 }
 
-/// An HTTP client for one peer.
+/// An HTTP client for one server.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -81,7 +81,7 @@ impl Client {
         if let Some(Secret { header, value }) = secret {
             let mut value = HeaderValue::from_str(&value).map_err(|_| NetError::Connect {
                 peer: shown(base),
-                reason: "its API key holds characters that no header can hold".into(),
+                reason: "its API key contains characters that are not allowed in a header".into(),
             })?;
             value.set_sensitive(true);
             headers.insert(header, value);
@@ -119,7 +119,7 @@ impl Client {
         Self { most_bytes: bytes, ..self }
     }
 
-    /// The peer's address, without secrets.
+    /// The server's URL, without secrets.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.shown
@@ -305,7 +305,7 @@ impl Client {
                 return self.success(response).await;
             }
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
-            let to = to.ok_or_else(|| unreadable("a redirect that leads nowhere".into()))?;
+            let to = to.ok_or_else(|| unreadable("a redirect without a location".into()))?;
             let next = url.join(to).map_err(|e| unreadable(format!("a redirect: {e}")))?;
             if url.scheme() == "https" && next.scheme() != "https" {
                 return Err(unreadable("a redirect from https to http".into()));

@@ -42,7 +42,7 @@ impl Client {
                 return Err(NetError::Status {
                     peer,
                     status,
-                    body: "it opens no WebSocket".into(),
+                    body: "it does not accept WebSocket connections".into(),
                 });
             }
             response.into_websocket().await.map_err(|e| self.socket_error(e))
@@ -133,7 +133,7 @@ async fn next(client: &Client, socket: &mut WebSocket) -> Result<String, NetErro
             Some(Ok(Message::Text(text))) => return Ok(text),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             Some(Ok(Message::Binary(_))) => {
-                let reason = "a binary frame instead of a text".into();
+                let reason = "a binary frame in place of a text".into();
                 return Err(NetError::Decode { peer: client.shown.clone(), reason });
             }
             Some(Ok(Message::Close { code, reason })) => {

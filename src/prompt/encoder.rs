@@ -27,17 +27,17 @@ impl Encoder {
     /// The tokens of a prompt, with the opening of the reply.
     ///
     /// # Errors
-    /// What the chat template or the tokenizer refuses.
+    /// The chat template or the tokenizer rejects it.
     pub fn encode(&self, context: &Context) -> Result<Vec<u32>, PromptError> {
         Ok(self.0.encode_chat(&conversation(context), true)?)
     }
 
-    /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would
-    /// have written.
+    /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would have
+    /// written.
     ///
     /// # Errors
-    /// What the chat template or the tokenizer refuses, or a template that does not continue a prompt
-    /// by its reply.
+    /// The chat template or the tokenizer rejects it, or a template that does not continue a prompt by its
+    /// reply.
     pub fn completion(&self, prompt: &Context, reply: &Message) -> Result<Vec<u32>, PromptError> {
         let said = prompt.with([reply.clone()]);
         let whole = self.0.encode_chat(&conversation(&said), false)?;
@@ -49,10 +49,10 @@ impl Encoder {
         Ok(rest[..end].to_vec())
     }
 
-    /// Whether the chat template tells the model of tools. Many leave them out without an error.
+    /// Whether the chat template shows tools to the model. Many templates omit them without an error.
     ///
     /// # Errors
-    /// What the chat template refuses.
+    /// The chat template rejects it.
     pub fn shows_tools(&self) -> Result<bool, PromptError> {
         const NAME: &str = "look_for_this_name";
         let parameters = json!({ "type": "object", "properties": {} });
@@ -68,7 +68,7 @@ impl Encoder {
     /// The tokens of a text that stands in no conversation.
     ///
     /// # Errors
-    /// What the tokenizer refuses.
+    /// The tokenizer rejects it.
     pub fn encode_text(&self, text: &str) -> Result<Vec<u32>, PromptError> {
         Ok(self.0.encode(text, false)?)
     }
@@ -76,7 +76,7 @@ impl Encoder {
     /// The text of tokens, without special ones.
     ///
     /// # Errors
-    /// What the tokenizer refuses.
+    /// The tokenizer rejects them.
     pub fn decode(&self, tokens: &[u32]) -> Result<String, PromptError> {
         Ok(self.0.decode(tokens, true)?)
     }

@@ -6,7 +6,7 @@ use crate::domain::prompt::PromptMistake;
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
     /// There is no such set.
-    #[error("there is no prompt set {name:?}; there are {}", known.join(", "))]
+    #[error("there is no prompt set {name:?}; known sets: {}", known.join(", "))]
     UnknownSet {
         /// The name asked for.
         name: String,
@@ -30,9 +30,9 @@ pub enum PromptError {
         reason: String,
     },
     /// The chat template writes a conversation with a reply differently than the prompt and the reply.
-    #[error("the chat template does not continue a prompt by its reply")]
+    #[error("the chat template does not render a reply as a continuation of its prompt")]
     Discontinuous,
-    /// The tokenizer or the chat template refused.
+    /// The tokenizer or the chat template failed.
     #[error(transparent)]
     Encode(#[from] nlac_chat::ChatError),
 }

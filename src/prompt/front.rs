@@ -69,7 +69,7 @@ impl<'a> File<'a> {
         let (front, body) = halves.ok_or_else(|| PromptMistake {
             part,
             line: Some(1),
-            what: "it does not begin with front matter".into(),
+            what: "the front matter is missing".into(),
             remedy: format!(
                 "put `role: {part}` and `context: …` between two lines of `---` at the top"
             ),

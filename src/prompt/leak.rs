@@ -1,5 +1,5 @@
-//! Whether a reasoning cites what only hindsight knows (algorithms sheet §1.5). The conclusion of a
-//! target may name the outcome: that is what is learnt. The reasoning before it may only conjecture.
+//! Whether a reasoning cites what only hindsight knows (algorithms sheet §1.5). The conclusion of a target may
+//! name the outcome: that is what the successor learns. The reasoning before it may only conjecture.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -42,8 +42,8 @@ const SUPPOSING: [&str; 11] = [
     "should",
 ];
 
-/// The words by which a text admits that its writer was shown what came; none if nothing does, or if `revealed` says
-/// them itself.
+/// The words by which a text admits that its writer was shown the outcome. None if no words do, or if
+/// `revealed` says them itself.
 pub(super) fn confession(text: &str, revealed: &str) -> Option<String> {
     let (text, revealed) = (text.to_lowercase(), revealed.to_lowercase());
     let admits = |phrase: &&&str| text.contains(**phrase) && !revealed.contains(**phrase);

@@ -26,7 +26,7 @@ pub(super) struct Refused {
     pub line: usize,
     /// What it is.
     pub what: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: &'static str,
 }
 

@@ -45,7 +45,7 @@ impl Replies {
             let regex = match Regex::new(text) {
                 Ok(regex) => regex,
                 Err(error) => {
-                    let what = format!("reply.{name} is no regular expression: {error}");
+                    let what = format!("reply.{name} is not a valid regular expression: {error}");
                     let remedy = "see https://docs.rs/regex/#syntax";
                     mistakes.push(file.in_field(name, what, remedy.into()));
                     return None;
@@ -54,7 +54,7 @@ impl Replies {
             let named = |group: &&&str| regex.capture_names().flatten().any(|name| name == **group);
             if let Some(group) = groups.iter().find(|group| !named(group)) {
                 let what = format!("reply.{name} has no group {group:?}");
-                let remedy = format!("write (?P<{group}>…) around what is to be read");
+                let remedy = format!("write (?P<{group}>…) around the text to parse");
                 mistakes.push(file.in_field(name, what, remedy));
             }
             Some(regex)
@@ -141,7 +141,7 @@ impl Replies {
         self.prediction.is_some() || self.conclusion.is_some()
     }
 
-    /// Whether a target has every form that the set prescribes, and tells what really came: `observation` next and,
+    /// Whether a target has every form that the set prescribes, and quotes the facts: `observation` next and,
     /// where the step ended the task, `last_reward`.
     pub(super) fn target_status(
         &self,

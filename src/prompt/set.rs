@@ -118,7 +118,7 @@ impl PromptSet {
         &self.templates[&PromptPart::Successor]
     }
 
-    /// The Bellman backup of a transition that goes on.
+    /// The Bellman backup of a transition that does not end the episode.
     #[must_use]
     pub fn bellman(&self) -> &Template {
         &self.templates[&PromptPart::Bellman]
@@ -172,9 +172,9 @@ impl PromptSet {
         self.chooser()?.replies().choice(reply, candidates)
     }
 
-    /// What `target` gives away: anywhere, that its writer was shown what came; in its reasoning, something of
-    /// `revealed` (what came next) that is told as a fact and is not in `known` (state and action). The conclusion
-    /// may tell the outcome: the successor is to learn it.
+    /// What `target` gives away: anywhere, that its writer was shown the outcome; in its reasoning, something
+    /// of `revealed` (the observation) that is stated as a fact and is not in `known` (state and action). The
+    /// conclusion may tell the outcome: the successor is to learn it.
     #[must_use]
     pub fn leak(&self, target: &str, known: &str, revealed: &str) -> Option<String> {
         let reasoning = self.successor().replies().reasoning(target);
@@ -205,7 +205,7 @@ impl PromptSet {
         self.successor().replies().names_ends()
     }
 
-    /// Whether a Bellman target has the prescribed form, names an end, and tells what really came: `observation` next
+    /// Whether a Bellman target has the prescribed form, names an end, and quotes the facts: `observation` next
     /// and, where the step ended the task, `last_reward`.
     #[must_use]
     pub fn target_status(
@@ -239,7 +239,7 @@ fn missing(part: PromptPart) -> PromptMistake {
         part,
         line: None,
         what: "the file is missing".into(),
-        remedy: "every set has it; begin with a copy of a set that ships".into(),
+        remedy: "every set needs it; start from a copy of a built-in set".into(),
     }
 }
 

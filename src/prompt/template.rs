@@ -167,8 +167,10 @@ fn check_head(file: &File<'_>, front: &FrontMatter, mistakes: &mut Vec<PromptMis
         mistakes.push(file.in_field("role", what, format!("write `role: {part}`")));
     }
     let blind = match part {
-        PromptPart::Policy => Some("the policy cannot see the action: it writes it"),
-        PromptPart::Chooser => Some("the chooser sees no action: it decides by values alone"),
+        PromptPart::Policy => {
+            Some("the policy cannot see the action, because it writes the action")
+        }
+        PromptPart::Chooser => Some("the chooser cannot see an action: it decides by values alone"),
         _ => None,
     };
     if let Some(what) = blind.filter(|_| front.context == Scope::StateAction) {

@@ -30,7 +30,7 @@ use crate::{
 /// How long a unit that has lost its lease may take to end by itself.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// From when on a unit has reached its peers: one that cannot is told so earlier.
+/// Time after which a unit has reached its servers. An unreachable server fails earlier.
 const REACHED: Duration = Duration::from_secs(30);
 
 /// Does the work.
@@ -50,9 +50,9 @@ pub struct Settings {
     pub ttl: Duration,
     /// Longest pause between two looks at the queue.
     pub poll: Duration,
-    /// How long a shutdown waits for units under way.
+    /// How long a shutdown waits for running units.
     pub grace: Duration,
-    /// First and longest pause between two tries to reach a peer that is away.
+    /// First and longest pause between two attempts to reach an unreachable server.
     pub waits: (Duration, Duration),
 }
 
@@ -114,7 +114,7 @@ impl Runner {
         Self { store, handler, owner, settings, meters }
     }
 
-    /// Runs until `shutdown`, then waits for what is under way, and gives back what does not finish.
+    /// Runs until `shutdown`, then waits for running units, and returns those that do not finish.
     ///
     /// # Errors
     /// A database that cannot be listened to at the start.
@@ -164,7 +164,7 @@ impl Runner {
                 Ok(Claim::Nothing) => drop(slot),
                 Err(error) => {
                     drop(slot);
-                    tracing::warn!(%error, "cannot look at the queue");
+                    tracing::warn!(%error, "cannot read the queue");
                 }
             }
             let pause = self.settings.poll.mul_f64(rand::rng().random_range(0.8..1.2));
@@ -285,7 +285,7 @@ impl Runner {
                 let seconds = f64::from(1_u32 << exponent) * rand::rng().random_range(0.5..1.5);
                 let delay = Duration::from_secs_f64(seconds);
                 leases::retry(&mut tx, lease, reason, delay).await?;
-                let message = format!("a {phase} unit failed and is tried again: {reason}");
+                let message = format!("a {phase} unit failed and will be retried: {reason}");
                 let data =
                     serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
                 events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
@@ -310,7 +310,7 @@ impl Runner {
 
     fn log(&self, outcome: Result<(), StoreError>, lease: &Lease) {
         if let Err(error) = outcome {
-            tracing::warn!(%error, work.id = %lease.item_id, "the outcome of a unit was not recorded");
+            tracing::warn!(%error, work.id = %lease.item_id, "cannot record the outcome of a unit");
         }
     }
 }

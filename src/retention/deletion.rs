@@ -20,7 +20,7 @@ pub async fn remove_deleted(store: Store, shutdown: CancellationToken) -> Result
             None => return Ok(()),
             Some(Ok(true)) => continue,
             Some(Ok(false)) => {}
-            Some(Err(error)) => tracing::warn!(%error, "what was deleted could not be removed"),
+            Some(Err(error)) => tracing::warn!(%error, "cannot remove deleted rows or files"),
         }
         if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
             return Ok(());

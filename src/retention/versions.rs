@@ -51,7 +51,7 @@ impl Expiry {
             match shutdown.run_until_cancelled(self.round()).await {
                 None => return Ok(()),
                 Some(Ok(())) => {}
-                Some(Err(error)) => tracing::warn!(%error, "old versions could not be deleted"),
+                Some(Err(error)) => tracing::warn!(%error, "cannot delete old versions"),
             }
             if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
                 return Ok(());
@@ -115,7 +115,7 @@ impl Expiry {
         let path = PathBuf::from(&leftover.path);
         if path.parent() != Some(&self.adapters) {
             let (path, adapters) = (path.display(), self.adapters.display());
-            return Err(Fault::Fail(format!("{path} does not lie in {adapters}")));
+            return Err(Fault::Fail(format!("{path} is not in {adapters}")));
         }
         match tokio::fs::remove_dir_all(&path).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! Another future of a state that an earlier episode went through: its replies are said again, then another action is
-//! taken, and the policy goes on from there. This needs an environment that is replayable.
+//! Another future of a state that an earlier episode went through: its replies are repeated, then another
+//! action is taken, and the policy continues from there. This needs an environment that is replayable.
 
 use super::{
     Played, Rollout,

@@ -32,7 +32,7 @@ pub enum ChoiceError {
     NothingAdmissible,
     /// The engine's scores are no log-probabilities.
     #[error(
-        "the engine's scores of the admissible actions are no numbers, or all of them are impossible"
+        "the engine's scores of the admissible actions are not finite numbers, or all of them are impossible"
     )]
     NoNumbers,
     /// The engine scored other actions than it was asked for.

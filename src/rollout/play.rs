@@ -132,7 +132,7 @@ pub async fn play(rollout: &Rollout<'_>, task: &Task, chance: &Chance) -> Result
     }
 }
 
-/// Whether an episode is begun anew: its environment broke the session off, and it is not the last.
+/// Whether an episode starts again: its environment closed the session, and attempts are left.
 pub(super) const fn begins_anew(outcome: &Result<(), Failure>, sessions: &mut u32) -> bool {
     let broken = matches!(outcome, Err(Failure::Environment(EnvError::Transient { .. })));
     *sessions += 1;

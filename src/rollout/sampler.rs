@@ -120,24 +120,31 @@ impl Sampler<'_> {
             Weights::Frozen => Vec::new(),
             _ => self.encoder.encode(prompt.context).map_err(Fault::fail)?,
         };
-        self.written(prompt, tokens, count).await
+        self.written(prompt, tokens, &[], count).await
     }
 
-    /// Answers a prompt whose tokens are known.
+    /// Answers a prompt whose tokens are known. The first of the texts in `stop` that it writes ends the answer.
     ///
     /// # Errors
     /// See [`Sampler::samples`].
-    pub async fn write(&self, prompt: Prompt<'_>, tokens: Vec<u32>) -> Result<Generation, Fault> {
-        only(self.written(prompt, tokens, 1).await?)
+    pub async fn write(
+        &self,
+        prompt: Prompt<'_>,
+        tokens: Vec<u32>,
+        stop: &[String],
+    ) -> Result<Generation, Fault> {
+        only(self.written(prompt, tokens, stop, 1).await?)
     }
 
     async fn written(
         &self,
         prompt: Prompt<'_>,
         tokens: Vec<u32>,
+        stop: &[String],
         count: u32,
     ) -> Result<Vec<Generation>, Fault> {
-        let absent = || Fault::Fail(format!("there is no {} adapter to speak by", prompt.weights));
+        let absent =
+            || Fault::Fail(format!("there is no {} adapter for this part", prompt.weights));
         let published = match prompt.weights {
             Weights::Online => Some(self.online.as_ref().ok_or_else(absent)?),
             Weights::Target => Some(self.target.as_ref().ok_or_else(absent)?),
@@ -164,6 +171,7 @@ impl Sampler<'_> {
                     adapter: published.map(|p| p.adapter.clone()),
                     prompt: tokens,
                     sampling,
+                    stop: stop.to_vec(),
                     logprobs: matches!(prompt.role, Role::Policy | Role::Evaluator),
                     session: prompt.seed.siblings(),
                     origin: self.origin,

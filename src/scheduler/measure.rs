@@ -1,4 +1,4 @@
-//! What an iteration came to: its metrics and the events that tell of them.
+//! Results of an iteration: its metrics and their events.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -49,7 +49,7 @@ pub(super) async fn evaluated(
             "{} of {} held-out episodes solved at temperature {}",
             tally.successes, tally.episodes, tally.temperature
         );
-        for (count, what) in [(tally.truncated, "truncated"), (tally.failed, "failed technically")]
+        for (count, what) in [(tally.truncated, "truncated"), (tally.failed, "technical failures")]
         {
             if count > 0 {
                 message.push_str(&format!("; {count} {what}"));

@@ -1,7 +1,6 @@
 //! What should exist next: reconcilers without input. They enqueue and never compute, may run at any
 //! time, in any number of processes, and find the same plan.
 
-mod budget;
 mod measure;
 mod phases;
 mod plan;
@@ -39,7 +38,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreE
             }
         };
         if let Err(error) = look {
-            tracing::warn!(%error, "planning failed; it is tried again");
+            tracing::warn!(%error, "planning failed; trying again");
         }
         tokio::select! {
             heard = listener.recv() => named = heard.ok().and_then(|heard| heard.payload().parse().ok()),

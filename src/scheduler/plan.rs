@@ -5,7 +5,7 @@
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{budget, measure, phases};
+use super::{measure, phases};
 use crate::{
     domain::{
         event::EventKind,
@@ -17,7 +17,8 @@ use crate::{
     },
     experience::episode::Purpose,
     store::{
-        self, StoreError, checkpoints, events, iterations, jobs, metrics, rollouts, work_items,
+        self, StoreError, budget, checkpoints, events, iterations, jobs, metrics, rollouts,
+        work_items,
     },
     telemetry::overview,
     work::{self, Planned},
@@ -27,7 +28,8 @@ use crate::{
 pub async fn advance(conn: &mut PgConnection, id: JobId) -> Result<(), StoreError> {
     let Some(job) = jobs::lock(conn, id).await? else { return Ok(()) };
     if let Some((peer, seconds)) = jobs::end_waiting(conn, id).await? {
-        let message = format!("{peer} is back after {seconds:.0} s, and the job goes on");
+        let message =
+            format!("{peer} is available again after {seconds:.0} s, and the job continues");
         let data = json!({ "peer": peer, "seconds": seconds });
         events::append(conn, id, EventKind::Continued, &message, data).await?;
     }
@@ -108,16 +110,14 @@ async fn nothing_played(
     else {
         return Ok(None);
     };
-    let error = format!(
-        "all {count} {which} of iteration {} came to nothing; the first: {first}",
-        iteration.index
-    );
+    let error =
+        format!("all {count} {which} of iteration {} failed; the first: {first}", iteration.index);
     rollouts::delete(conn, iteration.id, purpose).await?;
     work_items::fail_phase(conn, iteration.id, iteration.phase, &error).await?;
     Ok(Some(error))
 }
 
-/// Measures the iterations that only want that: whoever looks why a guard paused finds its numbers.
+/// Measures the iterations that need only that, so that users find the numbers of a guard that paused.
 async fn close(conn: &mut PgConnection, job: &Job) -> Result<(), StoreError> {
     let all = iterations::under_way(conn, job.id).await?;
     for iteration in all.iter().filter(|iteration| iteration.phase == Phase::Assess) {
@@ -189,11 +189,12 @@ async fn plan(
     phase: Phase,
 ) -> Result<(), StoreError> {
     let mut datasets = Vec::new();
-    if index == 1 {
+    if index == 1 && phase == Phase::Collect {
+        let linked = store::datasets::link(conn, job.id, &job.spec.datasets).await?;
         for name in &job.spec.datasets {
             // One that is gone fails the unit that links it, with its name.
-            let size = store::datasets::size(conn, name).await?;
-            datasets.push((name.clone(), size.unwrap_or(1)));
+            let size = linked.iter().find(|one| one.name == *name).map_or(1, |one| one.episodes);
+            datasets.push((name.clone(), size.cast_unsigned()));
         }
     }
     let (spec, number) = (&job.spec, index.cast_unsigned());
@@ -220,7 +221,7 @@ async fn next_phase(
         && !last
         && let Some(reason) = budget::spent(conn, job, index).await?
     {
-        // With a pipeline others are under way already: the newest of them is the last.
+        // With a pipeline, later iterations are already running. The newest of them is the last.
         if let Some(newest) = iterations::set_last(conn, job.id).await? {
             last = newest == iteration.id;
             let data = json!({ "iteration": index });
@@ -272,7 +273,7 @@ async fn annotating(
     Ok(newest.filter(|(_, lag)| *lag <= most).map(|(version, _)| version))
 }
 
-/// The version that is learnt from: steps of one job follow each other, whatever overlaps.
+/// The version that training continues from. Optimizer steps of one job are always in sequence.
 async fn learning(
     conn: &mut PgConnection,
     job: &Job,

@@ -3,15 +3,22 @@
 mod ledger;
 mod remembered;
 mod reply;
+mod shadow;
 mod voice;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 
-use self::{ledger::Ledger, remembered::Remembered, voice::Voices};
+use self::{
+    ledger::Ledger,
+    remembered::Remembered,
+    reply::Wanted,
+    shadow::Shadows,
+    voice::{Voice, Voices},
+};
 use crate::{
     domain::{generation::FinishReason, seed::SeedPath, spec::SamplingSpec},
     experience::context::{Context, Frame},
@@ -21,7 +28,7 @@ use crate::{
         call::{Earlier, Held, New},
         wire::{Answer, Asked, Ended, Refused, RefusedKind, ToolChoice},
     },
-    store::{Store, StoreError, calls, gateway},
+    store::{Store, StoreError, calls, gateway, live},
 };
 
 /// Default limit on the tokens of an answer, for chat engines.
@@ -30,8 +37,9 @@ const MOST_TOKENS: u32 = 1024;
 /// Answers agents with the engines of the fleet.
 pub struct Agents {
     store: Store,
-    voices: Voices,
+    voices: Arc<Voices>,
     ledger: Ledger,
+    shadows: Shadows,
     remembered: Remembered,
 }
 
@@ -39,9 +47,11 @@ impl Agents {
     /// Answers with the engines of `peers`, and stores calls until `shutdown`.
     #[must_use]
     pub fn new(store: Store, peers: Arc<Peers>, shutdown: CancellationToken) -> Self {
+        let voices = Arc::new(Voices::new(store.clone(), peers));
         Self {
             ledger: Ledger::open(store.clone(), shutdown),
-            voices: Voices::new(store.clone(), peers),
+            shadows: Shadows::new(store.clone(), voices.clone()),
+            voices,
             remembered: Remembered::default(),
             store,
         }
@@ -70,7 +80,7 @@ impl Agents {
         }))
     }
 
-    /// The calls that a call may go on from. They are read from the database after a restart.
+    /// The calls that a call may continue. They are read from the database after a restart.
     async fn earlier(&self, episode: &Opened) -> Result<Vec<Earlier>, Refused> {
         if let Some(known) = self.remembered.of(episode.id) {
             return Ok(known);
@@ -94,10 +104,6 @@ impl Serve for Agents {
         }
         open(episode)?;
         let asked = &call.asked;
-        if !asked.stop.is_empty() {
-            let what = "texts that end the answer are not supported";
-            return Err(Refused::new(RefusedKind::Unsupported, what).param("stop"));
-        }
         let voice = self.voices.of(episode, &asked.model).await?;
         let earlier = self.earlier(episode).await?;
         let context = match &asked.previous {
@@ -112,7 +118,16 @@ impl Serve for Agents {
         let chance = asked.seed.map_or(call.id.0.as_u64_pair().1, i64::cast_unsigned);
         let seed = SeedPath::root(chance).label("agent");
         let context = may_call(context, asked.choice);
-        let said = voice.reply(&context, sampling, seed).await?;
+        let wanted = Wanted { sampling, stop: &asked.stop, seed };
+        let since = Instant::now();
+        let said = match voice.reply(&context, wanted.clone()).await {
+            Ok(said) => said,
+            Err(refused) => {
+                self.failed(&voice, &refused).await;
+                return Err(refused);
+            }
+        };
+        let milliseconds = i32::try_from(since.elapsed().as_millis()).unwrap_or(i32::MAX);
         let new = New {
             id: call.id,
             episode_id: episode.id,
@@ -124,22 +139,27 @@ impl Serve for Agents {
             prompt_ids: said.prompt_ids,
             reply: said.message,
             generation: said.generation,
+            milliseconds,
         };
         let answer = Answer {
             id: call.id.0,
             created: OffsetDateTime::now_utc(),
             model: asked.model.clone(),
             message: new.reply.clone(),
-            end: ended(new.generation.finish_reason),
+            end: said.stopped_by.map_or(ended(new.generation.finish_reason), Ended::StopSequence),
             prompt_tokens: new.generation.prompt_tokens.unsigned_abs(),
             completion_tokens: u32::try_from(new.generation.token_ids.len()).unwrap_or(u32::MAX),
         };
         let seen = Earlier::of(&new);
+        let shadow = self.shadows.of(episode, &voice, &new, &asked.stop);
         if !self.ledger.store(new).await.map_err(unavailable)? {
             self.remembered.forget(episode.id);
             return Err(self.full(episode).await?);
         }
         self.remembered.add(episode.id, earlier, seen);
+        if let Some(shadow) = shadow {
+            self.shadows.cast(shadow);
+        }
         Ok(answer)
     }
 
@@ -156,12 +176,12 @@ const fn ended(reason: FinishReason) -> Ended {
     }
 }
 
-/// What the model sees of a call that goes on from an answer.
+/// What the model sees of a call that continues an answer.
 fn going_on(call: &Call, previous: &str, earlier: &[Earlier]) -> Result<Context, Refused> {
     let id = call.dialect.read_id(previous);
     let found = earlier.iter().find(|earlier| Some(earlier.id.0) == id);
     let found = found.ok_or_else(|| {
-        let what = format!("the episode has no answer {previous} that can be gone on from");
+        let what = format!("the episode has no answer {previous} to continue from");
         Refused::new(RefusedKind::NotFound, what).param("previous_response_id")
     })?;
     Ok(call.asked.after(found.goes_on()))
@@ -177,16 +197,36 @@ fn may_call(context: Context, choice: ToolChoice) -> Context {
 }
 
 impl Agents {
+    /// Notes that a version of a job's policy did not answer, for the guards of live traffic. What the agent did wrong does
+    /// not count.
+    async fn failed(&self, voice: &Voice, refused: &Refused) {
+        let Voice::Policy(policy) = voice else { return };
+        let reason = match refused.kind {
+            RefusedKind::Unavailable => "unavailable",
+            RefusedKind::Timeout => "timeout",
+            RefusedKind::Internal => "internal",
+            _ => return,
+        };
+        let online = policy.job.online.as_ref().map(|checkpoint| checkpoint.id);
+        let noted = async {
+            let mut conn = self.store.acquire().await?;
+            live::insert_failure(&mut conn, policy.job.job.id, online, reason).await
+        };
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, "a failed call could not be noted");
+        }
+    }
+
     /// Why an episode took no call.
     async fn full(&self, episode: &Opened) -> Result<Refused, Refused> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let now = gateway::get(&mut conn, episode.id).await.map_err(unavailable)?;
-        let gone = || Refused::new(RefusedKind::NotFound, "the episode is gone");
+        let gone = || Refused::new(RefusedKind::NotFound, "the episode was deleted");
         let now = now.ok_or_else(gone)?;
         open(&now)?;
-        let what = format!("the episode has had all its {} calls", now.most_calls);
+        let what = format!("the episode has used all its {} calls", now.most_calls);
         Ok(Refused::new(RefusedKind::Conflict, what)
-            .remedy("end it and open another; `most_calls` of a new episode allows more"))
+            .remedy("end it and open another one; a higher `most_calls` allows more"))
     }
 }
 
@@ -202,6 +242,6 @@ fn open(episode: &Opened) -> Result<(), Refused> {
 }
 
 fn unavailable(error: StoreError) -> Refused {
-    tracing::error!(%error, "an agent's call could not be stored or looked up");
+    tracing::error!(%error, "cannot store or look up an agent's call");
     Refused::new(RefusedKind::Unavailable, "the database did not answer").remedy("try again")
 }

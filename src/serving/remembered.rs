@@ -1,4 +1,5 @@
-//! What this process remembers of open episodes: the calls that a next one may go on from, and whose turn it is.
+//! What this process remembers of open episodes: the calls that the next one may continue, and whose turn it
+//! is.
 
 use std::{
     collections::HashMap,
@@ -9,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{domain::ids::EpisodeId, gateway::call::Earlier};
 
-/// Calls that are remembered of an episode: the branches that its agents go on from.
+/// Number of calls that are remembered per episode: the branches that its agents continue.
 const OF_EPISODE: usize = 8;
 /// Bytes that are remembered of all episodes.
 const BYTES: usize = 256 << 20;
@@ -34,7 +35,7 @@ struct Episodes {
 }
 
 impl Remembered {
-    /// The calls of an episode that later ones may go on from; none where nothing is known of it.
+    /// The calls of an episode that later ones may continue. None if the episode is unknown.
     pub fn of(&self, episode: EpisodeId) -> Option<Vec<Earlier>> {
         let mut episodes = lock(&self.episodes);
         episodes.clock += 1;

@@ -1,6 +1,6 @@
 //! One answer: what the model is shown, what it writes, and how that is read as a message.
 
-use super::voice::{Voice, refused};
+use super::voice::{Answering, Voice, refused};
 use crate::{
     domain::{
         fault::Fault,
@@ -18,63 +18,85 @@ use crate::{
     work::JobContext,
 };
 
+/// How an answer is written.
+#[derive(Clone)]
+pub(super) struct Wanted<'a> {
+    pub sampling: SamplingSpec,
+    /// Texts that end the answer.
+    pub stop: &'a [String],
+    pub seed: SeedPath,
+}
+
 /// An answer with what made it.
 pub(super) struct Said {
     /// The tokens of what the model saw; none of a chat engine.
     pub prompt_ids: Vec<i32>,
     pub message: Message,
+    /// The text that ended the answer. The message lacks it; the generation has it.
+    pub stopped_by: Option<String>,
     pub generation: Generation,
 }
 
 impl Voice {
     /// Its answer.
-    pub async fn reply(
-        &self,
-        context: &Context,
-        sampling: SamplingSpec,
-        seed: SeedPath,
-    ) -> Result<Said, Refused> {
+    pub async fn reply(&self, context: &Context, wanted: Wanted<'_>) -> Result<Said, Refused> {
+        let (stop, sampling) = (wanted.stop, wanted.sampling);
         let (generation, prompt_ids) = match self {
-            Self::Policy(job) => write(job, context, sampling, seed).await.map_err(refused)?,
+            Self::Policy(policy) => write(policy, context, wanted).await.map_err(refused)?,
             Self::Chat(engine, prompts) => {
                 let speaker = ChatPolicy { engine: &**engine, prompts };
-                let reply = speaker.reply(context, sampling, seed).await;
+                let reply = speaker.reply(context, sampling, wanted.seed).await;
                 (reply.map_err(refused)?, Vec::new())
             }
         };
-        let message = self.read(&generation, context);
-        Ok(Said { prompt_ids, message, generation })
+        let ended = stop.iter().filter_map(|stop| Some((generation.text.find(stop)?, stop))).min();
+        let text = &generation.text[..ended.map_or(generation.text.len(), |(at, _)| at)];
+        let cut = ended.is_none() && generation.finish_reason == FinishReason::Length;
+        let message = self.read(Reply { text, cut }, context);
+        Ok(Said {
+            prompt_ids,
+            message,
+            stopped_by: ended.map(|(_, stop)| stop.clone()),
+            generation,
+        })
     }
 
     /// How many tokens the prompt has.
     pub fn count(&self, context: &Context) -> Result<u32, Refused> {
         match self {
-            Self::Policy(job) => {
-                let (_, tokens) = prompt(job, context).map_err(refused)?;
+            Self::Policy(policy) => {
+                let (_, tokens) = prompt(&policy.job, context).map_err(refused)?;
                 Ok(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
             }
             Self::Chat(..) => {
-                let what = "the engine of the episode does not tell its tokens";
+                let what = "the engine of the episode does not report its tokens";
                 Err(Refused::new(RefusedKind::Unsupported, what))
             }
         }
     }
 
     /// What it wrote, as a message. A call that cannot be read stays the text that it is: the agent sees it and may say so.
-    fn read(&self, generation: &Generation, context: &Context) -> Message {
-        let text = &generation.text;
+    fn read(&self, reply: Reply<'_>, context: &Context) -> Message {
         if context.frame().tools.is_empty() {
-            let (thought, said) = reasoning(text);
+            let (thought, said) = reasoning(reply.text);
             let mut message = message_of(said, Vec::new());
             let thought = thought.map(|thought| Block::Reasoning(thought.to_owned()));
             message.blocks.splice(0..0, thought);
             return message;
         }
-        let cut = generation.finish_reason == FinishReason::Length;
-        match self.tool_calls().read(Reply { text, cut }, context) {
+        let mut message = match self.tool_calls().read(reply, context) {
             Ok(action) => action.message,
             Err(unreadable) => unreadable.message,
+        };
+        for block in &mut message.blocks {
+            // SDKs parse the arguments, so agents are sent an empty object, which they repeat in their next call.
+            if let Block::ToolCall(call) = block
+                && call.arguments.trim().is_empty()
+            {
+                call.arguments = "{}".into();
+            }
         }
+        message
     }
 }
 
@@ -82,18 +104,25 @@ impl Voice {
 fn prompt(job: &JobContext, context: &Context) -> Result<(Context, Vec<u32>), Fault> {
     let template = job.prompts.policy();
     let seen = template.render(context, None, &serde_json::json!({})).map_err(Fault::fail)?;
-    // A conversation that a chat template refuses is the agent's mistake.
+    // A conversation that a chat template rejects is the agent's mistake.
     let tokens = job.encoder.encode(&seen).map_err(|e| Fault::Refused(e.to_string()))?;
     Ok((seen, tokens))
 }
 
 async fn write(
-    job: &JobContext,
+    Answering { job, longest }: &Answering,
     context: &Context,
-    sampling: SamplingSpec,
-    seed: SeedPath,
+    wanted: Wanted<'_>,
 ) -> Result<(Generation, Vec<i32>), Fault> {
+    let Wanted { mut sampling, stop, seed } = wanted;
     let (seen, tokens) = prompt(job, context)?;
+    // Agents ask for as many tokens as their usual model may write; engines reject what is longer than their context.
+    let written = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+    if let Some(room) = longest.and_then(|longest| longest.checked_sub(written))
+        && room > 0
+    {
+        sampling.max_tokens = sampling.max_tokens.min(room);
+    }
     let prompt_ids = tokens.iter().map(|token| token.cast_signed()).collect();
     let sampler = job.sampler();
     let prompt = Prompt {
@@ -104,5 +133,5 @@ async fn write(
         sampling,
         seed,
     };
-    Ok((sampler.write(prompt, tokens).await?, prompt_ids))
+    Ok((sampler.write(prompt, tokens, stop).await?, prompt_ids))
 }

@@ -19,11 +19,11 @@ use crate::{
     experience::codec::ToolCalls,
     fleet::Peers,
     gateway::{
-        Opened,
+        Arm, Opened,
         wire::{Refused, RefusedKind},
     },
     prompt::PromptSet,
-    store::{Store, checkpoints, jobs},
+    store::{Store, checkpoints, jobs, peers},
     work::JobContext,
 };
 
@@ -39,16 +39,23 @@ const AS_SENT: &str = "standard";
 #[derive(Clone)]
 pub(super) enum Voice {
     /// A version of a job's policy.
-    Policy(Arc<JobContext>),
+    Policy(Arc<Answering>),
     /// A chat engine. Its model is not trained.
     Chat(Arc<dyn Frozen>, Arc<PromptSet>),
+}
+
+/// A version of a job's policy.
+pub(super) struct Answering {
+    pub job: JobContext,
+    /// Most tokens of a prompt and its answer together, where the engine says.
+    pub longest: Option<u32>,
 }
 
 impl Voice {
     /// The temperature where the agent names none.
     pub fn temperature(&self) -> f32 {
         match self {
-            Self::Policy(context) => context.job.spec.rollout.temperature,
+            Self::Policy(policy) => policy.job.job.spec.rollout.temperature,
             Self::Chat(..) => 1.0,
         }
     }
@@ -56,7 +63,7 @@ impl Voice {
     /// Most tokens of an answer where the agent does not say.
     pub fn max_tokens(&self) -> Option<u32> {
         match self {
-            Self::Policy(context) => Some(context.job.spec.rollout.max_tokens),
+            Self::Policy(policy) => Some(policy.job.job.spec.rollout.max_tokens),
             Self::Chat(..) => None,
         }
     }
@@ -64,7 +71,7 @@ impl Voice {
     /// How calls of tools are read in what it writes. Chat clients write them down in the Hermes form.
     pub fn tool_calls(&self) -> ToolCalls {
         ToolCalls(match self {
-            Self::Policy(context) => context.job.spec.model.tool_format,
+            Self::Policy(policy) => policy.job.job.spec.model.tool_format,
             Self::Chat(..) => ToolFormat::Hermes,
         })
     }
@@ -84,6 +91,8 @@ enum Which {
     Newest,
     /// The one that people chose.
     Promoted,
+    /// The one that people chose; the base model before they chose one.
+    Stable,
     /// The base model.
     Base,
     /// A checkpoint.
@@ -97,15 +106,19 @@ const OURS: &str = "nlac:";
 /// The version that an agent asks for by the name of a model.
 fn asked_for(episode: &Opened, model: &str) -> Result<Which, Refused> {
     Ok(match model.strip_prefix(OURS) {
-        None => episode.checkpoint_id.map_or(Which::Newest, Which::Checkpoint),
+        None => match (episode.checkpoint_id, episode.arm) {
+            (Some(id), _) => Which::Checkpoint(id),
+            (None, Arm::Newest) => Which::Newest,
+            (None, Arm::Stable) => Which::Stable,
+        },
         Some("newest") => Which::Newest,
         Some("promoted") => Which::Promoted,
         Some("base") => Which::Base,
         Some(id) => Which::Checkpoint(id.parse().map_err(|_| {
             let what = format!("there is no model {model}");
-            Refused::new(RefusedKind::NotFound, what).param("model").remedy(
-                "name nlac:newest, nlac:promoted, nlac:base or nlac: and the id of a checkpoint",
-            )
+            Refused::new(RefusedKind::NotFound, what)
+                .param("model")
+                .remedy("use nlac:newest, nlac:promoted, nlac:base, or nlac: and a checkpoint id")
         })?),
     })
 }
@@ -124,13 +137,25 @@ impl Voices {
 
     /// Who answers in an episode, to an agent that names a model.
     pub async fn of(&self, episode: &Opened, model: &str) -> Result<Voice, Refused> {
-        let whose = match (&episode.engine, episode.job_id) {
+        self.find(match (&episode.engine, episode.job_id) {
             (Some(engine), _) => Whose::Engine(engine.clone()),
             (None, Some(job)) => Whose::Job(job, asked_for(episode, model)?),
             (None, None) => {
-                return Err(Refused::new(RefusedKind::NotFound, "the job of the episode is gone"));
+                return Err(Refused::new(
+                    RefusedKind::NotFound,
+                    "the job of the episode was deleted",
+                ));
             }
-        };
+        })
+        .await
+    }
+
+    /// The newest version of a job's policy.
+    pub async fn newest(&self, job: JobId) -> Result<Voice, Refused> {
+        self.find(Whose::Job(job, Which::Newest)).await
+    }
+
+    async fn find(&self, whose: Whose) -> Result<Voice, Refused> {
         {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((at, voice)) = known.get(&whose)
@@ -154,7 +179,7 @@ impl Voices {
     }
 
     /// A version of a job's policy.
-    async fn policy(&self, id: JobId, which: Which) -> Result<JobContext, Refused> {
+    async fn policy(&self, id: JobId, which: Which) -> Result<Answering, Refused> {
         let mut conn = self.store.acquire().await.map_err(unavailable)?;
         let job = jobs::get(&mut conn, id).await.map_err(unavailable)?;
         let gone = || Refused::new(RefusedKind::NotFound, format!("there is no job {id}"));
@@ -165,9 +190,10 @@ impl Voices {
                 Some(promoted.flatten().ok_or_else(|| {
                     Refused::new(RefusedKind::NotFound, "the job has no promoted checkpoint")
                         .param("model")
-                        .remedy("promote one with POST /v1/checkpoints/{id}:promote")
+                        .remedy("promote one with POST /v1/checkpoints/{id}/promote")
                 })?)
             }
+            Which::Stable => jobs::promoted(&mut conn, id).await.map_err(unavailable)?.flatten(),
             Which::Checkpoint(id) => Some(id),
             Which::Newest | Which::Base => None,
         };
@@ -179,6 +205,9 @@ impl Voices {
             }
             (_, None) => BASE,
         };
+        let engines = peers::engines(&mut conn).await.map_err(unavailable)?;
+        let engine = engines.into_iter().find(|row| row.record.name == job.spec.model.engine);
+        let longest = engine.and_then(|row| row.capabilities?.max_model_len);
         drop(conn);
         let context = self.peers.context(&self.store, job, version).await.map_err(refused)?;
         if let Some(online) = &context.online {
@@ -186,7 +215,7 @@ impl Voices {
             let mut conn = self.store.acquire().await.map_err(unavailable)?;
             checkpoints::set_asked(&mut conn, &[online.id]).await.map_err(unavailable)?;
         }
-        Ok(context)
+        Ok(Answering { job: context, longest })
     }
 }
 
@@ -200,13 +229,13 @@ async fn version(conn: &mut PgConnection, job: JobId, id: CheckpointId) -> Resul
     if found.expired_at.is_some() {
         let what = format!("the files of version {} are deleted", found.version);
         return Err(Refused::new(RefusedKind::Conflict, what).remedy(
-            "open an episode with a version that is kept; --keep-versions says how many are",
+            "open an episode with a version that is kept; --keep-versions sets how many are kept",
         ));
     }
     Ok(found.version)
 }
 
-/// Why a peer did not answer, as the agent is told.
+/// Why a server did not answer, for the agent.
 pub(super) fn refused(fault: Fault) -> Refused {
     let (kind, what) = match fault {
         Fault::TooLong(what) => (RefusedKind::TooLong, what),

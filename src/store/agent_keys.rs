@@ -12,17 +12,17 @@ use crate::domain::{
 /// An agent's key: all but its secret.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct AgentKeyRow {
-    /// Its id.
+    /// Id.
     pub id: AgentKeyId,
     /// The job whose policy answers.
     pub job_id: JobId,
     /// Whose it is.
     pub name: String,
-    /// The secret's first characters, to recognise it by.
+    /// First characters of the secret, to identify the key.
     pub prefix: String,
     /// Name of the API key that made it.
     pub created_by: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: OffsetDateTime,
     /// When it was revoked; none if it was not.
     pub revoked_at: Option<OffsetDateTime>,

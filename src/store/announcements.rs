@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::{EVENT_CHANNEL, Store, StoreError};
 use crate::domain::ids::JobId;
 
-/// Tells which job has a new event. What is missed is no loss: whoever waits looks at the rows now and then.
+/// Tells which job has a new event. A missed announcement is harmless: waiting clients also poll the rows.
 #[derive(Debug, Clone)]
 pub struct Announcements(Sender<JobId>);
 
@@ -27,7 +27,7 @@ impl Announcements {
     /// Passes on what Postgres announces, until `shutdown`.
     ///
     /// # Errors
-    /// A database that cannot be listened to at the start; later it is connected to anew.
+    /// A database that cannot be listened to at the start; later it reconnects.
     pub async fn relay(self, store: Store, shutdown: CancellationToken) -> Result<(), StoreError> {
         let mut listener = PgListener::connect_with(store.pool()).await?;
         listener.listen(EVENT_CHANNEL).await?;
@@ -36,7 +36,7 @@ impl Announcements {
                 // Nobody may be waiting.
                 Ok(notice) => drop(notice.payload().parse().map(|job| self.0.send(job))),
                 Err(error) => {
-                    tracing::warn!(%error, "events are not announced until the database is back");
+                    tracing::warn!(%error, "events are not announced until the database is available again");
                     let pause = std::time::Duration::from_secs(1);
                     shutdown.run_until_cancelled(tokio::time::sleep(pause)).await;
                 }

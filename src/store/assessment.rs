@@ -126,8 +126,18 @@ struct HeldOutRow {
     success: bool,
 }
 
-/// Held-out episodes of an iteration at a temperature, in their order, one after the other: there may be many. Whoever
-/// plays in an environment has one context.
+impl From<HeldOutRow> for HeldOut {
+    fn from(row: HeldOutRow) -> Self {
+        Self {
+            whole: Context::new(row.messages.0, contexts::frame(row.tools, row.switches).into()),
+            turns: row.turns,
+            success: row.success,
+        }
+    }
+}
+
+/// Held-out episodes of an iteration at a temperature, in their order, one after the other: there may be many.
+/// An agent in an environment has one context.
 pub fn held_out(
     conn: &mut PgConnection,
     iteration: IterationId,
@@ -145,11 +155,49 @@ pub fn held_out(
     .bind(iteration)
     .bind(temperature)
     .fetch(conn)
-    .map_ok(|row: HeldOutRow| HeldOut {
-        whole: Context::new(row.messages.0, contexts::frame(row.tools, row.switches).into()),
-        turns: row.turns,
-        success: row.success,
-    })
+    .map_ok(|row: HeldOutRow| HeldOut::from(row))
+    .map_err(StoreError::from)
+}
+
+/// Newest logged episodes that are read to measure the critic.
+const LOGS: i64 = 500;
+
+/// Held-out episodes of a job that plays none itself: of its datasets and of its agents, those that it does not learn from
+/// and whose success is known.
+pub fn held_out_logs(
+    conn: &mut PgConnection,
+    job: JobId,
+    every: i32,
+) -> impl Stream<Item = Result<HeldOut, StoreError>> + '_ {
+    sqlx::query_as(
+        "-- assessment::held_out_logs
+         with candidates as (
+             select d.episode_id as id from job_datasets j
+             join datasets s on s.name = j.name and s.deleted_at is null
+             join dataset_episodes d on d.dataset_id = s.id and d.ordinal < j.episodes and d.ordinal % $2 = $2 - 1
+             where j.job_id = $1
+             union
+             select r.episode_id from iterations i join rollouts r on r.iteration_id = i.id and r.purpose = 'collect'
+             where i.job_id = $1
+         ), held_out as (
+             select c.id from candidates c where not exists (
+                 select from transitions t join replay p on p.transition_id = t.id and p.job_id = $1
+                 where t.episode_id = c.id)
+             order by c.id desc limit $3
+         )
+         select c.messages, f.tools, f.switches, e.turns, e.success
+         from held_out h join episodes e on e.id = h.id
+         join contexts c on c.episode_id = e.id and c.ordinal = 0
+         left join frames f on f.hash = c.frame
+         where e.success is not null and not exists (
+             select from contexts other where other.episode_id = e.id and other.ordinal > 0)
+         order by e.id",
+    )
+    .bind(job)
+    .bind(every)
+    .bind(LOGS)
+    .fetch(conn)
+    .map_ok(|row: HeldOutRow| HeldOut::from(row))
     .map_err(StoreError::from)
 }
 

@@ -12,7 +12,7 @@ use crate::domain::{
 /// What somebody did.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct AuditRow {
-    /// Its id.
+    /// Id.
     pub id: AuditId,
     /// When.
     pub at: OffsetDateTime,

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     domain::{
         generation::{FinishReason, Generation},
-        ids::{CallId, EpisodeId, GenerationId},
+        ids::{CallId, CheckpointId, EpisodeId, GenerationId},
     },
     experience::{
         context::{Context, Frame, Tool},
@@ -44,6 +44,7 @@ struct CallRow<'a> {
     prompt_ids: &'a [i32],
     reply: &'a Message,
     generation_id: GenerationId,
+    milliseconds: i32,
 }
 
 #[derive(Serialize)]
@@ -101,6 +102,7 @@ pub async fn append(
             prompt_ids: &call.prompt_ids[call.held.tokens..],
             reply: &call.reply,
             generation_id: call.generation.id,
+            milliseconds: call.milliseconds,
         });
     }
     let mut frames: Vec<_> = frames.into_iter().collect();
@@ -137,9 +139,9 @@ pub async fn append(
              from json_populate_recordset(null::generations, $2::json) w join taking t on t.id = w.episode_id
          )
          insert into calls (id, episode_id, ordinal, dialect, body_hash, earlier, shared, messages, instructed,
-             frame, shared_tokens, prompt_ids, reply, generation_id)
+             frame, shared_tokens, prompt_ids, reply, generation_id, milliseconds)
          select c.id, t.id, t.ordinal, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, c.frame,
-             c.shared_tokens, c.prompt_ids, c.reply, c.generation_id
+             c.shared_tokens, c.prompt_ids, c.reply, c.generation_id, c.milliseconds
          from json_populate_recordset(null::calls, $1::json) c join taking t on t.id = c.episode_id
          returning id",
     )
@@ -166,6 +168,7 @@ struct Row {
     prompt_ids: Vec<i32>,
     reply: Json<Message>,
     generation_id: GenerationId,
+    checkpoint_id: Option<CheckpointId>,
     token_ids: Vec<i32>,
     reward: Option<f64>,
     created_at: OffsetDateTime,
@@ -182,7 +185,7 @@ pub async fn of_episode(
     let rows: Vec<Row> = sqlx::query_as(
         "-- calls::of_episode
          select c.id, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, f.tools, f.switches, c.shared_tokens,
-             c.prompt_ids, c.reply, c.generation_id, g.token_ids, c.reward, c.created_at
+             c.prompt_ids, c.reply, c.generation_id, g.checkpoint_id, g.token_ids, c.reward, c.created_at
          from calls c join generations g on g.id = c.generation_id left join frames f on f.hash = c.frame
          where c.episode_id = $1 order by c.ordinal",
     )
@@ -216,6 +219,7 @@ pub async fn of_episode(
             prompt_ids,
             reply: row.reply.0,
             generation_id: row.generation_id,
+            checkpoint_id: row.checkpoint_id,
             reward: row.reward,
             created_at: row.created_at,
         };

@@ -102,7 +102,7 @@ pub async fn get(
     Ok(row.map(Into::into))
 }
 
-/// Somebody asks something of these: whoever keeps files beside an engine brings them.
+/// Records that these are requested, so that `nlac sync` copies their files.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -224,8 +224,8 @@ pub struct WantedAdapterRow {
     pub sha256: String,
 }
 
-/// Adapters that jobs under way may ask an engine for, to act or to be evaluated, and promoted ones, oldest first; with
-/// `guests` also those that people asked something lately.
+/// Adapters that running jobs may need on an engine, to act or to be evaluated, and promoted ones, oldest
+/// first. With `guests`, also those of recent requests to the critic.
 ///
 /// # Errors
 /// See [`StoreError`].

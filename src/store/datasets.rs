@@ -2,18 +2,21 @@
 
 use std::collections::HashSet;
 
+use serde::Deserialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{StoreError, episodes, transitions};
-use crate::experience::imported::Imported;
+use crate::{domain::ids::JobId, experience::imported::Imported};
 
 /// A dataset with its counts.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct DatasetRow {
     /// Its name.
     pub name: String,
+    /// Number of its newest version; 0 while it has no episodes.
+    pub version: i32,
     /// Episodes in it.
     pub episodes: i64,
     /// Actions in them.
@@ -33,7 +36,8 @@ pub struct DatasetRow {
 pub async fn list(conn: &mut PgConnection) -> Result<Vec<DatasetRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- datasets::list
-         select d.name, d.created_at, count(e.id) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
+         select d.name, d.created_at,
+             coalesce((select max(version) from dataset_versions where dataset_id = d.id), 0) as version, count(e.id) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
              count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
          from datasets d left join dataset_episodes x on x.dataset_id = d.id
          left join episodes e on e.id = x.episode_id
@@ -77,8 +81,17 @@ pub async fn any_rewarded(conn: &mut PgConnection, names: &[String]) -> Result<b
     .await?)
 }
 
-/// Adds episodes to a dataset, which is made if it is not there; those whose key is there already stay
-/// as they are. Returns how many were new.
+/// What became of episodes that were to be added to a dataset.
+#[derive(Debug, Clone, Copy)]
+pub struct Added {
+    /// Those that were new.
+    pub stored: usize,
+    /// The dataset's newest version.
+    pub version: i32,
+}
+
+/// Adds episodes to a dataset, which is made if it is not there; those whose key or content is there already stay
+/// as they are. If any is new, the dataset has a new version.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -86,46 +99,68 @@ pub async fn insert_many(
     conn: &mut PgConnection,
     name: &str,
     imported: Vec<Imported>,
-) -> Result<usize, StoreError> {
-    let (dataset, first) = begin(conn, name).await?;
+) -> Result<Added, StoreError> {
+    let (dataset, version, first) = begin(conn, name).await?;
     let keys: Vec<&str> = imported.iter().map(|e| e.key.as_str()).collect();
-    let known: Vec<String> = sqlx::query_scalar(
+    let contents: Vec<&[u8]> = imported.iter().map(|e| e.content.as_slice()).collect();
+    let known: Vec<(String, Vec<u8>)> = sqlx::query_as(
         "-- datasets::insert_many
-         select key from dataset_episodes where dataset_id = $1 and key = any($2)",
+         select key, content from dataset_episodes where dataset_id = $1 and key = any($2)
+         union
+         select key, content from dataset_episodes where dataset_id = $1 and content = any($3)",
     )
     .bind(dataset)
     .bind(&keys)
+    .bind(&contents)
     .fetch_all(&mut *conn)
     .await?;
-    let mut known: HashSet<String> = known.into_iter().collect();
-    let (mut keys, mut rows, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-    for Imported { key, episode, steps: taken } in imported {
-        if known.insert(key.clone()) {
+    let (mut known, mut said): (HashSet<String>, HashSet<Vec<u8>>) = known.into_iter().unzip();
+    let (mut keys, mut contents) = (Vec::new(), Vec::new());
+    let (mut rows, mut steps) = (Vec::new(), Vec::new());
+    for Imported { key, content, episode, steps: taken } in imported {
+        if !known.contains(&key) && said.insert(content.to_vec()) {
+            known.insert(key.clone());
             keys.push(key);
+            contents.push(content.to_vec());
             rows.push(episode);
             steps.extend(taken);
         }
+    }
+    let stored = rows.len();
+    if stored == 0 {
+        return Ok(Added { stored, version });
     }
     episodes::insert_many(conn, &rows).await?;
     transitions::insert_many(conn, &steps).await?;
     sqlx::query(
         "-- datasets::insert_many
-         insert into dataset_episodes (dataset_id, ordinal, key, episode_id)
-         select $1, $2 + place::int - 1, key, id
-         from unnest($3::text[], $4::uuid[]) with ordinality as new (key, id, place)",
+         insert into dataset_episodes (dataset_id, ordinal, key, content, episode_id)
+         select $1, $2 + place::int - 1, key, content, id
+         from unnest($3::text[], $4::bytea[], $5::uuid[]) with ordinality as new (key, content, id, place)",
     )
     .bind(dataset)
     .bind(first)
     .bind(&keys)
+    .bind(&contents)
     .bind(rows.iter().map(|episode| episode.id).collect::<Vec<_>>())
+    .execute(&mut *conn)
+    .await?;
+    let version = version + 1;
+    sqlx::query(
+        "-- datasets::insert_many
+         insert into dataset_versions (dataset_id, version, episodes) values ($1, $2, $3)",
+    )
+    .bind(dataset)
+    .bind(version)
+    .bind(first.saturating_add(i32::try_from(stored).unwrap_or(i32::MAX)))
     .execute(conn)
     .await?;
-    Ok(rows.len())
+    Ok(Added { stored, version })
 }
 
-/// The dataset of a name, made if it is not there, and the ordinal of its next episode. It is locked until the
-/// transaction ends: one import at a time numbers the episodes.
-async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32), StoreError> {
+/// The dataset of a name, made if it is not there, its newest version and the ordinal of its next episode. It is locked
+/// until the transaction ends: one import at a time numbers the episodes.
+async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32, i32), StoreError> {
     loop {
         sqlx::query("insert into datasets (id, name) values ($1, $2) on conflict do nothing")
             .bind(Uuid::now_v7())
@@ -142,15 +177,60 @@ async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32), Store
         // None, if somebody has just deleted it.
         let Some(dataset) = held else { continue };
         // A statement of its own sees what the import before has stored.
-        let first = sqlx::query_scalar(
+        let newest: Option<(i32, i32)> = sqlx::query_as(
             "-- datasets::begin
-             select count(*)::int from dataset_episodes where dataset_id = $1",
+             select version, episodes from dataset_versions where dataset_id = $1 order by version desc limit 1",
         )
         .bind(dataset)
-        .fetch_one(conn)
+        .fetch_optional(conn)
         .await?;
-        return Ok((dataset, first));
+        let (version, episodes) = newest.unwrap_or_default();
+        return Ok((dataset, version, episodes));
     }
+}
+
+/// A dataset as a job is linked to it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, sqlx::FromRow)]
+pub struct LinkedDataset {
+    /// Its name when it was linked.
+    pub name: String,
+    /// Its version at that time: later episodes are not linked.
+    pub version: i32,
+    /// Episodes of that version.
+    pub episodes: i32,
+}
+
+/// Notes which versions of its datasets a job is linked to, once; returns those that were noted.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn link(
+    conn: &mut PgConnection,
+    job: JobId,
+    names: &[String],
+) -> Result<Vec<LinkedDataset>, StoreError> {
+    sqlx::query(
+        "-- datasets::link
+         insert into job_datasets (job_id, ordinal, name, version, episodes)
+         select $1, n.place::int - 1, n.name, coalesce(v.version, 0), coalesce(v.episodes, 0)
+         from unnest($2::text[]) with ordinality as n (name, place)
+         join datasets d on d.name = n.name and d.deleted_at is null
+         left join lateral (
+             select version, episodes from dataset_versions where dataset_id = d.id order by version desc limit 1
+         ) v on true
+         on conflict do nothing",
+    )
+    .bind(job)
+    .bind(names)
+    .execute(&mut *conn)
+    .await?;
+    Ok(sqlx::query_as(
+        "-- datasets::link
+         select name, version, episodes from job_datasets where job_id = $1 order by ordinal",
+    )
+    .bind(job)
+    .fetch_all(conn)
+    .await?)
 }
 
 /// Keeps datasets from being deleted until the transaction ends; returns whether all of them are there.

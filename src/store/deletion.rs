@@ -42,7 +42,7 @@ pub enum Marked {
 /// # Errors
 /// See [`StoreError`].
 pub async fn mark_dataset(conn: &mut PgConnection, name: &str) -> Result<Marked, StoreError> {
-    // Before looking for jobs: whoever submits one holds the dataset meanwhile.
+    // Before looking for jobs, because a submission locks the dataset meanwhile.
     let marked = sqlx::query(
         "-- deletion::mark_dataset
          update datasets set deleted_at = now() where name = $1 and deleted_at is null",
@@ -138,7 +138,7 @@ pub async fn remove_some(conn: &mut PgConnection) -> Result<bool, StoreError> {
     .bind(&datasets)
     .execute(&mut *conn)
     .await?;
-    // Whoever stores a frame locks its row: no frame goes while somebody is about to name it.
+    // Storing a frame locks its row, so no frame is deleted while another transaction is about to use it.
     sqlx::query(
         "-- deletion::remove_some
          delete from frames f where not exists (select from contexts c where c.frame = f.hash)

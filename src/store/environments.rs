@@ -14,13 +14,13 @@ pub struct EnvironmentRow {
     pub record: EnvironmentRecord,
     /// What it was found to be; null if it was never reached.
     pub found: Option<Json<FoundEnvironment>>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     pub checked_at: Option<OffsetDateTime>,
 }
 
-/// Registers an environment, or changes its registration. It is asked anew what it is.
+/// Registers an environment, or changes its registration. Its description is requested again.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -1,4 +1,4 @@
-//! Episodes: what agents did, whoever played them.
+//! Episodes of all agents.
 
 use serde::Serialize;
 use sqlx::PgConnection;

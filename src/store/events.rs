@@ -5,8 +5,8 @@ use sqlx::PgConnection;
 use super::StoreError;
 use crate::domain::{event::EventKind, ids::JobId};
 
-/// Appends an event, announces it, and notes who is to be told of it. Its place in the log is drawn when the transaction
-/// commits.
+/// Appends an event, announces it, and records its webhook deliveries. Its place in the log is drawn when the
+/// transaction commits.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -20,12 +20,12 @@ pub async fn crowded(conn: &mut PgConnection, newest: u16) -> Result<Vec<JobId>,
     .await?)
 }
 
-/// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints those are.
-/// The caller holds the job's lock, so that nobody promotes a version or goes back to it meanwhile.
+/// Expires the versions of a job that nothing needs; their files are left over. Returns how many checkpoints
+/// those are. The caller holds the job's lock, so that nobody promotes a version or goes back to it meanwhile.
 ///
-/// A version stays if it is among the newest, has the best evaluation, is promoted, was asked within the last hour, is
-/// being evaluated, answers an agent whose episode is open, or if a job that may still go on needs it: what its iterations act by, learn from, average, or are
-/// sent back to.
+/// A version stays if it is among the newest, has the best evaluation, is promoted, was requested within the
+/// last hour, is being evaluated, answers an agent whose episode is open, or if an unfinished job needs it:
+/// what its iterations act by, learn from, average, or are sent back to.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -20,8 +20,8 @@ pub async fn open(
     let opened = sqlx::query(
         "-- gateway::open
          insert into gateway_episodes (id, job_id, engine, checkpoint_id, owner, name, secret_hash, task, temperature,
-             max_tokens, most_calls, idle_seconds, state, created_at, last_call_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
+             max_tokens, most_calls, idle_seconds, state, created_at, last_call_at, arm, dataset, purpose)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16, $17)
          on conflict (job_id, name) where name is not null do nothing",
     )
     .bind(episode.id)
@@ -38,6 +38,9 @@ pub async fn open(
     .bind(episode.idle_seconds)
     .bind(episode.state)
     .bind(episode.created_at)
+    .bind(episode.arm)
+    .bind(&episode.dataset)
+    .bind(episode.purpose)
     .execute(conn)
     .await?;
     Ok(opened.rows_affected() == 1)
@@ -143,7 +146,7 @@ pub async fn idle(conn: &mut PgConnection, limit: i64) -> Result<Vec<EpisodeId>,
     .await?)
 }
 
-/// An episode that has ended and that its job has not learnt from.
+/// An episode that has ended and that its job has not learned from.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
 pub struct Fresh {
     /// The episode.
@@ -156,8 +159,8 @@ pub struct Fresh {
     pub solved: bool,
 }
 
-/// Episodes of a job that have ended and that it has not learnt from, in the order of their ends. They are locked until
-/// the transaction ends.
+/// Episodes of a job that have ended and that it has not learned from, in the order of their ends. They are
+/// locked until the transaction ends.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -170,7 +173,7 @@ pub async fn fresh(
         "-- gateway::fresh
          with ended as (
              select id, ended_at from gateway_episodes
-             where job_id = $1 and state = 'ended' and gathered_at is null
+             where job_id = $1 and state = 'ended' and purpose = 'collect' and gathered_at is null
              order by ended_at, id limit $2 for update
          )
          select e.id, e.turns, coalesce(e.success, false) as solved, (

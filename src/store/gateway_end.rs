@@ -1,15 +1,19 @@
 //! The end of an agent's episode: what was recorded call by call is stored as an episode with its steps.
 
+use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::{StoreError, calls, episodes, gateway, transitions};
-use crate::gateway::{
-    Opened, OpenedState,
-    ended::{self, End},
+use super::{StoreError, calls, datasets, episodes, gateway, transitions};
+use crate::{
+    experience::imported::Imported,
+    gateway::{
+        Opened, OpenedState,
+        ended::{self, End},
+    },
 };
 
-/// Stores an episode that was open. The caller holds its lock.
+/// Stores an episode that was open, in its dataset if it has one. The caller holds its lock.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -23,8 +27,19 @@ pub async fn end(
     let recorded: Vec<_> = recorded.into_iter().map(|(call, _)| call).collect();
     let rows = ended::rows(opened, &recorded, end, now);
     let (episode, steps) = rows.map_err(|e| sqlx::Error::Encode(e.into()))?;
-    episodes::insert_many(conn, &[episode]).await?;
-    transitions::insert_many(conn, &steps).await?;
+    match &opened.dataset {
+        Some(name) => {
+            let key = opened.id.to_string();
+            // Two agents that did the same were both there.
+            let content = Sha256::digest(&key).into();
+            let imported = Imported { key, content, episode, steps };
+            datasets::insert_many(conn, name, vec![imported]).await?;
+        }
+        None => {
+            episodes::insert_many(conn, &[episode]).await?;
+            transitions::insert_many(conn, &steps).await?;
+        }
+    }
     gateway::finish(conn, opened.id, OpenedState::Ended).await?;
     match opened.job_id {
         Some(job) => gateway::wake(conn, job).await,

@@ -56,8 +56,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// The iterations of a job that are under way, and the one before them; the newest if none is. Oldest
-/// first.
+/// The running iterations of a job, and the one before them; the newest if none is. Oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -111,6 +110,21 @@ pub async fn set_last(
     .bind(job)
     .fetch_optional(conn)
     .await?)
+}
+
+/// Another iteration follows this one.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn unset_last(conn: &mut PgConnection, id: IterationId) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- iterations::unset_last
+         update iterations set last = false where id = $1",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Notes the version that an iteration learns from.

@@ -8,7 +8,7 @@ use crate::domain::{
     environment::FoundEnvironment,
     ids::{CheckpointId, JobId},
     job::{Job, JobStatus},
-    spec::JobSpec,
+    spec::{BudgetSpec, JobSpec},
 };
 
 #[derive(sqlx::FromRow)]
@@ -110,8 +110,8 @@ pub async fn get(conn: &mut PgConnection, id: JobId) -> Result<Option<Job>, Stor
     Ok(row.map(Into::into))
 }
 
-/// One job, locked until the transaction ends. Its key stays free: whoever writes a row of the job meanwhile, such as
-/// a unit's event, does not wait, and so cannot wait in a circle with who cancels that unit.
+/// One job, locked until the transaction ends. Its key stays unlocked. A transaction that writes a row of the
+/// job meanwhile, such as a unit's event, does not wait, so it cannot deadlock with one that cancels the unit.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -175,6 +175,26 @@ pub async fn move_status(
         .execute(conn)
         .await?;
     Ok(moved.rows_affected() == 1)
+}
+
+/// Replaces a job's budget.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn set_budget(
+    conn: &mut PgConnection,
+    id: JobId,
+    budget: &BudgetSpec,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- jobs::set_budget
+         update jobs set spec = jsonb_set(spec, '{budget}', $2) where id = $1",
+    )
+    .bind(id)
+    .bind(Json(budget))
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Notes what a running job waits for; returns whether it did not wait for that before.

@@ -12,41 +12,41 @@ use crate::domain::{
 /// A key: all but the hash of its secret.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct KeyRow {
-    /// Its id.
+    /// Id.
     pub id: KeyId,
-    /// Whose it is; what jobs and the audit log call them.
+    /// Name of its person or program, as shown in jobs and in the audit log.
     pub name: String,
-    /// The secret's first characters, to recognise it by.
+    /// First characters of the secret, to identify the key.
     pub prefix: String,
-    /// What it may do.
+    /// Scopes.
     #[sqlx(try_from = "Vec<String>")]
     pub scopes: Scopes,
-    /// Requests that it may make in a minute.
+    /// Maximum number of requests per minute.
     pub requests_per_minute: i32,
-    /// Name of the key that made it.
+    /// Name of the key that created it.
     pub created_by: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: OffsetDateTime,
-    /// When it ends by itself; null if it does not.
+    /// When it expires; null if never.
     pub expires_at: Option<OffsetDateTime>,
-    /// When it was revoked; null if it was not.
+    /// When it was revoked; null if it is active.
     pub revoked_at: Option<OffsetDateTime>,
-    /// When it was last used, to the minute; null if it never was.
+    /// When it was last used, to the minute; null if never.
     pub last_used_at: Option<OffsetDateTime>,
 }
 
 /// A key that is to be.
 #[derive(Debug)]
 pub struct NewKey<'a> {
-    /// Its id.
+    /// Id.
     pub id: KeyId,
     /// Whose it is.
     pub name: &'a str,
     /// Its secret, of which the hash is stored.
     pub secret: &'a Secret,
-    /// What it may do.
+    /// Scopes.
     pub scopes: &'a Scopes,
-    /// Requests that it may make in a minute.
+    /// Maximum number of requests per minute.
     pub requests_per_minute: i32,
     /// Name of the key that makes it.
     pub created_by: &'a str,
@@ -258,7 +258,7 @@ async fn note(conn: &mut PgConnection, row: Option<HolderRow>) -> Result<Holder,
     Ok(Holder::Known { actor: Actor { key: Some(id), session, name, scopes }, requests_per_minute })
 }
 
-/// Whether whoever asked some time ago may still ask.
+/// Whether an earlier key or session is still valid.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -51,9 +51,9 @@ pub enum Claim {
     Nothing,
 }
 
-/// Claims one unit of a class, of a running job: ready, or leased to somebody who let the lease lapse. The job with the
-/// fewest units of the class under way is next, then the one whose turn is longest ago. A unit whose attempts are spent
-/// stays where it is.
+/// Claims one unit of a class, of a running job: ready, or leased to somebody who let the lease lapse. The job
+/// with the fewest running units of the class is next, then the one whose turn is longest ago. A unit whose
+/// attempts are spent stays where it is.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -133,7 +133,7 @@ pub async fn claim(
     Ok(Claim::Taken(lease, row.reclaimed))
 }
 
-/// Renews a lease. A unit that has been `under_way` for a while has reached its peer: it waits no more.
+/// Renews a lease. A unit that has been `under_way` for a while has reached its server: it no longer waits.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -267,8 +267,8 @@ pub async fn release(conn: &mut PgConnection, lease: &Lease) -> Result<(), Store
     end(conn, lease, "ready", "released", None, Duration::ZERO).await
 }
 
-/// The work waits for a peer that cannot be reached. The attempt does not count, and the pause doubles with each wait in a
-/// row, from `pause` to `most`.
+/// The work waits for an unreachable server. The attempt does not count, and the pause doubles with each wait
+/// in a row, from `pause` to `most`.
 ///
 /// # Errors
 /// [`StoreError::LeaseLost`] if somebody else has it now.
@@ -314,7 +314,7 @@ pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> 
              update work_items
              set state = 'failed', lease_token = null, lease_owner = null, lease_expires_at = null,
                  finished_at = now(),
-                 last_error = coalesce(last_error, 'every attempt was lost: the process died each time')
+                 last_error = coalesce(last_error, 'all attempts failed: the process died each time')
              where state = 'leased' and lease_expires_at < now() and attempt >= max_attempts
              returning id
          )

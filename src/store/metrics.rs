@@ -38,6 +38,28 @@ pub async fn put_many(
     Ok(())
 }
 
+/// A metric's value in an iteration, where it is no evaluation's.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn value(
+    conn: &mut PgConnection,
+    job: JobId,
+    name: &str,
+    iteration: i32,
+) -> Result<Option<f64>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- metrics::value
+         select value from metrics where job_id = $1 and name = $2 and iteration = $3 and temperature = $4",
+    )
+    .bind(job)
+    .bind(name)
+    .bind(iteration)
+    .bind(NO_TEMPERATURE)
+    .fetch_optional(conn)
+    .await?)
+}
+
 /// A metric's values up to an iteration, in their order.
 ///
 /// # Errors

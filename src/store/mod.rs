@@ -6,6 +6,7 @@ pub mod annotations;
 mod announcements;
 pub mod assessment;
 pub mod audit;
+pub mod budget;
 pub mod calls;
 pub mod checkpoints;
 pub mod contexts;
@@ -23,6 +24,7 @@ pub mod iterations;
 pub mod jobs;
 pub mod keys;
 pub mod leases;
+pub mod live;
 pub mod metrics;
 pub mod peers;
 pub mod prompts;
@@ -92,12 +94,11 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
         match error {
             MigrateError::VersionMissing(_) | MigrateError::VersionTooNew(..) => {
                 Self::Schema(format!(
-                    "the database was made by a newer nlac: {error}; install that version, or use another \
-                 database"
+                    "the database was created by a newer nlac: {error}; install that version, or use another database"
                 ))
             }
             MigrateError::Execute(error) => error.into(),
-            other => Self::Schema(format!("the database cannot be brought up to date: {other}")),
+            other => Self::Schema(format!("cannot migrate the database: {other}")),
         }
     }
 }

@@ -12,11 +12,11 @@ pub struct EngineRow {
     /// Its registration.
     #[sqlx(flatten)]
     pub record: EngineRecord,
-    /// What it was found to be able to do; null if it was never reached.
+    /// Capabilities; null if it was never reached.
     pub capabilities: Option<Json<EngineCapabilities>>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     pub checked_at: Option<OffsetDateTime>,
 }
 
@@ -26,11 +26,11 @@ pub struct TrainerRow {
     /// Its registration.
     #[sqlx(flatten)]
     pub record: TrainerRecord,
-    /// What it was found to be able to do; null if it was never reached.
+    /// Capabilities; null if it was never reached.
     pub capabilities: Option<Json<TrainerCapabilities>>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     pub checked_at: Option<OffsetDateTime>,
 }
 

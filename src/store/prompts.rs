@@ -220,7 +220,7 @@ pub async fn texts(
     Ok(found.flatten().collect())
 }
 
-/// Jobs under way whose spec names a set, oldest first.
+/// Unfinished jobs whose spec names a set, oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].

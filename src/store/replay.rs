@@ -15,11 +15,11 @@ pub struct Entry {
     pub done: bool,
     /// It ends an episode that is solved.
     pub solved: bool,
-    /// Critic loss per token when last learnt from.
+    /// Critic loss per token when last trained on.
     pub loss: Option<f32>,
     /// Its last verdict was No.
     pub refused: bool,
-    /// An engine refused something of it.
+    /// An engine rejected a part of it.
     pub left_out: bool,
 }
 
@@ -67,7 +67,7 @@ pub async fn insert_many(
     Ok(())
 }
 
-/// Links `count` episodes of a dataset, from the `first`-th on, to a job. They stand in replay after the episodes that
+/// Links `count` episodes of a dataset, from the `first`-th on, to a job, without those that are held out. They stand in replay after the episodes that
 /// the iteration collects, from `place` on. Returns the transitions that are new to the job; none if the dataset does not
 /// have these episodes any more.
 ///
@@ -79,8 +79,9 @@ pub async fn link_dataset(
     dataset: &str,
     (first, count): (u32, u32),
     place: i32,
+    held_out_every: Option<i32>,
 ) -> Result<Option<Vec<TransitionId>>, StoreError> {
-    // Whoever gives one of them a reward comes before or after: nobody links what is about to change.
+    // A transaction that sets one of the rewards runs before or after this one, so no changing row is linked.
     let held = sqlx::query(
         "-- replay::link_dataset
          select 1 from datasets s join dataset_episodes d on d.dataset_id = s.id join episodes e on e.id = d.episode_id
@@ -103,6 +104,7 @@ pub async fn link_dataset(
          from datasets s join dataset_episodes d on d.dataset_id = s.id join episodes e on e.id = d.episode_id
          join transitions t on t.episode_id = d.episode_id
          where s.name = $3 and s.deleted_at is null and d.ordinal >= $4 and d.ordinal < $4 + $5
+             and ($7::int is null or d.ordinal % $7 <> $7 - 1)
          on conflict do nothing
          returning transition_id",
     )
@@ -112,6 +114,7 @@ pub async fn link_dataset(
     .bind(first.cast_signed())
     .bind(count.cast_signed())
     .bind(place)
+    .bind(held_out_every)
     .fetch_all(conn)
     .await?;
     Ok(Some(new))
@@ -124,6 +127,7 @@ pub async fn link_dataset(
 pub async fn link_rollouts(
     conn: &mut PgConnection,
     (job, iteration, index): (JobId, IterationId, i32),
+    held_out_every: Option<i32>,
 ) -> Result<Vec<TransitionId>, StoreError> {
     // As in `link_dataset`: nobody links what is about to change.
     sqlx::query(
@@ -141,11 +145,16 @@ pub async fn link_rollouts(
              t.reward_status = 'pending'
          from rollouts r join episodes e on e.id = r.episode_id join transitions t on t.episode_id = e.id
          where r.iteration_id = $2 and r.purpose = 'collect'
+             -- Counted on from the iterations before, so that short iterations hold out as many.
+             and ($4::int is null or (r.ordinal + (
+                 select count(*) from rollouts b join iterations i on i.id = b.iteration_id
+                 where i.job_id = $1 and i.index < $3 and b.purpose = 'collect')) % $4 <> $4 - 1)
          returning transition_id",
     )
     .bind(job)
     .bind(iteration)
     .bind(index)
+    .bind(held_out_every)
     .fetch_all(conn)
     .await?)
 }
@@ -180,7 +189,7 @@ pub async fn entries(
     Ok(entries)
 }
 
-/// Notes the last verdicts, and what an engine refused something of. Like [`set_losses`] it locks by id:
+/// Records the last verdicts, and the transitions that an engine rejected. Like [`set_losses`] it locks by id:
 /// iterations that overlap name the same rows, each in an order of its own, and would wait for each other.
 ///
 /// # Errors
@@ -210,7 +219,7 @@ pub async fn set_annotated(
     Ok(())
 }
 
-/// Notes the critic's loss on transitions that were learnt from.
+/// Records the critic's loss on trained transitions.
 ///
 /// # Errors
 /// See [`StoreError`].

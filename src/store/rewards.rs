@@ -39,7 +39,7 @@ pub async fn give(
     reward: f64,
     success: Option<bool>,
 ) -> Result<Given, StoreError> {
-    // Two rewards of one episode wait for each other, and for whoever links the episode to a job.
+    // Two rewards of one episode wait for each other, and for a transaction that links the episode to a job.
     let held: Option<Option<bool>> = sqlx::query_scalar(
         "-- rewards::give
          select success from episodes where id = $1 for update",

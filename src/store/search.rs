@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use super::StoreError;
 use crate::domain::ids::{JobId, TransitionId};
 
-/// Makes the rows of a job's transitions anew from everything that is stored about them.
+/// Rebuilds the search rows of a job's transitions from everything that is stored about them.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -104,7 +104,7 @@ pub async fn insert_examples(
 /// An example without its tokens.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
 pub struct Outline {
-    /// Its id.
+    /// Id.
     pub id: ExampleId,
     /// Its place in the iteration.
     pub ordinal: i32,
@@ -189,7 +189,7 @@ pub async fn acted(
     .await?)
 }
 
-/// What came of the values of an action's tokens; one number per token.
+/// Results for an action's tokens, one number per token.
 #[derive(Debug, Clone, Serialize)]
 pub struct Valued {
     /// Its example.
@@ -221,7 +221,7 @@ pub async fn set_values(conn: &mut PgConnection, valued: &[Valued]) -> Result<()
     Ok(())
 }
 
-/// Notes each example's loss when it was first learnt.
+/// Records each example's loss before its first optimizer step.
 ///
 /// # Errors
 /// See [`StoreError`].

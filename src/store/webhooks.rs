@@ -12,7 +12,7 @@ use crate::domain::{
     webhook::{DeliveryState, Webhook},
 };
 
-/// Adds one; it is told of what happens from here on.
+/// Adds a webhook. It gets events from now on.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -104,7 +104,7 @@ pub async fn deliveries(
     Ok(Some(found))
 }
 
-/// An event that somebody is to be told of.
+/// An event to deliver.
 #[derive(Debug, sqlx::FromRow)]
 pub struct Due {
     /// Who.

@@ -15,7 +15,7 @@ pub const MAX_ATTEMPTS: i32 = 5;
 /// How far a phase has come.
 #[derive(Debug, Clone, Default, sqlx::FromRow)]
 pub struct Tally {
-    /// Waiting or under way.
+    /// Waiting or running.
     pub open: i64,
     /// Finished.
     pub done: i64,

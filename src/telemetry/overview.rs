@@ -48,12 +48,12 @@ impl IdGenerator for Ids {
     }
 }
 
-/// From now on jobs are told of.
+/// Starts the reports on jobs.
 pub(super) fn record_by(tracer: SdkTracer) {
     let _ = TRACER.set(tracer);
 }
 
-/// A job is over. Iterations that were under way end with it.
+/// A job is over. Its running iterations end with it.
 pub fn job_over(job: &Job, status: JobStatus, iterations: &[Iteration]) {
     let Some(tracer) = tracer_of(job.id) else { return };
     let failed = status == JobStatus::Failed;

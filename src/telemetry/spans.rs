@@ -94,7 +94,7 @@ pub fn generation(
     )
 }
 
-/// What came of it: the engine by its registered name, the model by the name that it echoed, tokens in and out.
+/// Outcome: the engine by its registered name, the model by the name that it echoed, tokens in and out.
 pub fn generated(
     span: &Span,
     engine: &str,
@@ -148,7 +148,7 @@ pub fn operation(name: &'static str, trainer: &str, url: &str) -> Span {
     span
 }
 
-/// Does something in a span that tells of what kind its failure was.
+/// Runs something in a span that records the kind of its failure.
 ///
 /// # Errors
 /// What is done has.

@@ -112,7 +112,7 @@ pub fn interpolate(
     };
     let (mut mixed, newer) = (read(target)?, read(online)?);
     if mixed.len() != newer.len() {
-        return Err(invalid(online, "it has other tensors than the target"));
+        return Err(invalid(online, "its tensors differ from those of the target"));
     }
     for (name, (shape, values)) in &mut mixed {
         let (_, newer) = newer
@@ -136,13 +136,10 @@ fn read_tensors(bytes: &[u8]) -> Result<Tensors, String> {
         if view.dtype() != Dtype::F32 {
             return Err(format!("{name} is {:?}, not F32", view.dtype()));
         }
-        let values: Vec<f32> = view
-            .data()
-            .chunks_exact(4)
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
+        let (entries, _) = view.data().as_chunks();
+        let values: Vec<f32> = entries.iter().map(|entry| f32::from_le_bytes(*entry)).collect();
         if values.iter().any(|v| !v.is_finite()) {
-            return Err(format!("{name} holds a value that is not finite"));
+            return Err(format!("{name} has a value that is not finite"));
         }
         tensors.insert(name, (view.shape().to_vec(), values));
     }
@@ -154,7 +151,7 @@ fn read_tensors(bytes: &[u8]) -> Result<Tensors, String> {
         }
     }
     if tensors.is_empty() {
-        return Err("it holds no tensors".into());
+        return Err("it contains no tensors".into());
     }
     Ok(tensors)
 }
@@ -179,7 +176,10 @@ fn serialise(tensors: &Tensors) -> Result<Vec<u8>, String> {
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
         .iter()
         .map(|(name, (shape, values))| {
-            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let mut bytes = Vec::with_capacity(4 * values.len());
+            for value in values {
+                bytes.extend_from_slice(&value.to_le_bytes());
+            }
             (name.clone(), shape.clone(), bytes)
         })
         .collect();

@@ -34,15 +34,15 @@ pub use tinker::Tinker;
 pub struct Datum {
     /// Masked.
     pub prompt: Vec<u32>,
-    /// Learnt.
+    /// For training.
     pub completion: Vec<u32>,
     /// Weight of each completion token in the loss, which trainers sum over tokens.
     pub weight: f32,
-    /// How it is learnt.
+    /// How it is learned.
     pub loss: Loss,
 }
 
-/// How a completion is learnt.
+/// How a completion is learned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Loss {
     /// The policy imitates it.
@@ -166,7 +166,7 @@ enum AskedData {
         /// The returns of each datum that a critic learns from.
         returns: Vec<Option<Vec<f32>>>,
     },
-    /// How many candidates each datum has, and what is learnt of them.
+    /// Number of candidates of each datum, and what is learned from them.
     Scored(Vec<(usize, ScoredLoss)>),
 }
 
@@ -340,7 +340,7 @@ pub trait Run: Send + Sync {
     /// Where its model is.
     fn address(&self) -> ModelAddress;
 
-    /// Saves everything needed to go on; returns where.
+    /// Saves everything needed to continue; returns where.
     async fn save_state(&mut self, name: &str) -> Result<String, TrainerError>;
 
     /// Writes the adapter as PEFT files into a new directory.

@@ -1,4 +1,4 @@
-//! One operation of a trainer as it is told of: its span, how long it took, whether it failed.
+//! Telemetry of one trainer operation: span, duration, failure.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -14,7 +14,7 @@ use crate::telemetry::{Meters, TRAINER_OPERATIONS, spans};
 /// When a run had its last result. Trainers work in the order of arrival: what is asked for meanwhile waits.
 pub(super) type LastResult = Arc<Mutex<Option<Instant>>>;
 
-/// An operation under way.
+/// A running operation.
 #[derive(Debug)]
 pub(super) struct Operation {
     span: Span,

@@ -59,7 +59,7 @@ impl TinkerRun {
         self.checked("forward", &counts, forward)
     }
 
-    /// Refuses scored data where losses are reduced otherwise.
+    /// Rejects scored data where losses are reduced in another way.
     fn check_scored(&self, operation: &'static str) -> Result<(), TrainerError> {
         match self.tinker.reduction {
             Reduction::TokenSum => Ok(()),
@@ -114,7 +114,7 @@ impl TinkerRun {
     ) -> Result<Vec<Vec<f32>>, TrainerError> {
         let failed = |reason: &str| self.tinker.failure(operation, reason.into(), false);
         if result.loss_fn_outputs.len() != counts.len() {
-            return Err(failed("it returns another number of outputs than of data"));
+            return Err(failed("it returns a different number of outputs than of data"));
         }
         let said =
             result.loss_fn_outputs.into_iter().map(|output| output.logprobs.or(output.values));
@@ -253,7 +253,7 @@ impl Run for TinkerRun {
     async fn follow(&mut self, source: &dyn Run, rate: f32) -> Result<(), TrainerError> {
         let (ours, theirs) = (self.address(), source.address());
         if (&ours.trainer, &ours.session) != (&theirs.trainer, &theirs.session) {
-            let reason = "a run follows only one that is open in the same session";
+            let reason = "a run can follow only an open run of the same session";
             return Err(self.tinker.failure("polyak", reason.into(), true));
         }
         let seq_id = self.next_sequence();

@@ -5,7 +5,7 @@
 
 use crate::domain::training::Clip;
 
-/// Candidates after one prompt, and what is learnt of them.
+/// Candidates after one prompt, and what is learned from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredDatum {
     /// Tokens that every candidate follows. Not empty.
@@ -14,11 +14,11 @@ pub struct ScoredDatum {
     pub candidates: Vec<Vec<u32>>,
     /// Weight of this datum in the step's summed loss.
     pub weight: f32,
-    /// What is learnt.
+    /// What is learned.
     pub loss: ScoredLoss,
 }
 
-/// How candidates are learnt.
+/// How candidates are learned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScoredLoss {
     /// The policy moves to candidates of a high value: Σ π (α log π − Q).

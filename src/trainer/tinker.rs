@@ -241,7 +241,7 @@ impl Trainer for Tinker {
             .ok_or_else(|| TrainerError::Failed {
                 trainer: self.name.to_string(),
                 operation: "create_model",
-                reason: "the answer names no model".into(),
+                reason: "the answer contains no model".into(),
             })?;
         if let Some(path) = state {
             let body = json!({

@@ -47,7 +47,7 @@ pub async fn deliver(
             // A full round: there may be more.
             Some(Ok(MOST)) => continue,
             Some(Ok(_)) => {}
-            Some(Err(error)) => tracing::warn!(%error, "webhooks could not be delivered"),
+            Some(Err(error)) => tracing::warn!(%error, "cannot deliver webhooks"),
         }
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
@@ -114,9 +114,9 @@ async fn post(
 fn failure(error: NetError) -> String {
     match error {
         NetError::Status { status, .. } => format!("the receiver answered {status}"),
-        NetError::Connect { reason, .. } => format!("the receiver cannot be reached: {reason}"),
+        NetError::Connect { reason, .. } => format!("cannot reach the receiver: {reason}"),
         NetError::Broken { reason, .. } => {
-            format!("the connection to the receiver broke off: {reason}")
+            format!("lost the connection to the receiver: {reason}")
         }
         NetError::Timeout { seconds, .. } => {
             format!("the receiver did not answer within {seconds} s")

@@ -57,7 +57,7 @@ impl Slice {
 /// Transitions per unit.
 const TRANSITIONS: u32 = 64;
 
-/// Episodes per unit, where whole episodes are learnt from; more where a group is larger.
+/// Episodes per unit, where training uses whole episodes; more where a group is larger.
 const EPISODES: u32 = 32;
 
 /// Annotate slice `chunk` of `chunks` of the iteration's batch with the adapters of a version.
@@ -136,9 +136,9 @@ impl Worker {
         if let Some(first) = made.left_out.values().next() {
             let (count, index) = (out.len(), context.index());
             let message = format!(
-                "iteration {index} goes on without {count} transitions, of which an engine or the model's chat \
-                 template rejected something (if they are too long: lower max_tokens in algorithm.sampling, or start the \
-                 engine with a longer context); the first: {first}"
+                "iteration {index} leaves out {count} transitions that an engine or the model's chat template \
+                 rejected (if they are too long: lower max_tokens in algorithm.sampling, or start the engine with a \
+                 longer context); the first: {first}"
             );
             let data = json!({ "iteration": index, "transitions": out });
             events::append(&mut tx, job, EventKind::Warned, &message, data).await?;

@@ -127,13 +127,23 @@ impl Worker {
         let spec = &context.job.spec;
         let (quoted, index) = (spec.evaluation.temperature, context.iteration.index);
         let mut conn = self.store.acquire().await?;
-        if spec.evaluation.from == EvaluationSource::External {
-            let lost = posted(&mut conn, context).await?.map(|posted| posted.lost());
-            out.read(Guard::Regression, lost);
-            return Ok(());
-        }
         let seed = context.seed("health").label("held_out");
         let states = spec.health.states as usize;
+        if spec.evaluation.from != EvaluationSource::Environment {
+            if spec.evaluation.from == EvaluationSource::External {
+                let lost = posted(&mut conn, context).await?.map(|posted| posted.lost());
+                out.read(Guard::Regression, lost);
+            }
+            let due =
+                context.iteration.last || context.index().is_multiple_of(spec.evaluation.every);
+            let Some(every) = spec.held_out_every().filter(|_| due && states > 0) else {
+                return Ok(());
+            };
+            let logs = assessment::held_out_logs(&mut conn, context.job.id, every);
+            let looked = HeldOutSteps::look(logs, &seed, states).await?;
+            drop(conn);
+            return self.health(context, looked.chosen, out).await;
+        }
         let looked = HeldOutSteps::look(
             assessment::held_out(&mut conn, context.iteration.id, quoted),
             &seed,
@@ -313,8 +323,8 @@ impl Worker {
         }
         work_items::annotate_by(tx, job.id, index, version).await?;
         let message = format!(
-            "the next iteration goes on from version {version}, which solved {:.1} % of the {} episodes that both \
-             played; version {index} solved {:.1} points less",
+            "the next iteration continues from version {version}, which solved {:.1} % of the {} common episodes; \
+             version {index} solved {:.1} points less",
             100.0 * success,
             best.episodes,
             -100.0 * best.change().0
@@ -342,8 +352,8 @@ impl Worker {
         let (job, index) = (context.job.id, context.iteration.index);
         work_items::annotate_by(tx, job, index, version).await?;
         let message = format!(
-            "the next iteration continues from version {version}, whose posted success is {:.1} %; that of version \
-             {newest} is {:.1} %",
+            "the next iteration continues from version {version}, whose posted success is {:.1} %; for version \
+             {newest} it is {:.1} %",
             100.0 * success,
             100.0 * now
         );

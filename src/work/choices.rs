@@ -46,7 +46,7 @@ struct Sums {
     value_loss: f64,
     value: f64,
     gap: f64,
-    /// Choices that the policy learnt from.
+    /// Choices that the policy learned from.
     learnt: f64,
     policy_loss: f64,
     entropy: f64,
@@ -159,7 +159,7 @@ impl Choices {
         Ok(update::targets(choices, &scores, &values, alpha))
     }
 
-    /// Saves everything needed to go on; returns where the critic and its target are, and the temperature.
+    /// Saves everything needed to continue; returns where the critic and its target are, and the temperature.
     pub async fn save(&mut self, label: &str) -> Result<(String, String, TemperatureState), Fault> {
         let critic = self.critic.save_state(label).await.map_err(|e| e.fault())?;
         let target = self.target.save_state(label).await.map_err(|e| e.fault())?;
@@ -170,7 +170,7 @@ impl Choices {
     pub async fn close(self) -> Vec<(&'static str, f64)> {
         for run in [self.critic, self.target] {
             if let Err(error) = run.close().await {
-                tracing::warn!(%error, "the trainer keeps a critic that is not needed any more");
+                tracing::warn!(%error, "the trainer keeps a critic that is no longer needed");
             }
         }
         let mut metrics = self.sums.metrics();

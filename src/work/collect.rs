@@ -48,7 +48,7 @@ impl Work for Collect {
     const PHASE: Phase = Phase::Collect;
 
     fn plan(iteration: &Planned<'_>) -> Vec<Self> {
-        if iteration.spec.environment.gateway().is_some() {
+        if !iteration.spec.environment.is_playable() {
             return Vec::new();
         }
         let version = iteration.version;
@@ -142,7 +142,7 @@ fn transition(
         next_admissible: step.next_admissible.clone(),
         achieved_goals: step.achieved_goals.clone(),
     };
-    // Whoever plays in an environment has one context.
+    // An agent in an environment has one context.
     let state = Place { context: 0, length: step.state.messages().len() };
     let next = Place { length: state.length + 1 + step.observation.len(), ..state };
     (transition, Standing::of(hashes, state, next))

@@ -112,7 +112,7 @@ impl IterationContext {
     /// The sampler of a unit of work. One of a job that trains needs both adapters.
     pub fn sampler(&self) -> Result<Sampler<'_>, Fault> {
         if self.job.spec.algorithm.trains() && (self.online.is_none() || self.target.is_none()) {
-            return Err(Fault::Fail("the adapters of this iteration are not there".into()));
+            return Err(Fault::Fail("the adapters of this iteration are missing".into()));
         }
         let origin = Origin { job: self.job.id, iteration: self.iteration.index };
         Ok(Sampler { origin: Some(origin), ..self.job_context.sampler() })
@@ -197,7 +197,7 @@ async fn evaluated_checkpoint(
 ) -> Result<Option<Checkpoint>, Fault> {
     let Some(id) = evaluated.checkpoint else { return Ok(None) };
     let found = checkpoints::get(conn, id).await?;
-    let found = found.ok_or_else(|| Fault::Fail(format!("checkpoint {id} is gone")))?;
+    let found = found.ok_or_else(|| Fault::Fail(format!("checkpoint {id} was deleted")))?;
     if found.expired_at.is_some() {
         return Err(Fault::Fail(format!("the files of checkpoint {} are deleted", found.name)));
     }
@@ -208,7 +208,7 @@ impl Worker {
     /// The job of a unit, and its iteration.
     pub(super) async fn place(&self, lease: &Lease) -> Result<(Job, Iteration), Fault> {
         let mut conn = self.store.acquire().await?;
-        let gone = || Fault::Fail("the job or its iteration is gone".into());
+        let gone = || Fault::Fail("the job or its iteration was deleted".into());
         let job = jobs::get(&mut conn, lease.job_id).await?.ok_or_else(gone)?;
         let iteration = iterations::get(&mut conn, lease.iteration_id).await?.ok_or_else(gone)?;
         tracing::Span::current().record("nlac.iteration", iteration.index);

@@ -83,7 +83,7 @@ impl Critic {
         Ok((tokens > 0.0).then_some((sum / tokens) as f32))
     }
 
-    /// Saves everything needed to go on; returns where.
+    /// Saves everything needed to continue; returns where.
     pub async fn save(&mut self, label: &str) -> Result<String, Fault> {
         self.run.save_state(label).await.map_err(|e| e.fault())
     }
@@ -91,7 +91,7 @@ impl Critic {
     /// Gives the trainer's memory back. Returns the iteration's metrics by name.
     pub async fn close(self) -> Vec<(&'static str, f64)> {
         if let Err(error) = self.run.close().await {
-            tracing::warn!(%error, "the trainer keeps a critic that is not needed any more");
+            tracing::warn!(%error, "the trainer keeps a critic that is no longer needed");
         }
         let (sum, tokens) = self.loss;
         let loss = (tokens > 0.0).then(|| (names::VALUE_LOSS, sum / tokens));

@@ -176,7 +176,7 @@ async fn load(
 }
 
 /// Why a step cannot learn a goal that it could learn otherwise.
-const UNWORDED: &str = "the environment does not say its state with another goal";
+const UNWORDED: &str = "the environment cannot render its state with another goal";
 
 /// Draws the goals that steps learn instead of their own, up to their share of the batch.
 async fn aim(

@@ -40,13 +40,14 @@ impl Work for Gather {
     fn plan(iteration: &Planned<'_>) -> Vec<Self> {
         let gateway = iteration.spec.environment.gateway();
         gateway
-            .map(|GatewaySpec { steps, seconds }| Self { steps: *steps, seconds: *seconds })
+            .map(|GatewaySpec { steps, seconds, .. }| Self { steps: *steps, seconds: *seconds })
             .into_iter()
             .collect()
     }
 
     async fn run(self, worker: &Worker, lease: &Lease) -> Result<(), Fault> {
         let (job, iteration) = worker.place(lease).await?;
+        worker.watch_agents(&job, &iteration).await?;
         let mut tx = worker.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
         let fresh = gateway::fresh(&mut tx, job.id, MOST).await?;
@@ -67,7 +68,10 @@ impl Work for Gather {
         let ids: Vec<_> = fresh.iter().map(|episode| episode.id).collect();
         let numbered: Vec<_> = (0..).zip(ids.iter().copied()).collect();
         rollouts::insert_many(&mut tx, series, &numbered).await?;
-        let new = replay::link_rollouts(&mut tx, (job.id, iteration.id, iteration.index)).await?;
+        let new = {
+            let place = (job.id, iteration.id, iteration.index);
+            replay::link_rollouts(&mut tx, place, job.spec.held_out_every()).await?
+        };
         search::refresh(&mut tx, job.id, &new).await?;
         gateway::set_gathered(&mut tx, &ids).await?;
         let taken = Spending { env_steps: new.len() as i64, ..Spending::default() };

@@ -44,7 +44,7 @@ impl HeldOutSteps {
             for (number, turn) in (1..).zip(played.into_iter().skip(opening)) {
                 let position = steps;
                 steps += 1;
-                // The smallest lots win: whoever comes later has the same chance.
+                // The smallest lots win, so later episodes have the same chance.
                 lots.push((rng.random::<u64>(), position));
                 if lots.len() > most
                     && let Some((_, out)) = lots.pop()

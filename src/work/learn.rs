@@ -37,7 +37,7 @@ use crate::{
 /// Take the iteration's optimizer steps and save the result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Learn {
-    /// The version to go on from; -1 before the first.
+    /// Version to continue from; -1 before the first.
     version: i32,
 }
 
@@ -93,7 +93,7 @@ impl Worker {
         let found = checkpoints::get(&mut *self.store.acquire().await?, id).await?;
         let found = found.filter(|checkpoint| checkpoint.expired_at.is_none());
         let gone =
-            || Fault::Fail(format!("checkpoint {id}, which the job starts from, is deleted"));
+            || Fault::Fail(format!("checkpoint {id}, from which the job starts, was deleted"));
         Ok(Some(found.ok_or_else(gone)?))
     }
 
@@ -192,7 +192,7 @@ impl Worker {
         let beside_states = beside.save(&label).await?;
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
-            tracing::warn!(%error, "the trainer keeps a model that is not needed any more");
+            tracing::warn!(%error, "the trainer keeps a model that is no longer needed");
         }
         let mut measured: Vec<_> = learnt.movement.metrics().collect();
         measured.extend(beside.close().await);
@@ -265,8 +265,8 @@ impl Worker {
         let theirs = context.engine.tokenize_chat(&probe).await.map_err(|e| e.fault())?;
         if !theirs.agrees(&ours) {
             return Err(Fault::Fail(format!(
-                "engine {} tokenises a conversation to {} tokens, the tokenizer that it was registered \
-                 with to {}; register it with the directory of the model that it serves",
+                "engine {} tokenizes a conversation to {} tokens, its registered tokenizer to {}; register it with \
+                 the directory of the model that it serves",
                 context.engine.name(),
                 theirs.count(),
                 ours.len()

@@ -12,7 +12,7 @@ use crate::{
         job::Phase,
         work::{Class, Lease},
     },
-    store::{StoreError, iterations, leases, replay, search},
+    store::{StoreError, iterations, jobs, leases, replay, search},
 };
 
 /// Logged episodes per unit.
@@ -54,13 +54,18 @@ impl Work for Link {
         let Self { dataset, offset, first, count } = self;
         let mut tx = worker.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
-        let gone = || Fault::Fail("the iteration is gone".into());
+        let gone = || Fault::Fail("the iteration was deleted".into());
         let iteration = iterations::get(&mut tx, lease.iteration_id).await?.ok_or_else(gone)?;
         let job = (lease.job_id, iteration.index);
         let place = FIRST + (offset + first).cast_signed();
-        let new = replay::link_dataset(&mut tx, job, &dataset, (first, count), place).await?;
-        let gone =
-            || Fault::Fail(format!("dataset {dataset} was deleted; submit the job with another"));
+        let every = jobs::get(&mut tx, lease.job_id).await?.ok_or_else(gone)?.spec.held_out_every();
+        let episodes = (first, count);
+        let new = replay::link_dataset(&mut tx, job, &dataset, episodes, place, every).await?;
+        let gone = || {
+            Fault::Fail(format!(
+                "dataset {dataset} was deleted; submit the job with another dataset"
+            ))
+        };
         let new = new.ok_or_else(gone)?;
         search::refresh(&mut tx, lease.job_id, &new).await?;
         leases::complete(&mut tx, lease).await?;

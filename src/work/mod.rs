@@ -13,6 +13,7 @@ mod held_out;
 mod kind;
 mod learn;
 mod link;
+mod live;
 mod models;
 mod playing;
 mod publish;
@@ -42,7 +43,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker over a store and its peers; adapters are published under `adapters`.
+    /// A worker over a store and the registered servers. Adapters are published under `adapters`.
     #[must_use]
     pub fn new(store: Store, peers: Arc<Peers>, adapters: PathBuf, clock: Arc<dyn Clock>) -> Self {
         Self { store, peers, adapters, clock }

@@ -51,7 +51,7 @@ impl Beside {
         Ok(choices.map_or(Self::Nothing, Self::Choices))
     }
 
-    /// Saves everything needed to go on.
+    /// Saves everything needed to continue.
     pub async fn save(&mut self, label: &str) -> Result<BesideStates, Fault> {
         Ok(match self {
             Self::Nothing => BesideStates::default(),
@@ -118,7 +118,7 @@ pub(super) struct Underway {
 #[derive(Default)]
 pub(super) struct Learnt {
     pub steps: Vec<TrainStep>,
-    /// Loss per token of each example when it was first learnt.
+    /// Loss per token of each example before its first optimizer step.
     pub first_losses: HashMap<ExampleId, f32>,
     pub movement: Movement,
 }

@@ -189,6 +189,14 @@ async fn probe(engine: &dyn Engine, prompt: &[u32], adapter: &Adapter) -> Result
     }
     let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
     let (adapter, prompt) = (Some(adapter.clone()), prompt.to_vec());
-    let request = Request { adapter, prompt, sampling, logprobs: false, session: 0, origin: None };
+    let request = Request {
+        adapter,
+        prompt,
+        sampling,
+        stop: Vec::new(),
+        logprobs: false,
+        session: 0,
+        origin: None,
+    };
     engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
 }

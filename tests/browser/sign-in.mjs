@@ -43,7 +43,7 @@ await check("a page leads to the sign-in, and a wrong key is told so", async () 
   assert.match(page.url(), /\/sign-in\?return=/);
   assert.equal(await page.locator("header nav").count(), 0);
   await signIn("nlac_wrong");
-  await page.waitForSelector("[role=alert]:has-text('not known')");
+  await page.waitForSelector("[role=alert]:has-text('Unknown key')");
   await fits("sign-in");
 });
 assert.equal(wrong.splice(0).filter((text) => !text.includes("401")).length, 0);
@@ -57,7 +57,7 @@ await check("a key is made and shown once", async () => {
   await page.click("header nav >> text=Keys");
   await page.fill("input[name=name]", "alice");
   await page.selectOption("select[name=days]", "30");
-  await page.click("button:has-text('Make the key')");
+  await page.click("button:has-text('Create key')");
   secret = await page.textContent("#secret");
   assert.match(secret, /^nlac_[0-9a-f]{64}$/);
   assert.equal((await asks(secret, "/v1/jobs")).status, 200);
@@ -81,7 +81,7 @@ await check("another person signs in with it and sees no keys", async () => {
   assert.match(await other.textContent("main"), /needs the scope admin/);
   await other.goto(url);
   await page.click("button[aria-label='Revoke alice']");
-  await page.waitForSelector("summary:has-text('1 that ended')");
+  await page.waitForSelector("summary:has-text('1 ended')");
   assert.equal((await asks(secret, "/v1/jobs")).status, 401);
   // The list polls; the poll finds the session gone.
   await other.waitForURL(/\/sign-in/, { timeout: 10000 });

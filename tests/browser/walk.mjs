@@ -30,7 +30,7 @@ await check("the empty list says what to do", async () =>
 
 await check("a job is written in a form and as text, checked as one types, estimated and submitted", async () => {
   await page.click("main a:has-text('New job')");
-  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  await page.waitForSelector("#check h2:has-text('Ready to submit')");
   await shot("new-job");
   // Where nothing is highlighted a mistake is at its line; the way there is a link.
   const text = await page.inputValue("#spec");
@@ -46,7 +46,7 @@ await check("a job is written in a form and as text, checked as one types, estim
   assert.match(await page.evaluate(() => { const t = document.querySelector("#spec"); return t.value.slice(t.selectionStart, t.selectionEnd); }), /minibatch: many/);
   await shot("new-job-mistakes");
   await page.fill("#spec", text);
-  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  await page.waitForSelector("#check h2:has-text('Ready to submit')");
   // A field changes the text, and nothing else of it.
   await page.getByLabel("Name", { exact: true }).fill("by-form");
   await page.waitForFunction(() => document.querySelector("#spec").value.includes("name: by-form"));
@@ -122,8 +122,8 @@ await check("an earlier job's spec starts another", async () => {
   await page.selectOption("select[name=status]", "cancelled");
   await page.click("a:has-text('by-text')");
   await page.click("nav a:has-text('Spec')");
-  await page.click("text=Start a job from it");
-  await page.waitForSelector("#check h2:has-text('It can be submitted')");
+  await page.click("text=New job from this spec");
+  await page.waitForSelector("#check h2:has-text('Ready to submit')");
   const spec = await page.inputValue("#spec");
   assert.ok(spec.startsWith("name: by-text") && !spec.includes("beta1"), spec);
 });
@@ -194,7 +194,7 @@ await check("an episode is read step by step, with keys", async () => {
 await check("a step shows forecast, target, critique, the refinement as a diff, and what made each", async () => {
   await page.goto(`${url}/episodes/${refined.episode_id}?step=${refined.step}`);
   const text = await page.textContent("main");
-  for (const part of ["foreseen for", "Bellman target", "critique", "refined action"]) assert.match(text, new RegExp(part));
+  for (const part of ["prediction for", "Bellman target", "critique", "refined action"]) assert.match(text, new RegExp(part));
   assert.ok((await page.locator(".said ins").count()) > 0 && (await page.locator(".said del").count()) > 0);
   await page.locator(".provenance summary").first().click();
   assert.match(await page.locator(".provenance").first().textContent(), /seed\s*-?\d+/);
@@ -209,7 +209,7 @@ await check("search finds words, verdicts and outcomes", async () => {
   await page.fill("input[type=search]", "\"no because\"");
   await page.waitForFunction(() => [...document.querySelectorAll("#results article")].every((a) => a.textContent.includes("no because")));
   await page.selectOption("select[name=verdict]", "yes");
-  await page.waitForSelector("text=Nothing found");
+  await page.waitForSelector("text=No results");
   await page.click("text=Failures where the critic said Yes");
   await page.waitForURL(/verdict=yes&success=false/);
   const cards = await page.locator("#results article").allTextContents();
@@ -223,11 +223,11 @@ await check("a step goes to the playground, and to two versions side by side", a
   assert.equal(await page.locator("#answer article").count(), 1);
   assert.equal(await page.inputValue("textarea[name=action]"), refined.action);
   await page.goBack();
-  await page.click("text=under two checkpoints side by side");
+  await page.click("text=compare two checkpoints");
   await page.waitForFunction(() => document.querySelectorAll("#answer article .outcome").length === 2, null, { timeout: 60000 });
   const titles = await page.locator("#answer h2").allTextContents();
   assert.notEqual(titles[0], titles[1]);
-  for (const part of ["The policy there", "greedy", "at T 1", "foreseen", "critique"])
+  for (const part of ["Policy", "greedy", "at T 1", "prediction", "critique"])
     for (const text of await page.locator("#answer article").allTextContents()) assert.ok(text.includes(part), part);
   await shot("playground");
 });
@@ -284,7 +284,7 @@ await check("a paused job is sent back to a version", async () => {
   await page.goto(`${url}/jobs/${third.id}/checkpoints`);
   answered("");
   await page.click("#roll-back-1");
-  await page.waitForSelector("text=the job goes on from version 1");
+  await page.waitForSelector("text=the job continues from version 1");
   await shot("rolled-back");
   await fetch(`${url}/v1/jobs/${third.id}/cancel`, { method: "POST" });
 });
@@ -297,7 +297,7 @@ await check("jobs are compared by what they spent", async () => {
   await page.check(`#pick-${job.id}`);
   await page.check(`#pick-${second.id}`);
   await shot("jobs");
-  await page.click("text=Compare the marked");
+  await page.click("text=Compare selected");
   await page.waitForSelector("figure canvas");
   assert.equal(await page.locator(".u-legend .u-series").count(), 3);
   await page.selectOption("select[name=by]", "tokens");

@@ -234,7 +234,8 @@ async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
         let tokens: Vec<u32> = tokens.iter().map(|t| t.cast_unsigned()).collect();
         encoder.decode(&tokens).unwrap()
     };
-    // The step that goes on takes over the value of (s', a'); the ending has its own reward, 0.
+    // The step that does not end the episode takes over the value of (s', a'); the ending has its own reward,
+    // 0.
     assert!(["2", "8"].contains(&say(&critic[0].completion_tokens).as_str()));
     assert_eq!(say(&critic[1].completion_tokens), "0");
     assert_eq!(critic[1].completion_tokens.last(), Some(&2), "it learns to stop");

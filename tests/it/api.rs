@@ -1,4 +1,4 @@
-//! The REST API over a real job: from a refused spec to the critiques of a transition.
+//! The REST API over a real job: from a rejected spec to the critiques of a transition.
 
 use std::time::Duration;
 

@@ -220,7 +220,7 @@ async fn a_frozen_evaluator_plays_its_part_in_a_job() {
         assert!(problem["remedy"].is_string());
     };
     spec["model"]["frozen"] = "judge".into();
-    refused(&spec, "no part would be played by judge").await;
+    refused(&spec, "no part uses judge").await;
     spec["algorithm"]["weights"]["successor"] = "frozen".into();
     refused(&spec, "cannot be frozen").await;
     spec["algorithm"]["weights"]["successor"] = "online".into();

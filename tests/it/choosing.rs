@@ -183,7 +183,7 @@ async fn what_is_impossible_is_never_chosen_and_the_greedy_choice_is_the_likelie
     assert_eq!(twice.admissible(), ["ok", "what"]);
 
     for (state, why) in
-        [(admitting(&[]), "no admissible actions"), (admitting(&["no"]), "no numbers")]
+        [(admitting(&[]), "no admissible actions"), (admitting(&["no"]), "not finite numbers")]
     {
         let Err(Fault::Fail(reason)) = reply(&state, 1.0, 0).await else { panic!("{why}") };
         assert!(reason.contains(why), "{reason}");

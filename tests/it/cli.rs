@@ -104,7 +104,7 @@ async fn a_dataset_is_listed_rewarded_and_deleted() {
     let rewarded = rewarded.json();
     assert_eq!((&rewarded["return"], &rewarded["success"]), (&(-0.5).into(), &false.into()));
     let known = run(&["episodes", "reward", id, "1"]).await;
-    assert!(!known.well && known.err.contains("the reward -0.5 already"), "{}", known.err);
+    assert!(!known.well && known.err.contains("already has the reward -0.5"), "{}", known.err);
     let episode = run(&["episodes", "show", id]).await.out;
     for part in ["dataset         late", "state           closed", "assistant  yes ?"] {
         assert!(episode.contains(part), "{part}: {episode}");
@@ -112,7 +112,7 @@ async fn a_dataset_is_listed_rewarded_and_deleted() {
 
     for wrong in ["late/episodes", ""] {
         let refused = run(&["datasets", "delete", wrong]).await;
-        assert!(!refused.well && refused.err.contains("is not a name"), "{}", refused.err);
+        assert!(!refused.well && refused.err.contains("is not a valid name"), "{}", refused.err);
     }
     assert!(run(&["datasets", "delete", "late"]).await.out.contains("deleted dataset late"));
     assert!(!run(&["datasets", "show", "late"]).await.well, "it is gone at once");
@@ -128,7 +128,7 @@ async fn reads_transitions(url: &str, job: &str) {
     let listed = nlac(url, &["transitions", "search", &words, "--limit", "200"]).await.out;
     assert!(listed.contains(&text("id")), "{listed}");
     let shown = nlac(url, &["transitions", "show", &text("id")]).await.out;
-    for part in ["foreseen", "came", "target", "critique", "refined"] {
+    for part in ["prediction", "observation", "target", "critique", "refined"] {
         assert!(shown.lines().any(|l| l.trim_start().starts_with(part)), "{part}: {shown}");
     }
     assert!(shown.contains("{+") && shown.contains(&text("observation")), "{shown}");

@@ -162,15 +162,19 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
         (404, "checkpoint", json!({ "checkpoint_id": nobody, "transition_id": id })),
         (404, "job", json!({ "base_of": nobody, "transition_id": id })),
         (404, "transition", json!({ "checkpoint_id": v1, "transition_id": nobody })),
-        (422, "who is asked", json!({ "transition_id": id })),
-        (422, "who is asked", json!({ "checkpoint_id": v1, "base_of": job, "transition_id": id })),
+        (422, "give one of checkpoint_id", json!({ "transition_id": id })),
+        (
+            422,
+            "give one of checkpoint_id",
+            json!({ "checkpoint_id": v1, "base_of": job, "transition_id": id }),
+        ),
         (422, "the state", json!({ "checkpoint_id": v1, "action": "a" })),
         (422, "the state", json!({ "checkpoint_id": v1, "transition_id": id, "messages": [user] })),
         (422, "no action", json!({ "checkpoint_id": v1, "messages": [user] })),
         (422, "no state", json!({ "checkpoint_id": v1, "messages": [act] })),
         (
             422,
-            "another one",
+            "also end with an action",
             json!({ "checkpoint_id": v1, "messages": [user, act], "action": "a" }),
         ),
         (
@@ -178,12 +182,16 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
             "system",
             json!({ "checkpoint_id": v1, "messages": [user, act, rules], "action": "a" }),
         ),
-        (422, "it is empty", json!({ "checkpoint_id": v1, "messages": [user], "action": "  " })),
+        (
+            422,
+            "action is empty",
+            json!({ "checkpoint_id": v1, "messages": [user], "action": "  " }),
+        ),
         (422, "unknown field", json!({ "checkpoint_id": v1, "transition_id": id, "rounds": 1 })),
         (422, "timeout_s", json!({ "checkpoint_id": v1, "transition_id": id, "timeout_s": 0 })),
         (
             422,
-            "a seed and an iteration",
+            "seed and iteration",
             json!({ "checkpoint_id": v1, "transition_id": id, "seed": 1, "iteration": 1 }),
         ),
         (
@@ -193,7 +201,7 @@ async fn refuses(service: &Service, job: &str, v1: &Value, transition: &Value) {
         ),
         (
             422,
-            "only a stored transition",
+            "only stored transitions",
             json!({ "checkpoint_id": v1, "messages": [user, act], "iteration": 1 }),
         ),
     ] {
@@ -262,7 +270,7 @@ async fn questions_leave_a_running_job_as_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_is_silent_is_waited_for_as_long_as_asked() {
     let service = Service::start().await;
-    // 0 answers, 1 refuses, 2 is silent.
+    // 0 answers, 1 rejects, 2 is silent.
     let mood = Arc::new(AtomicU8::new(0));
     let seen = mood.clone();
     let engine = Faulty::engine(Box::new(move |path, _| match (path, seen.load(Relaxed)) {

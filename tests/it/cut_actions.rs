@@ -95,7 +95,7 @@ async fn the_scalar_critic_weighs_no_cut_action() {
         };
         let made = scalar::annotate(&setting, &[cut()]).await.unwrap();
         let learnt = match (iteration, cuts) {
-            // The warm-up rehearses the cut action; afterwards actions are sampled anew.
+            // The warm-up rehearses the cut action; afterwards actions are sampled again.
             (1, _) | (_, true) => 0,
             _ => spec.candidates as usize,
         };

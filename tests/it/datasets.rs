@@ -1,7 +1,9 @@
-//! Logged episodes: imported line by line, learnt from without a rollout, annotated anew by a newer
-//! critic.
+//! Logged episodes: imported line by line, learned from without a rollout, annotated again by a newer critic.
 
-use std::process::{Child, Command, Stdio};
+use std::{
+    io::Write,
+    process::{Child, Command, Stdio},
+};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -51,7 +53,7 @@ async fn a_job_learns_from_imported_episodes_alone() {
     assert_eq!(status, 422);
     assert!(problem["remedy"].as_str().unwrap().contains("nlac import"), "{problem}");
 
-    // Bad lines are refused by number and reason; the good ones around them are stored.
+    // Bad lines are rejected by number and reason; the good ones around them are stored.
     lines.insert(3, "{ not json".into());
     lines.insert(7, r#"{"messages": [{"role": "user", "content": "hi"}], "return": 1}"#.into());
     lines.insert(9, String::new());
@@ -60,14 +62,17 @@ async fn a_job_learns_from_imported_episodes_alone() {
     std::fs::write(&file, lines.join("\n")).unwrap();
     let (ok, said) = import(&service, &file).await;
     assert!(ok, "{said}");
-    assert!(said.contains(":4: refused: key must be"), "{said}");
-    assert!(said.contains(":8: refused: there is no message of the assistant"), "{said}");
+    assert!(said.contains(":4: rejected: key must be"), "{said}");
+    assert!(said.contains(":8: rejected: there is no message of the assistant"), "{said}");
     let repeats = episodes - distinct.len();
     let stored = distinct.len();
-    let outcome = format!("{stored} episodes stored, {repeats} were there already, 2 refused");
+    let outcome = format!("{stored} episodes stored, {repeats} already stored, 2 rejected");
     assert!(said.contains(&outcome), "{said}");
     let (ok, said) = import(&service, &file).await;
-    assert!(ok && said.contains(&format!("0 episodes stored, {episodes} were there")), "{said}");
+    assert!(
+        ok && said.contains(&format!("0 episodes stored, {episodes} already stored")),
+        "{said}"
+    );
 
     let (status, job) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 201, "{job}");
@@ -206,16 +211,9 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
     let mut server = serve(&place, port);
     let kept = listed(port).await["episodes"].as_u64().unwrap() as usize;
     assert!(kept >= before, "what was answered for is kept: {kept} of {before}");
-    let mut again = import();
-    let mut watched = 0;
-    while again.0.try_wait().unwrap().is_none() {
-        watched = watched.max(peak(&again.0).unwrap_or(0));
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    let mut said = String::new();
-    std::io::Read::read_to_string(again.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    let (said, watched) = ended(import()).await;
     let rest = EPISODES - kept;
-    assert!(said.contains(&format!("{rest} episodes stored, {kept} were there")), "{said}");
+    assert!(said.contains(&format!("{rest} episodes stored, {kept} already stored")), "{said}");
     let dataset = listed(port).await;
     assert_eq!(dataset["episodes"], EPISODES);
     assert_eq!(dataset["transitions"], 4 * EPISODES);
@@ -228,6 +226,82 @@ async fn a_hundred_thousand_transitions_survive_a_kill_and_none_is_doubled() {
     )
     .unwrap();
     assert!(server.0.wait().unwrap().success());
+}
+
+/// What a command said in the end, and the most memory that it has held, MiB.
+async fn ended(mut command: Process) -> (String, u64) {
+    let mut watched = 0;
+    while command.0.try_wait().unwrap().is_none() {
+        watched = watched.max(peak(&command.0).unwrap_or(0));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let mut said = String::new();
+    std::io::Read::read_to_string(command.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    (said, watched)
+}
+
+/// A span of a trace's call, which repeats the whole conversation before it.
+fn span(trace: usize, step: usize) -> String {
+    let part = |role: &str, kind: &str, text: String| json!({ "role": role, "parts": [{ "type": kind, "content": text }] });
+    let said = |step: usize| part("assistant", "text", format!("what is your item {step} ?"));
+    let mut seen = vec![part("user", "text", format!("request {trace}"))];
+    for step in 0..step {
+        seen.extend([said(step), part("user", "text", "here it is ".repeat(20))]);
+    }
+    json!({
+        "name": "chat", "context": { "trace_id": format!("{trace:032x}"), "span_id": format!("{trace:x}.{step}") },
+        "start_time": format!("2026-01-01T00:00:{:02}Z", step), "events": [], "attributes": {
+            "gen_ai.operation.name": "chat", "gen_ai.input.messages": json!(seen).to_string(),
+            "gen_ai.output.messages": json!([said(step)]).to_string() }
+    })
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_large_log_are_grouped_in_bounded_memory() {
+    // Four calls each. With 25,000 of them it is the measurement of the benchmarks page.
+    const TRACES: usize = 5_000;
+    let place = Place::new();
+    let file = place.path().join("spans.jsonl.gz");
+    let packed = flate2::write::GzEncoder::new(
+        std::fs::File::create(&file).unwrap(),
+        flate2::Compression::fast(),
+    );
+    let mut packed = std::io::BufWriter::new(packed);
+    // The worst order: no episode is complete before the last quarter of the file.
+    for step in 0..4 {
+        for trace in 0..TRACES {
+            writeln!(packed, "{}", span(trace, step)).unwrap();
+        }
+    }
+    packed.into_inner().unwrap_or_else(|e| panic!("{e}")).finish().unwrap();
+    let port = free_port();
+    let mut server = serve(&place, port);
+    assert_eq!(listed(port).await, Value::Null);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command
+        .arg("import")
+        .arg(&file)
+        .args([
+            "--dataset",
+            "log",
+            "--reward",
+            "1",
+            "--server",
+            &format!("http://127.0.0.1:{port}"),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let (said, watched) = ended(Process(command.spawn().unwrap())).await;
+    assert!(said.contains(&format!("{TRACES} episodes stored, 0 already stored")), "{said}");
+    let dataset = listed(port).await;
+    assert_eq!(
+        (&dataset["episodes"], &dataset["transitions"]),
+        (&json!(TRACES), &json!(4 * TRACES))
+    );
+    let served = peak(&server.0).unwrap();
+    assert!(watched > 0 && watched < 96 && served < 256, "{served} MiB, {watched} MiB");
+    server.0.kill().unwrap();
 }
 
 /// What rejection fine-tuning imitates: each action in a state once, and no task more often than it may.
@@ -271,5 +345,51 @@ async fn successes_are_imitated_once_and_no_task_crowds_out_the_others() {
         capped.iter().map(|loaded| loaded.transition.episode_id).collect();
     assert!((4..=8).contains(&episodes.len()), "{}", episodes.len());
     drop(conn);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_without_an_environment_measures_its_critic_on_held_out_logs() {
+    let service = Service::start().await;
+    let ask = |number: usize| format!("i want a refund form order item {number} left 5");
+    let line = |number: usize| {
+        let (said, seen) = match number % 4 {
+            0 | 3 => ("do it now .", "done solved"),
+            _ => ("please wait .", "ok closed reason is missing"),
+        };
+        let solved = said == "do it now .";
+        json!({ "messages": [
+            { "role": "user", "content": ask(number) }, { "role": "assistant", "content": said },
+            { "role": "user", "content": seen },
+        ], "success": solved, "return": f64::from(u8::from(solved)) })
+    };
+    let lines: Vec<_> = (0..40).map(|number| line(number).to_string()).collect();
+    let url = format!("{}/v1/datasets/desk/episodes", service.url);
+    let request = service.http.post(url).header("content-type", "application/x-ndjson");
+    let answer = request.body(lines.join("\n")).send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+
+    let mut spec = small_job();
+    spec["rollout"]["episodes"] = 0.into();
+    spec["environment"] = json!({ "kind": "logs" });
+    spec["health"] = json!({ "states": 20, "futures": 2, "held_out": 0.5 });
+    spec["evaluation"] = json!({ "from": "none" });
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "there is nothing to learn from: {problem}");
+    spec["datasets"] = json!(["desk"]);
+    spec["evaluation"] = json!({ "from": "environment" });
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "{problem}");
+    spec["evaluation"] = json!({ "from": "none", "every": 1 });
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let job = service.finished(&id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let (_, linked) = service.get(&format!("/v1/jobs/{id}/transitions?limit=200")).await;
+    assert_eq!(linked["data"].as_array().unwrap().len(), 20, "each second episode is held out");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics?name=critic.outcome_states")).await;
+    let states: Vec<_> = page["data"].as_array().unwrap().iter().map(|m| &m["value"]).collect();
+    assert_eq!(states, [&json!(20.0), &json!(20.0)], "in both iterations");
     service.stop().await;
 }

@@ -104,7 +104,8 @@ async fn metrics(url: &str, job: &Value) -> Vec<(String, i64, f64)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_learns_on_a_server_and_what_dies_under_it_changes_nothing() {
     let place = Place::new();
-    let service = Service::start_with(&settings(place.path())).await;
+    // A program takes over its Postgres later.
+    let service = Service::on_its_own(&settings(place.path())).await;
     let splits = vec![("train".to_owned(), 40), ("held_out".to_owned(), 12)];
     let options = Options { splits: Some(splits), sessions: 3, ..Options::default() };
     let mut fake = Fake::start(desk, options.clone());
@@ -308,7 +309,7 @@ async fn what_a_server_does_wrong_is_an_episode_that_failed_and_says_why() {
     let misdeeds: [(Misdeed, &str); 8] = [
         (
             || Scripted::Frame(observation("x", "1", false, Value::Null)),
-            "a reward that is no number",
+            "a reward that is not a number",
         ),
         (
             || {
@@ -317,17 +318,14 @@ async fn what_a_server_does_wrong_is_an_episode_that_failed_and_says_why() {
                         .into(),
                 )
             },
-            "it answered what cannot be read",
+            "it sent an invalid answer",
         ),
-        (|| Scripted::Text("[]".into()), "it answered what cannot be read"),
-        (|| Scripted::Text("x".repeat(5 << 20)), "sent what cannot be read"),
+        (|| Scripted::Text("[]".into()), "it sent an invalid answer"),
+        (|| Scripted::Text("x".repeat(5 << 20)), "sent an invalid answer"),
         (|| Scripted::Hang, "did not answer within 1 s"),
-        (|| Scripted::Close, "broke off"),
+        (|| Scripted::Close, "lost the connection"),
         (|| Scripted::Frame(error("EXECUTION_ERROR", "boom")), "EXECUTION_ERROR: boom"),
-        (
-            || Scripted::Frame(observation("x", Value::Null, true, Value::Null)),
-            "never gave a reward",
-        ),
+        (|| Scripted::Frame(observation("x", Value::Null, true, Value::Null)), "without a reward"),
     ];
     for (misdeed, why) in misdeeds {
         let fake = Fake::start(move || Box::new(Odd(misdeed)), Options::default());

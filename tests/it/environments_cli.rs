@@ -96,7 +96,7 @@ async fn environments_are_registered_shown_and_deleted() {
     }
     let address = format!("http://127.0.0.1:{}", free_port());
     let absent = run(&["put", "absent", &address]).await;
-    assert!(absent.well && absent.out.contains("but it did not answer"), "{}", absent.out);
+    assert!(absent.well && absent.out.contains("but the server did not answer"), "{}", absent.out);
     assert!(absent.out.contains("nlac environments check absent"), "{}", absent.out);
 
     let listed = run(&["list"]).await.out;
@@ -152,7 +152,7 @@ async fn a_check_finds_each_defect() {
         ("reward", "rewards 1 to 2"),
         ("speed", "(p95)"),
         ("sessions", "3 at a time"),
-        ("repeat", "5 episodes came out the same twice"),
+        ("repeat", "5 episodes had the same result twice"),
         ("held out", "none of 20 openings occurred"),
     ] {
         let line = line(&said, tried);
@@ -185,14 +185,14 @@ async fn a_check_finds_each_defect() {
     let small = game(Defect::None, Options { sessions: 2, ..Options::default() });
     let said = check(&small, &[], &[]).await;
     let sessions = line(&said, "sessions");
-    assert!(!said.well && sessions.contains("2 sessions of the 3 registered"), "{sessions}");
+    assert!(!said.well && sessions.contains("2 of the 3 registered sessions"), "{sessions}");
     assert!(said.out.contains("register fewer with --sessions"), "{}", said.out);
 
     let texts = game(Defect::RewardOfText, Options::default());
     let said = check(&texts, &[], &[]).await;
     let errors = line(&said, "errors");
     assert!(!said.well && errors.contains("3 of 3 episodes"), "{errors}");
-    assert!(errors.contains("a reward that is no number"), "{errors}");
+    assert!(errors.contains("a reward that is not a number"), "{errors}");
     service.stop().await;
 }
 
@@ -273,7 +273,7 @@ async fn actions_are_made_from_a_schema() {
     std::fs::write(&actions, "{\"name\": 1}\n").unwrap();
     let said =
         run(&["environments", "check", "house", "--actions", actions.to_str().unwrap()]).await;
-    assert!(!said.well && said.err.contains("line 1 is no action"), "{}", said.err);
+    assert!(!said.well && said.err.contains("line 1 is not an action"), "{}", said.err);
     service.stop().await;
 }
 
@@ -301,8 +301,8 @@ async fn a_server_that_is_not_well_is_told_with_what_to_change() {
         Scripted::Late(after, observation("late", json!(1), true, json!(null)))
     };
     let ills: [(Answer, &str, &str); 4] = [
-        (late, "speed", "after 1 s a step has failed"),
-        (|| Scripted::Text("NaN".into()), "errors", "cannot be read"),
+        (late, "speed", "a step fails after 1 s"),
+        (|| Scripted::Text("NaN".into()), "errors", "invalid answer"),
         (|| Scripted::Hang, "errors", "did not answer within 1 s"),
         (|| Scripted::Close, "errors", "without closing handshake"),
     ];

@@ -42,8 +42,8 @@ async fn a_checkpoint_plays_its_jobs_tasks_again_and_is_compared_task_by_task() 
     let (_, own) = service.get(&format!("/v1/jobs/{job}/evaluation")).await;
     assert_eq!((&own["checkpoint_id"], &own["iteration"]), (&checkpoint, &json!(2)));
     assert_eq!(own["results"][0]["success"], result["success"]);
-    assert_eq!(result["success"]["tasks"], 20);
-    assert_eq!(result["difference"]["success"], json!({ "mean": 0.0, "margin": 0.0, "tasks": 20 }));
+    assert_eq!(result["success"]["tasks"], 8);
+    assert_eq!(result["difference"]["success"], json!({ "mean": 0.0, "margin": 0.0, "tasks": 8 }));
 
     // Several trials of each task, at two temperatures. The base model has no checkpoint.
     let request = json!({ "job": job, "count": 6, "trials": 4, "temperatures": [0.5, 1.0],
@@ -96,8 +96,8 @@ async fn a_chat_model_plays_and_is_measured() {
     let request = json!({ "job": job, "engine": "big", "against": job });
     let (played, evaluation) = evaluated(&service, &request).await;
     assert_eq!(played["spec"]["model"]["base"], "big-1");
-    assert_eq!(evaluation["results"][0]["episodes"], 20);
-    assert_eq!(evaluation["results"][0]["difference"]["success"]["tasks"], 20);
+    assert_eq!(evaluation["results"][0]["episodes"], 8);
+    assert_eq!(evaluation["results"][0]["difference"]["success"]["tasks"], 8);
     let id = played["id"].as_str().unwrap();
     let (_, episodes) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=evaluate")).await;
     assert_eq!(episodes["data"][0]["model"], "big-1", "{episodes}");

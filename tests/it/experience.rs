@@ -13,7 +13,7 @@ async fn import(service: &Service, dataset: &str, lines: &[Value]) {
     assert_eq!((&said["stored"], &said["refused"]), (&json!(lines.len()), &json!([])), "{said}");
 }
 
-/// A job that has learnt from one dataset alone.
+/// A job that has learned from one dataset alone.
 async fn learnt(service: &Service, dataset: &str, seed: u64) -> String {
     let mut spec = small_job();
     spec["seed"] = seed.into();
@@ -79,7 +79,7 @@ async fn an_agent_that_rewrites_its_history_keeps_each_of_its_contexts() {
         "steps": [
             { "messages": [opening], "reply": asked },
             { "messages": [opening, asked, answered], "reply": told },
-            // The agent threw its history away and went on from a summary.
+            // The agent threw its history away and continued from a summary.
             { "messages": [summary], "reply": assistant("do it now .") }],
     });
     import(&service, "compacted", &[line]).await;
@@ -179,7 +179,7 @@ async fn a_job_without_a_single_reward_is_rejected_before_it_starts() {
     spec["datasets"] = json!(["unrewarded"]);
     let (status, problem) = service.post("/v1/jobs", &spec).await;
     assert_eq!(status, 422, "{problem}");
-    assert!(problem.to_string().contains("no step of the datasets has its reward"), "{problem}");
+    assert!(problem.to_string().contains("no step of the datasets has a reward"), "{problem}");
     let (_, held) = service.get("/v1/datasets/unrewarded/episodes").await;
     let path = format!("/v1/episodes/{}/reward", held["data"][0]["id"].as_str().unwrap());
     let (status, shown) = service.post(&path, &json!({ "reward": 1 })).await;

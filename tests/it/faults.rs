@@ -174,7 +174,7 @@ async fn an_engine_that_cannot_be_trusted_ends_the_run_and_is_named() {
         _ => Fate::Pass,
     });
     for (decide, named) in [
-        (answers_for_another, "what it wrote is refused"),
+        (answers_for_another, "the answer is rejected"),
         (lists_another_root, "it serves that name from /somewhere/else"),
         (refuses_to_load, "cannot load adapter"),
     ] {
@@ -220,6 +220,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
             adapter: None,
             prompt: vec![1, 4, 6],
             sampling,
+            stop: Vec::new(),
             logprobs: false,
             session,
             origin: None,
@@ -236,9 +237,17 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     for session in 0..20 {
         let prompt = vec![1, 4, 6];
         let (adapter, origin) = (None, None);
-        pool.generate(Request { adapter, prompt, sampling, logprobs: false, session, origin })
-            .await
-            .unwrap();
+        pool.generate(Request {
+            adapter,
+            prompt,
+            sampling,
+            stop: Vec::new(),
+            logprobs: false,
+            session,
+            origin,
+        })
+        .await
+        .unwrap();
     }
     assert!(hangs.spoilt().len() <= asked + 1, "{} then {}", asked, hangs.spoilt().len());
 }
@@ -267,7 +276,7 @@ async fn a_transition_that_an_engine_refuses_is_left_out_and_the_rest_goes_on() 
     assert!(warned["message"].as_str().unwrap().contains("maximum context length"), "{warned}");
     let out = warned["data"]["transitions"].as_array().unwrap();
     assert!((1..24).contains(&out.len()), "{warned}");
-    // They have their targets, which were not refused, and lack the critique, which was.
+    // They have their targets, which were not rejected, and lack the critique, which was.
     for id in out {
         let path = format!("/v1/transitions/{}/critiques", id.as_str().unwrap());
         let said = service.get(&path).await.1;

@@ -46,7 +46,7 @@ async fn what_a_client_has_is_not_sent_again() {
     let url = format!("{}/v1/jobs/{}", service.url, job["id"].as_str().unwrap());
     let paused = service.http.post(format!("{url}/pause")).send().await.unwrap();
     assert_eq!(paused.status(), 200);
-    // What is under way when a job is paused finishes, and shows.
+    // Work that runs when a job is paused finishes, and shows.
     let (mut tag, mut seen) = (String::new(), 0);
     for _ in 0..300 {
         let answer = service.http.get(&url).send().await.unwrap();

@@ -31,7 +31,15 @@ use crate::support::{
 fn request(session: u64) -> Request {
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(1) };
     let prompt = vec![1, 4, 6];
-    Request { adapter: None, prompt, sampling, logprobs: false, session, origin: None }
+    Request {
+        adapter: None,
+        prompt,
+        sampling,
+        stop: Vec::new(),
+        logprobs: false,
+        session,
+        origin: None,
+    }
 }
 
 /// An engine that is asked for texts, and writes one token: the seed.
@@ -289,7 +297,7 @@ async fn what_peers_can_do_is_shown_and_held_against_jobs() {
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(named) && problem["remedy"].is_string(), "{problem}");
     };
-    refused(&spec, "trainer mine has help-desk-base, not desk").await;
+    refused(&spec, "trainer mine trains help-desk-base, not desk").await;
     mine["model"] = "desk".into();
     put(&service, "/v1/trainers/mine", &mine).await;
     let (status, job) = service.post("/v1/jobs", &spec).await;
@@ -314,9 +322,9 @@ async fn what_peers_can_do_is_shown_and_held_against_jobs() {
         }))
     };
     let cases = [
-        (able(false, "desk", None).await, "loads no adapters while it runs"),
+        (able(false, "desk", None).await, "cannot load adapters at run time"),
         (able(true, "another", None).await, "does not serve desk; it serves another"),
-        (able(true, "desk", Some(8)).await, "lora.rank is 16, engine mine takes 8 at most"),
+        (able(true, "desk", Some(8)).await, "lora.rank is 16, but engine mine supports at most 8"),
     ];
     for (server, named) in cases {
         body = json!({ "kind": "sglang", "urls": [server.url], "base_model": "desk", "model_dir": local["model_dir"] });
@@ -336,17 +344,17 @@ async fn what_peers_can_do_is_shown_and_held_against_jobs() {
     let (_, events) = service.get(&format!("/v1/jobs/{id}/events")).await;
     let warned = events["data"].as_array().unwrap().iter().find(|e| e["kind"] == "warned");
     let message = warned.unwrap()["message"].as_str().unwrap();
-    assert!(message.contains("what engine mine can do is not known yet"), "{message}");
+    assert!(message.contains("the capabilities of engine mine are unknown"), "{message}");
     service.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
 
     for (change, named) in [
-        (json!({ "draining": ["http://127.0.0.1:10"] }), "none of urls"),
+        (json!({ "draining": ["http://127.0.0.1:10"] }), "not among urls"),
         (
             json!({ "api_key_env": "NLAC_PEER_KEY_NONE" }),
             "no environment variable NLAC_PEER_KEY_NONE",
         ),
-        (json!({ "urls": ["http://user:password@127.0.0.1:9"] }), "no user or password"),
-        (json!({ "urls": ["http://127.0.0.1:9/?key=secret"] }), "leave out"),
+        (json!({ "urls": ["http://user:password@127.0.0.1:9"] }), "must not contain a user"),
+        (json!({ "urls": ["http://127.0.0.1:9/?key=secret"] }), "remove `?`"),
     ] {
         let mut body = body.clone();
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -399,7 +407,7 @@ async fn adapters_reach_an_engine_that_sees_other_files() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !name.starts_with('.'))
         .collect();
-    // Online and target of every version that a job under way could ask for.
+    // Online and target of every version that a running job could ask for.
     assert!(
         names.len() >= 4 && names.iter().all(|name| name.starts_with("help-desk-")),
         "{names:?}"
@@ -416,7 +424,7 @@ async fn adapters_reach_an_engine_that_sees_other_files() {
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(refused("far", &other).contains("name an empty directory"));
+    assert!(refused("far", &other).contains("give an empty directory"));
     assert!(refused("nobody", &place.path().join("new")).contains("engine"));
     service.stop().await;
 }

@@ -125,7 +125,7 @@ fn expert(prompt: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_evaluator_that_flatters_sends_the_run_back() {
     let place = Place::new();
-    // The first version solves everything, what is learnt from it nothing; both are approved of.
+    // The first version solves everything and the trained one nothing. The critic accepts both.
     let say = |model: &str, prompt: &str| {
         let asked = prompt.rsplit("<user>").next().unwrap_or(prompt);
         if asked.contains("is it optimal") {
@@ -138,7 +138,7 @@ async fn an_evaluator_that_flatters_sends_the_run_back() {
     let service = service(&place, Box::new(say)).await;
     let (_, page) = until(&service, &job("sycophancy", "roll_back"), "succeeded").await;
     assert!(page.contains("guard sycophancy: 1.00 is above 0.50 in iteration 2"), "{page}");
-    assert!(page.contains("goes on from version 0, which solved 100.0 %"), "{page}");
+    assert!(page.contains("continues from version 0, which solved 100.0 %"), "{page}");
     service.stop().await;
 }
 

@@ -1,5 +1,5 @@
-//! A rolling restart: the new service works beside the old one, which stops in its time and gives back what
-//! is under way, though the engine hangs. The job ends with every step taken once.
+//! A rolling restart: the new service works beside the old one, which stops in its time and returns running
+//! work, though the engine hangs. The job ends with every step taken once.
 
 use std::{
     path::Path,

@@ -186,7 +186,7 @@ async fn keys_end_at_once_and_no_secret_is_kept() {
     let keys = list["data"].as_array().unwrap();
     let admin = keys.iter().find(|key| key["name"] == "admin").unwrap()["id"].as_str().unwrap();
     let (status, problem) = guarded.revoke(admin).await;
-    assert_eq!((status, problem["remedy"].as_str()), (409, Some("make another admin key first")));
+    assert_eq!((status, problem["remedy"].as_str()), (409, Some("create another admin key first")));
     guarded.make("second", &["admin"]).await;
     assert_eq!(guarded.revoke(admin).await.0, 200);
     assert_eq!(guarded.get(&guarded.admin, "/v1/jobs").await.0, 401);
@@ -314,7 +314,7 @@ async fn who_does_what_is_written_down_and_not_too_often() {
         answer.json::<Value>().await.unwrap()["detail"]
             .as_str()
             .unwrap()
-            .contains("3 times a minute")
+            .contains("3 requests a minute")
     );
     assert_eq!(guarded.get(&bob, "/v1/jobs").await.0, 200);
 

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, Service, settings};
 
-/// The demo's job at a fifth of its cost. It learns fastest from what "do it now" was just refused for, which is what to
-/// ask in its place: one refinement round, and batches of the newest endings with a few other steps.
+/// The demo's job at a fifth of its cost. It learns fastest from the field for which "do it now" was just
+/// rejected, which is the one to ask for: one refinement round, and batches of the newest endings with a few
+/// other steps.
 fn short_job(name: &str) -> Value {
     let text = include_str!("../../examples/help-desk.yaml");
     let mut spec: Value = serde_yaml_ng::from_str(text).unwrap();
@@ -56,8 +57,8 @@ async fn outcome(service: &Service, id: &str) -> (f64, f64) {
     (of("success_before"), of("success"))
 }
 
-/// The same seed learns the same to the byte: only a change of the code draws chance anew, and the margins leave room
-/// for that.
+/// The same seed learns the same to the byte: only a change of the code changes the random draws, and the
+/// margins leave room for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn nlac_learns_what_imitation_and_shuffled_critiques_do_not() {
     let place = Place::new();

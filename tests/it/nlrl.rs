@@ -36,7 +36,7 @@ use crate::{
 
 const OPENING: &str = "i want a refund form empty left 5";
 
-/// Episodes that ask for the order and then carry out the request, which is refused.
+/// Episodes that ask for the order and then carry out the request, which is rejected.
 fn episodes(count: u64, seed: i64) -> Vec<Replayed> {
     let mut steps = Vec::new();
     for episode in 0..count {
@@ -238,7 +238,7 @@ async fn a_temporal_difference_joins_what_came_with_predictions_of_the_target_mo
     let role = |role: Role, weights: Weights| {
         made.generations.iter().filter(|g| (g.role, g.weights) == (role, weights)).count()
     };
-    // Three variations of the step that goes on, none of the ending; one value of each.
+    // Three variations of the step that does not end the episode, none of the ending; one value of each.
     assert_eq!(role(Role::Policy, Weights::Target), 3);
     assert_eq!(role(Role::Successor, Weights::Target), 3);
     assert_eq!(role(Role::Aggregator, Weights::Target), 2);
@@ -376,7 +376,7 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
     let forms = [json!({ "kind": "monte_carlo", "rollouts": 3 }), difference];
     let (mut ids, mut estimates) = (Vec::new(), Vec::new());
     for form in &forms {
-        let (status, estimate) = service.post("/v1/jobs:estimate", &job(form.clone())).await;
+        let (status, estimate) = service.post("/v1/jobs/estimate", &job(form.clone())).await;
         assert_eq!(status, 200, "{estimate}");
         estimates.push(estimate);
     }
@@ -415,7 +415,7 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
         assert!(choice["prediction_ids"].as_array().unwrap().len() > 1);
     }
     for form in forms {
-        let (_, seen) = service.post("/v1/jobs:estimate", &job(form.clone())).await;
+        let (_, seen) = service.post("/v1/jobs/estimate", &job(form.clone())).await;
         assert!(seen["generation_calls"]["likely"].is_number(), "{seen}");
         let mut lacking = job(form);
         lacking["model"]["prompts"] = "questions".into();
@@ -432,11 +432,14 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
     unknown["algorithm"]["weights"]["value"] = "frozen".into();
     let (status, problem) = service.post("/v1/jobs", &unknown).await;
     let said = problem.to_string();
-    assert!(status == 422 && said.contains("what is learnt cannot be frozen: value"), "{said}");
+    assert!(status == 422 && said.contains("a trained part cannot be frozen: value"), "{said}");
     unknown = job(json!({ "kind": "monte_carlo" }));
     unknown["datasets"] = json!(["logs"]);
     let (status, problem) = service.post("/v1/jobs", &unknown).await;
     assert!(status >= 400, "{problem}");
-    assert!(problem.to_string().contains("nlrl learns from what its own policy"), "{problem}");
+    assert!(
+        problem.to_string().contains("nlrl learns only from new episodes of its own policy"),
+        "{problem}"
+    );
     service.stop().await;
 }

@@ -1,5 +1,5 @@
-//! Algorithms that learn from what their own policy has just sampled: groups of episodes, their advantages, and what the
-//! trainer is told of each token (invariant 23 of the algorithms sheet).
+//! Algorithms that learn from what their own policy has just sampled: groups of episodes, their advantages, and
+//! what the trainer gets for each token (invariant 23 of the algorithms sheet).
 
 use nlac::{
     algo::{
@@ -175,7 +175,7 @@ async fn a_job_plays_whole_groups_and_learns_from_those_that_differ() {
     assert!(groups.iter().all(|group| (group.0, group.1, group.2) == (8, 1, 1)), "{groups:?}");
     assert!(groups.iter().any(|group| group.3 > 1), "the policy samples anew in each episode");
 
-    // Whoever is learnt from is of a group with a success and a failure; every advantage has its group's sign.
+    // Each trained episode is of a group with a success and a failure; every advantage has its group's sign.
     let (examples, wrong): (i64, i64) = sqlx::query_as(
         "select count(*), count(*) filter (where (x.advantages[1] > 0) <> (e.episode_return > 0))
          from training_examples x join transitions t on t.id = x.transition_id

@@ -18,6 +18,9 @@ fn outage() -> Duration {
 
 async fn submit(service: &Service, engine: &str, trainer: &str) -> String {
     let mut spec = small_job();
+    // The first requests are those of 20 episodes.
+    spec["evaluation"]["episodes"] = 20.into();
+    spec["evaluation"]["interim_episodes"] = 10.into();
     spec["model"]["engine"] = engine.into();
     spec["model"]["trainer"] = trainer.into();
     let (status, job) = service.post("/v1/jobs", &spec).await;
@@ -128,7 +131,7 @@ async fn a_failed_job_goes_on_once_its_cause_is_mended() {
     assert_eq!(service.finished(&undisturbed).await["status"], "succeeded");
     let expected = measured(&service, &undisturbed).await;
 
-    // A trainer that refuses a step will refuse it again: that fails the job.
+    // A trainer that rejects a step will reject it again: that fails the job.
     let place = Place::new();
     let trainer = Faulty::trainer(
         &place,
@@ -146,7 +149,7 @@ async fn a_failed_job_goes_on_once_its_cause_is_mended() {
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("422"), "{failed}");
 
-    // Its cause is mended.
+    // Its cause is fixed.
     let (status, resumed) = service.post(&format!("/v1/jobs/{id}/resume"), &json!({})).await;
     assert_eq!((status, &resumed["status"]), (200, &json!("running")), "{resumed}");
     let over = service.finished(&id).await;

@@ -1,5 +1,5 @@
-//! Engine and trainer through the clients that vLLM and SkyRL are driven with: what is trained is what
-//! is served, and what is not what was asked for is refused.
+//! Engine and trainer through the clients that vLLM and SkyRL are driven with: what is trained is what is
+//! served, and a wrong answer is rejected.
 
 use nlac::{
     domain::{
@@ -30,6 +30,7 @@ fn request(adapter: Option<Adapter>, prompt: &[u32], temperature: f32, seed: i64
         adapter,
         prompt: prompt.to_vec(),
         sampling,
+        stop: Vec::new(),
         logprobs: true,
         session: seed.cast_unsigned(),
         origin: None,
@@ -84,7 +85,7 @@ async fn one_step_takes_the_gradients_of_unlike_losses_together() {
     assert_eq!(mixed.losses, imitated.losses, "each in its place");
     let norms = [mixed.grad_norm.unwrap(), imitated.grad_norm.unwrap()];
     assert!((norms[0] / norms[1] - 1.0).abs() < 1e-3, "{norms:?}");
-    // Without an advantage nothing of the second half is learnt.
+    // Without an advantage nothing of the second half is learned.
     let half = step(&|i| {
         let old_logprobs = scored[i].logprobs.clone();
         (i >= 4).then(|| PolicyGradient { advantages: vec![0.0; 3], old_logprobs, clip: None })

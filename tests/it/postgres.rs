@@ -44,7 +44,7 @@ async fn a_cluster_of_another_version_is_refused_in_one_sentence() {
     std::fs::write(root.join("data/PG_VERSION"), "9\n").unwrap();
     let Err(error) = Postgres::start(&root, false).await else { panic!("it started") };
     let text = error.to_string();
-    assert!(text.contains("made by Postgres 9") && text.contains("--data-dir"), "{text}");
+    assert!(text.contains("created by Postgres 9") && text.contains("--data-dir"), "{text}");
 }
 
 #[tokio::test]

@@ -164,7 +164,7 @@ async fn invariant_23_observation_tokens_have_no_loss_and_move_no_advantage() {
         assert_eq!(made.examples.len(), 2);
         let mut actions = Vec::new();
         for (example, step) in made.examples.iter().zip(&batch) {
-            // What is learnt is the action and nothing else; what was observed is in the prompt.
+            // Only the action is learned; what was observed is in the prompt.
             let action: Vec<_> = step.action_tokens.iter().map(|t| t.cast_signed()).collect();
             assert_eq!(
                 (example.objective, &example.completion_tokens),
@@ -398,8 +398,8 @@ async fn a_trainer_that_lacks_a_value_head_or_the_dual_clip_is_refused_by_name()
     let service = Service::start().await;
     let told = |losses: Value| json!({ "supported_models": [{ "model_name": "help-desk-base" }], "supported_loss_fns": losses });
     for (losses, dual, words) in [
-        (json!(["cross_entropy", "ppo"]), json!(null), "needs a value head, and trainer plain"),
-        (json!(null), json!(null), "tells of no loss ppo_critic"),
+        (json!(["cross_entropy", "ppo"]), json!(null), "needs a value head, but trainer plain"),
+        (json!(null), json!(null), "reports no loss ppo_critic"),
         (
             json!(["ppo", "ppo_critic"]),
             json!(3.0),

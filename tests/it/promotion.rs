@@ -1,4 +1,4 @@
-//! What people decide about checkpoints: which one is used, and from which one a job goes on.
+//! Decisions about checkpoints: which one is used, and from which one a job continues.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn checkpoint(service: &Service, job: &str, role: &str, version: i64) -> V
 
 async fn decided(service: &Service, checkpoint: &Value, verb: &str, body: &Value) -> (u16, Value) {
     let id = checkpoint["id"].as_str().unwrap();
-    service.post(&format!("/v1/checkpoints/{id}:{verb}"), body).await
+    service.post(&format!("/v1/checkpoints/{id}/{verb}"), body).await
 }
 
 async fn events(service: &Service, job: &str, kind: &str) -> Vec<Value> {
@@ -32,7 +32,7 @@ async fn a_promoted_version_is_named_asked_and_kept_loaded() {
         { "role": "assistant", "content": "do it now ." }] });
     let (status, problem) = service.post("/v1/critiques", &question).await;
     assert_eq!(status, 409, "{problem}");
-    assert!(problem["remedy"].as_str().unwrap().contains(":promote"), "{problem}");
+    assert!(problem["remedy"].as_str().unwrap().contains("/promote"), "{problem}");
 
     let v1 = checkpoint(&service, id, "online", 1).await;
     let why = json!({ "reason": "it asks for what is missing" });
@@ -79,20 +79,20 @@ async fn a_promoted_version_is_named_asked_and_kept_loaded() {
     let target = checkpoint(&service, id, "target", 2).await;
     let nobody = json!({ "id": "0197e2a0-0000-7000-8000-000000000000" });
     for (checkpoint, verb, body, status, says) in [
-        (&target, "promote", json!({}), 422, "nobody acts"),
+        (&target, "promote", json!({}), 422, "not a policy"),
         (&nobody, "promote", json!({}), 404, "no checkpoint"),
         (&json!({ "id": "x" }), "promote", json!({}), 400, "not an id"),
-        (&v2, "admire", json!({}), 404, "nothing"),
+        (&v2, "admire", json!({}), 404, "no route"),
         (&v2, "promote", json!({ "reason": "" }), 422, "reason"),
         (&v2, "promote", json!({ "because": "x" }), 422, "unknown field"),
-        (&v2, "roll_back", json!({}), 409, "succeeded"),
+        (&v2, "roll-back", json!({}), 409, "succeeded"),
     ] {
         let (answered, problem) = decided(&service, checkpoint, verb, &body).await;
         assert_eq!(answered, status, "{verb} {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
     }
     let path = format!("{}/v1/checkpoints/{}", service.url, v2["id"].as_str().unwrap());
-    let decision = format!("{path}:promote");
+    let decision = format!("{path}/promote");
     for (asked, allowed) in
         [(service.http.get(&decision), "POST"), (service.http.post(&path), "GET,HEAD")]
     {
@@ -123,14 +123,14 @@ async fn a_paused_job_goes_on_from_the_version_that_a_person_chose() {
     assert_eq!(service.post(&format!("/v1/jobs/{id}/pause"), &json!(null)).await.0, 200);
     let v0 = checkpoint(&service, id, "online", 0).await;
     let why = json!({ "reason": "the critic fell asleep" });
-    let (status, view) = decided(&service, &v0, "roll_back", &why).await;
+    let (status, view) = decided(&service, &v0, "roll-back", &why).await;
     assert_eq!(status, 200, "{view}");
     let told = events(&service, id, "rolled_back").await;
     assert!(told[0]["message"].as_str().unwrap().contains("the critic fell asleep"), "{told:?}");
     let at = told[0]["data"]["iteration"].as_i64().unwrap();
     let page = format!("{}/jobs/{id}/checkpoints", service.url);
     let page = service.http.get(page).send().await.unwrap().text().await.unwrap();
-    assert!(page.contains("goes on from version 0"), "{page}");
+    assert!(page.contains("continues from version 0"), "{page}");
 
     assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!(null)).await.0, 200);
     assert_eq!(service.finished(id).await["status"], "succeeded");

@@ -394,7 +394,7 @@ async fn the_command_line_copies_pushes_and_deletes_a_set() {
     assert!(!ok && said.contains("evaluator.md"), "{said}");
     std::fs::write(dir.join("critic.md"), "?").unwrap();
     let (ok, said) = nlac(&service, &["push", text(&dir), "--name", "other"]).await;
-    assert!(!ok && said.contains("critic.md is no part of a set"), "{said}");
+    assert!(!ok && said.contains("critic.md is not a file of a prompt set"), "{said}");
 
     let (ok, said) = nlac(&service, &["list"]).await;
     assert!(ok && said.contains("mine") && said.contains("ships"), "{said}");

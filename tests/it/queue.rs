@@ -299,7 +299,7 @@ async fn followers_read_every_event_once_whatever_commits_first() {
     assert_eq!(rest.len(), 1, "a follower misses nothing");
     assert!(rest[0].message.contains("committed last"));
 
-    // Many at once: whoever follows reads each once, in one order.
+    // Many at once: each follower reads each once, in one order.
     let last = rest[0].id;
     let writers = (0..8).map(|writer| {
         let (store, append) = (&store, &append);

@@ -72,7 +72,7 @@ fn request(number: u64, adapter: Option<&Adapter>) -> Request {
     let seed = Some(number.cast_signed());
     let sampling = Sampling { temperature: 1.0, max_tokens: 20, seed };
     let (adapter, session) = (adapter.cloned(), number / 4);
-    Request { adapter, prompt, sampling, logprobs: false, session, origin: None }
+    Request { adapter, prompt, sampling, stop: Vec::new(), logprobs: false, session, origin: None }
 }
 
 /// Asks for many texts at a time; how many came.
@@ -86,7 +86,7 @@ async fn ask(pool: &Pool, numbers: std::ops::Range<u64>, adapter: Option<&Adapte
         .await
 }
 
-/// What the pool tells of a replica.
+/// What the pool reports about a replica.
 fn told(measured: &Meters, name: &str, url: &str) -> f64 {
     telemetry::value(&measured.render(), name, &[("replica", url)]).unwrap_or(0.0)
 }
@@ -114,7 +114,7 @@ async fn two_replicas_share_the_work_and_one_may_die() {
     pool.load(&served).await.unwrap();
     assert!(one.serves(&served.name).await && two.serves(&served.name).await);
 
-    // What is shared is the work under way: a replica that other tests slow down writes less of it.
+    // Running work is shared: a replica that other tests slow down writes less of it.
     let mut asking = pin!(ask(&pool, 0..3000, None));
     let under_way = |url| told(&measured, "nlac_replica_outstanding_tokens", url);
     let (mut a, mut b) = (0.0, 0.0);

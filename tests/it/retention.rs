@@ -115,7 +115,7 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
         let found = all.iter().find(|c| c["role"] == "online" && c["version"] == version);
         found.unwrap().clone()
     };
-    let promote = format!("/v1/checkpoints/{}:promote", online(&page, 1)["id"].as_str().unwrap());
+    let promote = format!("/v1/checkpoints/{}/promote", online(&page, 1)["id"].as_str().unwrap());
     assert_eq!(service.post(&promote, &json!({})).await.0, 200);
     // Version 0 is being evaluated: the job waits with its files.
     let request = json!({ "checkpoint": online(&page, 0)["id"], "count": 5000 });
@@ -153,7 +153,7 @@ async fn versions_that_nothing_needs_lose_their_files_and_keep_their_rows() {
         assert_eq!(answer.status(), if deleted { 409 } else { 200 });
     }
     let gone = online(&page, 3)["id"].clone();
-    let promote = format!("/v1/checkpoints/{}:promote", gone.as_str().unwrap());
+    let promote = format!("/v1/checkpoints/{}/promote", gone.as_str().unwrap());
     let question = json!({ "checkpoint_id": gone, "messages": [
         { "role": "user", "content": "i want a refund form empty left 5" },
         { "role": "assistant", "content": "do it now ." }] });

@@ -370,7 +370,7 @@ async fn what_cannot_learn_choices_is_refused_by_name() {
             told(json!(["scored_critic"]), true, true),
             "needs the loss scored_policy, and trainer plain has",
         ),
-        (told(json!(null), true, true), "trainer plain tells of no losses"),
+        (told(json!(null), true, true), "trainer plain reports no losses"),
         (told(json!(all), false, true), "needs a value head of several layers"),
         (told(json!(all), true, false), "(polyak)"),
         (told(json!(all), true, true), ""),
@@ -390,7 +390,7 @@ async fn what_cannot_learn_choices_is_refused_by_name() {
         assert!(told.contains("/model/trainer") && told.contains(words), "{answer}");
     }
     for (pointer, value, words) in [
-        ("/environment", json!({ "kind": "help_desk" }), "does not say which"),
+        ("/environment", json!({ "kind": "help_desk" }), "does not list them"),
         ("/rehearsal", json!({ "share": 0.5 }), "/rehearsal/share"),
         ("/algorithm/gamma", json!(1.5), "/algorithm/gamma"),
         ("/algorithm/replay/hindsight/share", json!(0.99), "/algorithm/replay/hindsight/share"),

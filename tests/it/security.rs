@@ -192,7 +192,7 @@ async fn a_huge_wrong_spec_is_answered_soon() {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(status, 422);
     assert_eq!(problem["errors"].as_array().unwrap().len(), 50);
-    assert!(problem["detail"].as_str().unwrap().contains("50 mistakes or more"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("50 or more errors"), "{problem}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     service.stop().await;
 }
@@ -218,7 +218,7 @@ async fn idempotency_keys_belong_to_their_owner_and_come_before_the_body() {
 
     let (status, job) = post(&admin, "/v1/jobs", "once", &small_job()).await;
     assert_eq!(status, 201, "{job}");
-    // What was accepted stays so, even if it would be refused now: its engine is gone.
+    // What was accepted stays so, even if it would be rejected now: its engine is gone.
     let mut conn = service.app.store.acquire().await.unwrap();
     sqlx::query("delete from engines").execute(&mut *conn).await.unwrap();
     let (status, same) = post(&admin, "/v1/jobs", "once", &small_job()).await;

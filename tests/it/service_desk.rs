@@ -55,7 +55,8 @@ fn ask(field: &str) -> String {
     format!("what is your {field} ?")
 }
 
-/// The fields that a request needs, learnt as a policy could: whatever a refusal names is asked for in the next episode.
+/// The fields that a request needs, learned as a policy could: whatever a refusal names is asked for in the
+/// next episode.
 async fn needs(desk: &Arc<dyn Environment>, task: &str) -> BTreeSet<String> {
     let mut found: Vec<String> = Vec::new();
     loop {
@@ -224,7 +225,7 @@ proptest! {
         prop_assert_eq!(said.last().unwrap(), "done solved");
         prop_assert_eq!((end, reward), (End::Terminated { success: Some(true) }, Reward::Known(1.0)));
 
-        // With fewer fields it is refused, for one of those that are missing.
+        // With fewer fields it is rejected, for one of those that are missing.
         actions.truncate(early);
         actions.push("do it now .".into());
         let (said, end, _) = wait(play(&desk, &named, seed, &actions));

@@ -119,7 +119,15 @@ fn adapter(name: &str, path: &str) -> Adapter {
 fn request(adapter: Option<&Adapter>) -> Request {
     let sampling = Sampling { temperature: 0.7, max_tokens: 9, seed: Some(3) };
     let (adapter, prompt) = (adapter.cloned(), vec![1, 8, 9]);
-    Request { adapter, prompt, sampling, logprobs: true, session: 0, origin: None }
+    Request {
+        adapter,
+        prompt,
+        sampling,
+        stop: Vec::new(),
+        logprobs: true,
+        session: 0,
+        origin: None,
+    }
 }
 
 #[tokio::test]
@@ -190,7 +198,7 @@ async fn an_answer_that_is_not_whole_is_never_data() {
                 Some((200, generated(&json!([1]), &[4, 2], -1.0, &stop)))
             },
             false,
-            "1 tokens of prompt, not the 3",
+            "1 prompt tokens, but 3 were sent",
         ),
         (
             |asked| {
@@ -230,7 +238,7 @@ async fn a_base_model_in_an_adapters_name_is_found_out() {
     let engine = pool(&server);
     let error = engine.probe(&adapter("c", "/adapters/c"), &[1, 8]).await.unwrap_err();
     assert!(!error.is_transient());
-    assert!(error.to_string().contains("for the base model in the name of adapter c"), "{error}");
+    assert!(error.to_string().contains("with the base model in place of adapter c"), "{error}");
 }
 
 /// Rows without an adapter that take the weights of another's slot: seen in vLLM 0.32 on a CPU, where the index
@@ -251,10 +259,10 @@ async fn adapters_that_leak_into_the_base_model_are_found_out() {
     .await;
     let error = pool(&server).probe(&adapter("d", "/adapters/d"), &[1, 8]).await.unwrap_err();
     assert!(!error.is_transient());
-    assert!(error.to_string().contains("leak into the base model's answers"), "{error}");
+    assert!(error.to_string().contains("mixes adapters into the base model's answers"), "{error}");
 }
 
-/// What `/generate` tells of the tokens that were sent, from `logprob_start_len` on.
+/// What `/generate` returns about the tokens that were sent, from `logprob_start_len` on.
 fn read(asked: &Asked) -> Option<(u16, Value)> {
     let ids = asked.body["input_ids"].as_array().unwrap();
     let start = usize::try_from(asked.body["logprob_start_len"].as_i64().unwrap()).ok()?;

@@ -89,7 +89,7 @@ async fn pages_sign_in_and_out_and_obey_no_other_site() {
     assert!(!guarded.page("/keys", &session).await.text().await.unwrap().contains(&secret));
     let again = post("/keys").form_body(&form).send().await.unwrap();
     assert_eq!(again.status(), 409);
-    assert!(again.text().await.unwrap().contains("there is a key called bob already"));
+    assert!(again.text().await.unwrap().contains("a key named bob already exists"));
     let (_, list) = guarded.get(&guarded.admin, "/v1/keys?limit=1").await;
     assert_eq!((&list["data"][0]["name"], list["next"].is_string()), (&json!("bob"), true));
     let revoke = format!("/keys/{}/revoke", list["data"][0]["id"].as_str().unwrap());

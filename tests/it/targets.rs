@@ -74,7 +74,7 @@ async fn every_target_is_checked_for_hindsight_whether_it_is_corrected_or_not() 
     assert_eq!(target("standard", &[admits, admits]).await.0, TargetStatus::Leaked);
 }
 
-/// The conclusion is what is learnt: it may tell the outcome, word by word.
+/// The conclusion is what the successor learns: it may state the outcome, word by word.
 #[tokio::test]
 async fn a_conclusion_may_tell_what_came() {
     let tells =

@@ -113,7 +113,7 @@ async fn a_final_answer_is_compared_and_never_given_away() {
     };
     let wrong = refused("bad.jsonl", &format!("{TRAIN}{{\"problem\": \"x\"}}"), "test.jsonl");
     assert!(wrong.contains("bad.jsonl") && wrong.contains('3'), "{wrong}");
-    assert!(refused("same.jsonl", HELD_OUT, "test.jsonl").contains("measure memory"));
+    assert!(refused("same.jsonl", HELD_OUT, "test.jsonl").contains("measure memorization"));
     assert!(refused("empty.jsonl", "\n", "test.jsonl").contains("no problem"));
     assert!(refused("a.jsonl", TRAIN, "../test.jsonl").contains("without `..`"));
     assert!(refused("b.jsonl", TRAIN, "/etc/passwd").contains("/etc/passwd"));

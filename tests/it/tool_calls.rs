@@ -26,7 +26,7 @@ fn logged() -> Value {
     })
 }
 
-/// A job that has learnt from one dataset alone, and what it stored.
+/// A job that has learned from one dataset alone, and what it stored.
 async fn learnt(service: &Service) -> String {
     let mut spec = small_job();
     spec["rollout"]["episodes"] = 0.into();

@@ -68,7 +68,7 @@ fn provide(missing: &str) -> String {
     }
 }
 
-/// What a task needs, learnt as a policy could: whatever a refusal names is provided for in the next episode.
+/// What a task needs, learned as a policy could: whatever a refusal names is provided for in the next episode.
 async fn needs(task: &str, seed: i64) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     loop {

@@ -335,7 +335,7 @@ async fn a_collector_that_is_down_costs_one_warning_and_no_job() {
     let stopping = Instant::now();
     let said = stop(program);
     assert!(stopping.elapsed().as_secs() < 15, "{:?}", stopping.elapsed());
-    let warnings = said.matches("the collector takes no traces").count();
+    let warnings = said.matches("the collector does not accept traces").count();
     assert_eq!(warnings, 1, "{said}");
 }
 

@@ -110,9 +110,9 @@ async fn truncated_episodes_count_as_not_solved_and_are_learnt_from() {
 
     // No form is complete after one question.
     assert_eq!(metric(&service, id, "eval.success").await, [0.0, 0.0]);
-    assert_eq!(metric(&service, id, "eval.episodes").await, [20.0, 20.0]);
+    assert_eq!(metric(&service, id, "eval.episodes").await, [8.0, 8.0]);
     assert_eq!(metric(&service, id, "eval.failed").await, [0.0, 0.0]);
-    assert!(metric(&service, id, "eval.truncated").await.iter().all(|count| *count > 10.0));
+    assert!(metric(&service, id, "eval.truncated").await.iter().all(|count| *count > 4.0));
     assert!(metric(&service, id, "collect.truncated").await[0] > 0.5);
     assert_eq!(metric(&service, id, "collect.failed").await, [0.0]);
     let (_, page) = service.get(&format!("/v1/jobs/{id}/episodes?purpose=collect")).await;
@@ -135,7 +135,7 @@ async fn truncated_episodes_count_as_not_solved_and_are_learnt_from() {
     service.stop().await;
 }
 
-/// An engine that refuses every text after so many, and counts those that it is asked for.
+/// An engine that rejects every text after so many, and counts those that it is asked for.
 struct Refusing {
     name: &'static str,
     answers: Arc<AtomicU32>,
@@ -186,10 +186,10 @@ async fn a_job_fails_where_every_episode_failed_and_says_why() {
     let job = refusing.run(&service, small_job()).await;
     assert_eq!(job["status"], "failed", "{job}");
     let error = job["error"].as_str().unwrap();
-    assert!(error.contains("all 12 episodes of iteration 1 came to nothing"), "{error}");
+    assert!(error.contains("all 12 episodes of iteration 1 failed"), "{error}");
     assert!(error.contains("400"), "the first error: {error}");
 
-    // Its cause is mended: the same episodes are played again.
+    // Its cause is fixed: the same episodes are played again.
     refusing.answers.store(u32::MAX, Ordering::SeqCst);
     let id = job["id"].as_str().unwrap();
     let (status, answer) = service.post(&format!("/v1/jobs/{id}/resume"), &json!({})).await;
@@ -206,7 +206,7 @@ async fn a_job_fails_where_every_episode_failed_and_says_why() {
     let job = service.finished(job["id"].as_str().unwrap()).await;
     assert_eq!(job["status"], "failed", "{job}");
     let error = job["error"].as_str().unwrap();
-    let expected = "all 20 held-out episodes of iteration 0 came to nothing; the first: truncated \
+    let expected = "all 8 held-out episodes of iteration 0 failed; the first: truncated \
                     before its first step: context";
     assert_eq!(error, expected);
     service.stop().await;

@@ -1,4 +1,4 @@
-//! Who is told of events: signed, tried again, only of what was asked for.
+//! Webhooks: signed, retried, only for the requested events.
 
 use std::{
     process::Stdio,

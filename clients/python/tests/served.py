@@ -128,7 +128,8 @@ class Socket:
         return json.loads(self.raw.recv(30))
 
     def __enter__(self) -> Socket:
-        self.raw = self._opening.__enter__()
+        self._opening.__enter__()
+        self.raw = self._opening
         return self
 
     def __exit__(self, *_: object) -> None:

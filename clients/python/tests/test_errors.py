@@ -44,7 +44,7 @@ def test_an_unknown_field(server: Nlac) -> None:
         server.submit(tiny(no_such_field=1))
     remedy = caught.value.remedy
     assert remedy is not None
-    assert remedy.startswith("known here: algorithm, budget")
+    assert remedy.startswith("known: algorithm, budget")
     assert str(caught.value).endswith(f"\nwhat to do: {remedy}")
 
 
@@ -179,7 +179,7 @@ def view() -> JobView:
             "id": str(uuid4()), "owner": "local", "status": "running", "spec": {"name": "tiny"},
             "error": None, "iteration": None, "phase": None, "units": None, "units_done": None,
             "success": None, "success_before": None, "created_at": "2026-01-01T00:00:00Z", "started_at": None,
-            "finished_at": None,
+            "finished_at": None, "datasets": [],
         }
     )  # fmt: skip
 

@@ -130,6 +130,11 @@ def test_logged_episodes(server: Nlac, tmp_path: Path) -> None:
     assert (report.stored, report.repeated) == (1, 0)
     assert [line.line for line in report.refused] == [2]
     assert report.refused[0].reason
+    fine_tuning = tmp_path / "fine-tuning.jsonl"
+    fine_tuning.write_text(json.dumps({"messages": EPISODE["messages"], "tools": []}) + "\n")
+    report = server.import_episodes("tuning", fine_tuning, "openai_chat", reward=1.0)
+    assert (report.stored, report.version) == (1, 1)
+    assert [episode.return_ for episode in server.dataset_episodes("tuning")] == [1.0]
     path = tmp_path / "episodes.jsonl"
     path.write_text(json.dumps(EPISODE) + "\n")
     assert server.import_episodes("logs", path).repeated == 1

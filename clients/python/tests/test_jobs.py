@@ -100,6 +100,7 @@ def test_pause_resume_cancel(server: Nlac) -> None:
         job.wait(timeout=0.3, poll=10)
     assert time.monotonic() - began < 10, "the last pause is cut to the timeout"
     assert job.resume().status == "running"
+    assert job.extend(iterations=1001).spec["budget"]["iterations"] == 1001
     assert job.cancel().status == "cancelled"
     assert job.over
     with pytest.raises(NlacError) as refused:

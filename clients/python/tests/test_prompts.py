@@ -28,7 +28,7 @@ def test_a_set_is_pushed_from_a_directory_or_from_texts(server: Nlac) -> None:
 
 
 def test_what_is_wrong_with_a_set_is_told(server: Nlac) -> None:
-    with pytest.raises(NlacError, match="ships") as caught:
+    with pytest.raises(NlacError, match="built in") as caught:
         server.push_prompts("desk", DESK)
     assert caught.value.code == "prompt_set_ships"
     with pytest.raises(NlacError, match=r"refiner\.md"):

@@ -150,10 +150,10 @@ pub enum ChatError {
         "{0} has no chat template: neither chat_template.jinja nor `chat_template` in tokenizer_config.json"
     )]
     NoTemplate(String),
-    /// The template refused the messages.
+    /// The template rejected the messages.
     #[error("the chat template failed: {0}")]
     Template(#[from] minijinja::Error),
-    /// The tokenizer refused the text.
+    /// The tokenizer rejected the text.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(String),
 }
@@ -208,7 +208,7 @@ impl ChatTokenizer {
     /// The conversation as the model reads it; with the opening of a reply when one is asked for.
     ///
     /// # Errors
-    /// What the template refuses.
+    /// The template rejects it.
     pub fn render_chat(
         &self,
         conversation: &Conversation,
@@ -230,7 +230,7 @@ impl ChatTokenizer {
     /// The token ids of a conversation.
     ///
     /// # Errors
-    /// What the template or the tokenizer refuses.
+    /// The template or the tokenizer rejects it.
     pub fn encode_chat(
         &self,
         conversation: &Conversation,
@@ -242,7 +242,7 @@ impl ChatTokenizer {
     /// The token ids of a text.
     ///
     /// # Errors
-    /// What the tokenizer refuses.
+    /// The tokenizer rejects it.
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>, ChatError> {
         self.tokenizer
             .encode_fast(text, add_special_tokens)
@@ -253,7 +253,7 @@ impl ChatTokenizer {
     /// The text of token ids.
     ///
     /// # Errors
-    /// What the tokenizer refuses.
+    /// The tokenizer rejects them.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String, ChatError> {
         self.tokenizer
             .decode(ids, skip_special_tokens)

@@ -1,4 +1,4 @@
-//! Model and adapter files: what is written is read back, what cannot be done is refused by name.
+//! Model and adapter files: what is written is read back, what cannot be done is rejected by name.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};

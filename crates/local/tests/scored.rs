@@ -108,7 +108,7 @@ fn a_score_is_the_teacher_forced_log_likelihood_of_the_candidate() {
     }
     for (scores, example) in scores.iter().zip(&examples) {
         close(log_policy(scores).iter().map(|log| log.exp()).sum(), 1.0, 1e-12);
-        // A constant changes neither the policy nor what is learnt.
+        // A constant changes neither the policy nor what is learned.
         let moved: Vec<_> = scores.iter().map(|score| score + 8.0).collect();
         close(
             f64::from(example.loss_at(&moved).unwrap()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::{BASE, Model, Server, engine, tokens, trainer};
 
-/// Sequences that can be learnt, all weights `weight`.
+/// Sequences that can be learned, all weights `weight`.
 fn batch(seed: u32, count: u32, length: usize, weight: f32) -> Value {
     let datum = |i: u32| {
         let sequence = tokens(seed + i, length + 1);

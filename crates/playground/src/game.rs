@@ -8,7 +8,7 @@ use crate::{
 /// How an episode stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It goes on.
+    /// It continues.
     Continues,
     /// The goal was achieved.
     Solved,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 /// The only supply. Every vocabulary has it.
 pub const WATER: &str = "water";
 
-/// What an object is, and thereby what it eats.
+/// What an object is. This decides what it eats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     /// Cannot grow.

@@ -83,7 +83,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum PretrainError {
     /// The output directory exists.
-    #[error("{0} exists already; choose another directory or remove it")]
+    #[error("{0} already exists; choose another directory or remove it")]
     Exists(String),
     /// Files could not be written.
     #[error("cannot write the model: {0}")]

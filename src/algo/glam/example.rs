@@ -16,17 +16,17 @@ use crate::{
     experience::{context::Context, message::Message},
 };
 
-/// A step as it is learnt; none where its return is not known, and a reason where it is no choice.
+/// A step as a training example. None if its return is unknown; a reason if it is not a choice.
 pub(super) fn of(
     setting: &Setting<'_, SacGlamSpec>,
     replayed: &Replayed,
 ) -> Result<Result<Option<TrainingExample>, String>, Fault> {
     let Some(episode) = &replayed.episode else {
-        return Err(Fault::Fail("a replayed step came without its episode".into()));
+        return Err(Fault::Fail("the episode of a replayed step is missing".into()));
     };
     let id = replayed.transition.id;
     let Some(at) = episode.steps.iter().position(|step| step.transition.id == id) else {
-        return Err(Fault::Fail(format!("transition {id} is no step of its own episode")));
+        return Err(Fault::Fail(format!("transition {id} is not a step of its episode")));
     };
     let moments: Vec<_> = episode.steps.iter().map(moment).collect();
     let Some(gained) = n_step(&moments, at, setting.spec.n_step, setting.spec.gamma) else {
@@ -39,7 +39,7 @@ pub(super) fn of(
     if gained.discount > 0.0 {
         let after = &episode.steps[at + gained.steps - 1].next_state;
         if after.admissible().is_empty() {
-            return Ok(Err("nothing is known of what can be done in the state after it".into()));
+            return Ok(Err("the admissible actions of the next state are unknown".into()));
         }
         let (_, found) = candidates(&plain, after)?;
         next = Some(found);
@@ -75,8 +75,7 @@ pub(super) fn of(
 }
 
 /// Why a step teaches no choice.
-pub(super) const NO_CHOICE: &str =
-    "its action is none of the admissible ones that are known of its state";
+pub(super) const NO_CHOICE: &str = "its action is not among the admissible actions of its state";
 
 const fn moment(step: &Replayed) -> Moment {
     let transition = &step.transition;

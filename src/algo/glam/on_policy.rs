@@ -1,5 +1,6 @@
-//! PPO-GLAM (algorithms sheet §3.3): the same choice among admissible actions, learnt from the newest episodes. A critic
-//! says V of each state, and the clipped surrogate takes the ratio of the normalised policies.
+//! PPO-GLAM (algorithms sheet §3.3): the same choice among admissible actions, learned from the newest
+//! episodes. A critic says V of each state, and the clipped surrogate takes the ratio of the normalised
+//! policies.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +86,7 @@ fn of(
         return Ok(Err(example::NO_CHOICE.into()));
     };
     let Some(old_logprob) = replayed.transition.choice_logprob else {
-        return Ok(Err("nobody kept how likely the choice was".into()));
+        return Ok(Err("the log-probability of the choice is missing".into()));
     };
     let (prompt, now) = example::candidates(&setting.with(&()), &replayed.state)?;
     let lesson = Lesson {

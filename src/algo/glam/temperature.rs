@@ -66,7 +66,7 @@ mod tests {
         let spec = TemperatureSpec::Share { initial: 1.0, share: 0.5, learning_rate: 1e-2 };
         let mut state = start(spec);
         let values = [0.0_f32, 0.4, 0.1, -0.3];
-        // A policy that has always learnt what its loss asks for: π ∝ exp(Q / α).
+        // A policy that minimizes its loss at every update: π ∝ exp(Q / α).
         let of = |alpha: f64| entropy(&values.map(|q| (f64::from(q) / alpha) as f32));
         for _ in 0..3000 {
             let now = of(state.alpha);

@@ -1,5 +1,5 @@
-//! GRPO: the policy gradient of DeepSeekMath, for agents (algorithms sheet §3.4). Episodes of one task are compared with
-//! each other, so no critic is learnt: an episode's advantage is its return against its group's.
+//! GRPO: the policy gradient of DeepSeekMath, for agents (algorithms sheet §3.4). Episodes of one task are
+//! compared with each other, so there is no critic: an episode's advantage is its return against its group's.
 
 mod advantage;
 

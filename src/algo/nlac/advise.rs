@@ -11,7 +11,7 @@ use crate::{
     experience::{consult::AdviceOutcome, message::Message},
 };
 
-/// What came of it.
+/// Outcome.
 #[derive(Debug)]
 pub struct Advised {
     /// Everything that was said on the way.

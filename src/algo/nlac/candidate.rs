@@ -62,8 +62,8 @@ impl<'a> Candidate<'a> {
         annotations.heard(self.replayed, said)
     }
 
-    /// Goes on with a refined action. One that is the same to the environment stands for the rewritten reasoning, and is
-    /// taken where that is distilled.
+    /// Continues with a refined action. One that is the same to the environment stands for the rewritten
+    /// reasoning, and is taken where that is distilled.
     pub(super) fn take(&mut self, made: &refine::Refined, setting: &Setting<'_>) {
         if !made.refinement.valid {
             self.fate = Fate::Dropped;

@@ -48,7 +48,7 @@ impl Judged {
     }
 }
 
-/// q = E(s, x, d1..dk), every d sampled anew from (s, x): never the future that really came.
+/// q = E(s, x, d1..dk), every d newly sampled from (s, x), never the real future.
 pub(super) async fn judge(
     setting: &Setting<'_>,
     replayed: &Replayed,

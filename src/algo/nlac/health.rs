@@ -27,8 +27,8 @@ pub struct Foreseen {
     pub success: bool,
 }
 
-/// Predicts `futures` futures of each step and judges it. Each step comes with how its episode ended; one
-/// of which the engine refuses something is left out.
+/// Predicts `futures` futures of each step and judges it. Each step comes with the ending of its episode. A
+/// step that the engine rejects is left out.
 ///
 /// # Errors
 /// The first other fault of the engine, or of a prompt.

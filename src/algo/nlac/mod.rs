@@ -90,12 +90,12 @@ impl Algorithm for NlacSpec {
     }
 }
 
-/// Annotates a batch. Everything that depends on nothing else is asked for at once, so that the engine
-/// sees waves as wide as the batch. What the engine refuses of a transition leaves that one out.
+/// Annotates a batch. Everything that depends on nothing else is asked for at once, so that the engine sees
+/// waves as wide as the batch. A transition that the engine rejects is left out.
 ///
 /// # Errors
-/// The first other fault of the engine, or of a prompt, or a refusal of every transition; then nothing of
-/// the batch is to be kept.
+/// The first other fault of the engine, or of a prompt, or a rejection of every transition. Then nothing of the
+/// batch may be kept.
 pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annotations, Fault> {
     let mut annotations = Annotations::default();
     critic::learn(setting, batch, &mut annotations).await?;

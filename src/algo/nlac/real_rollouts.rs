@@ -36,9 +36,7 @@ pub(super) async fn play(
     let rollout = &setting.rollouts();
     let task = &Task::Drawn(Split::Train);
     let unknown = || {
-        Fault::Refused(
-            "the seed of its environment is not known, so nobody can go back to it".into(),
-        )
+        Fault::Refused("the environment's seed is unknown, so its state cannot be restored".into())
     };
     let origin =
         Origin { task, seed: replayed.episode_seed.ok_or_else(unknown)?, state: &replayed.state };
@@ -60,7 +58,7 @@ pub(super) async fn play(
         all.generations.extend(tellings);
     }
     if all.futures.is_empty() {
-        return Err(Fault::Refused("no rollout from this state could be played to its end".into()));
+        return Err(Fault::Refused("no rollout from this state reached its end".into()));
     }
     Ok(all)
 }

@@ -1,9 +1,8 @@
-//! The language Bellman backup: d* = what really came next, joined with the target model's own
-//! prediction from there on. At a terminal transition the ending is all there is: nothing is
-//! bootstrapped.
+//! The language Bellman backup: d* = the observation, joined with the target model's own prediction from there
+//! on. At a terminal transition the ending is all there is: nothing is bootstrapped.
 //!
-//! Every target is checked: for the form that its prompt set prescribes, and for hindsight. One that fails is written
-//! once more, then dropped and counted.
+//! Every target is checked: for the form that its prompt set prescribes, and for hindsight. One that fails is
+//! written once more, then dropped and counted.
 
 use super::{Setting, corrector, successor};
 use crate::{
@@ -53,7 +52,7 @@ pub(super) async fn bellman_target(
     let mut next_action = None;
     let mut prediction = None;
     if !replayed.transition.done {
-        // a' is sampled anew, because the stored next action belongs to an older policy.
+        // a' is sampled again, because the stored next action belongs to an older policy.
         let (weights, sampling) =
             (setting.spec.weights.next_action, setting.spec.sampling.next_action);
         let seed = setting.seed_of(replayed, "next_action");

@@ -5,7 +5,7 @@
 //! value    outcomes of (s, a)   v ~ aggregator(s, a, outcomes)                     → successor example: (s, a) → v
 //! policy   a1..aN ~ policy(s)   vi ~ successor(s, ai)   i ~ chooser(s, v1..vN)     → policy example: s → ai
 //! ```
-//! The outcomes are real ones (Monte Carlo), or what came next and predictions of the rest (temporal difference). The
+//! The outcomes are real ones (Monte Carlo), or the observation and predictions of the rest (temporal difference). The
 //! trained prompts hold neither outcomes nor values.
 
 mod candidates;

@@ -81,8 +81,8 @@ async fn of_pair(
     Ok(made)
 }
 
-/// Rollouts that repeat a step and go on from there, where the environment is replayable and the task went on. The steps
-/// take turns, because what the agent cannot see may differ between their episodes.
+/// Rollouts that repeat a step and continue from there, where the environment is replayable and the task
+/// continued. The steps take turns, because what the agent cannot see may differ between their episodes.
 async fn further<'a>(
     setting: &Setting<'_>,
     steps: &[&'a Replayed],

@@ -20,9 +20,9 @@ use crate::{
     rollout::Prompt,
 };
 
-/// Writes the language value of an action from its outcomes, and the example that teaches it. `same` holds the transitions
-/// that took the same action in the same state; a value may tell what came next in any of them. A value that is not in
-/// the form that the prompt set prescribes is written once more, then dropped and counted.
+/// Writes the language value of an action from its outcomes, and the example that teaches it. `same` holds the
+/// transitions that took the same action in the same state; a value may quote the observation of any of them. A
+/// value that is not in the form that the prompt set prescribes is written once more, then dropped and counted.
 pub(super) async fn value(
     setting: &Setting<'_>,
     step: &Replayed,

@@ -23,7 +23,7 @@ pub struct Valued {
     pub base_logprobs: Option<Vec<f32>>,
 }
 
-/// What is learnt of an action, one value per token.
+/// What is learned from an action, one value per token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Credited {
     /// The policy's.

@@ -6,11 +6,11 @@ use time::Duration;
 use super::origin::is_https;
 use crate::domain::access::Secret;
 
-/// How long a session lasts, if its key does.
+/// Lifetime of a session, if its key lives as long.
 pub(in crate::api) const SESSION: Duration = Duration::days(7);
 
 const COOKIE: &str = "nlac_session";
-/// The same where the browser holds it to https, to this host and to the whole of it.
+/// The same cookie name with the prefix that binds it to https, to this host and to all paths.
 const SECURE_COOKIE: &str = "__Host-nlac_session";
 
 /// The key in `Authorization: Bearer`.
@@ -20,13 +20,14 @@ pub(in crate::api) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::from(key.trim().to_owned()))
 }
 
-/// The session in a cookie. Over https only the name counts that no other host and no plain http can set.
+/// The session in a cookie. Over https only the secure name counts, which no other host and no plain http can
+/// set.
 pub(super) fn cookie(headers: &HeaderMap) -> Option<Secret> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let named =
         all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let ours = if is_https(headers) { SECURE_COOKIE } else { COOKIE };
-    // A proxy may tell of https with some requests only; the secure name is good everywhere.
+    // A proxy may mark only some requests as https. The secure name is always valid.
     let mut ours: Vec<_> = named.filter(|(name, _)| [ours, SECURE_COOKIE].contains(name)).collect();
     ours.sort_unstable_by_key(|(name, _)| *name != SECURE_COOKIE);
     ours.first().map(|(_, value)| Secret::from((*value).to_owned()))

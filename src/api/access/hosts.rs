@@ -1,5 +1,5 @@
-//! Which hosts a request may be for. A web page can point a name of its own at this machine's loopback address (DNS
-//! rebinding) and then asks under that name, so while nobody has to sign in, unknown names are refused.
+//! Accepted host names of requests. A web page can point its own name at this machine's loopback address (DNS
+//! rebinding) and send requests under that name. So the service rejects unknown names while sign-in is off.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -12,16 +12,16 @@ use axum::{
 
 use crate::api::problem::Problem;
 
-/// The names under which the service answers.
+/// Host names that the service accepts.
 #[derive(Debug, Clone)]
 pub struct Hosts {
-    /// None answers under every name.
+    /// None accepts every name.
     names: Option<Arc<[String]>>,
 }
 
 impl Hosts {
-    /// Answers under IP addresses, `localhost` and these names. With sign-in and no names, under every name: a page
-    /// of another site has no key to show.
+    /// Accepts IP addresses, `localhost` and these names. With sign-in and no names it accepts every name,
+    /// because a page of another site has no key.
     #[must_use]
     pub fn new(names: &[String], signs_in: bool) -> Self {
         if signs_in && names.is_empty() {
@@ -64,7 +64,7 @@ pub(in crate::api) async fn known(
     }
     Problem::with_status(
         StatusCode::MISDIRECTED_REQUEST,
-        "this service does not answer under the host name of the request",
+        "this service does not accept the host name of the request",
     )
     .remedy("use an IP address or localhost, or start the service with --allowed-host NAME")
     .into_response()

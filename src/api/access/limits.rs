@@ -1,4 +1,4 @@
-//! How often one may ask. Counted by each process for itself.
+//! Rate limits. Each process counts for itself.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,10 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock};
 
 use crate::domain::ids::KeyId;
 
-/// Wrong keys that are answered in a minute. They cannot be guessed; this keeps the audit log readable.
+/// Wrong keys that are answered per minute. Keys cannot be guessed; the limit keeps the audit log readable.
 const FAILURES: u32 = 20;
 
-/// What was asked lately.
+/// Recent requests.
 pub(super) struct Limits {
     failures: DefaultDirectRateLimiter,
     keys: Mutex<HashMap<KeyId, Arc<DefaultDirectRateLimiter>>>,
@@ -25,12 +25,12 @@ impl Limits {
         Self { failures: a_minute(FAILURES), keys: Mutex::default() }
     }
 
-    /// Counts a wrong key; how long to wait after too many.
+    /// Counts a wrong key. Returns how long to wait after too many.
     pub fn failed(&self) -> Result<(), Duration> {
         count(&self.failures)
     }
 
-    /// Counts a request of a key; how long to wait after too many.
+    /// Counts a request of a key. Returns how long to wait after too many.
     pub fn used(&self, key: KeyId, most: i32) -> Result<(), Duration> {
         let most = u32::try_from(most).unwrap_or(1);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The one gate that every request passes: who asks, whether that is enough for the route, how often they ask,
-//! and a line in the audit log for whatever changes something. What a route needs is in [`rules`].
+//! The gate that every request passes. It checks the key, its scope for the route, and its rate limit, and
+//! writes changes to the audit log. [`rules`] has the scope of each route.
 
 mod credentials;
 mod hosts;
@@ -59,13 +59,13 @@ struct Required {
 }
 
 impl SignIn {
-    /// Whoever reaches the service may do everything.
+    /// Everyone who can reach the service may do everything.
     #[must_use]
     pub const fn off() -> Self {
         Self(None)
     }
 
-    /// Only who has a key, and whoever holds `own`: this process, when it asks itself.
+    /// Requires a key, or `own`: the secret with which this process calls itself.
     #[must_use]
     pub fn required(own: &Secret) -> Self {
         Self(Some(Arc::new(Required { own: own.hash(), limits: Limits::new() })))
@@ -75,21 +75,21 @@ impl SignIn {
         self.0.is_some()
     }
 
-    /// Counts a secret that was nobody's; tells how long to wait after too many.
+    /// Counts an unknown secret. Returns how long to wait after too many.
     pub(super) fn failed(&self) -> Result<(), Duration> {
         self.0.as_ref().map_or(Ok(()), |required| required.limits.failed())
     }
 }
 
-/// Why somebody is not let in.
+/// Why a request is rejected.
 enum Refusal {
-    /// They show nothing.
+    /// The request has no key.
     Missing,
-    /// What they show is no good, and why.
+    /// The key is invalid, and why.
     Wrong(&'static str),
-    /// That again and again.
+    /// Too many invalid keys.
     TooMany(Duration),
-    /// The key asks too often.
+    /// The key exceeds its rate limit.
     TooFast(Duration, i32),
     /// The database did not answer.
     Away(StoreError),
@@ -101,13 +101,13 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Lets a request through, or answers it.
+/// Passes a request on, or answers it.
 pub(super) async fn guard(
     State((state, rules)): State<(AppState, Arc<Rules>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    // What no route matches is answered with 404 to everybody.
+    // A request without a route gets 404, with or without a key.
     let Some(route) = request.extensions().get::<MatchedPath>().cloned() else {
         return next.run(request).await;
     };
@@ -127,7 +127,7 @@ pub(super) async fn guard(
         Ok(actor) => actor,
         Err(refusal) => return refuse(refusal, rule.page, &request),
     };
-    // What may be done with `read` changes nothing, whatever its method is.
+    // A route that needs only `read` changes nothing, whatever its method is.
     let entry = if changes && needed != Scope::Read {
         match asked.begin(&state, &actor).await {
             Ok(entry) => Some(entry),
@@ -162,13 +162,13 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Notes in the audit log that somebody asks, before anything is done.
+    /// Records a request in the audit log before it runs.
     pub async fn begin(&self, state: &AppState, actor: &Actor) -> Result<AuditId, StoreError> {
         let mut conn = state.store.acquire().await?;
         audit::begin(&mut conn, actor, self.method.as_str(), self.route, self.resource).await
     }
 
-    /// Notes what is over: who asked, and what they were answered.
+    /// Records a finished request with its status.
     pub async fn note(
         &self,
         state: &AppState,
@@ -181,18 +181,18 @@ impl Asked<'_> {
     }
 }
 
-/// Notes how it ended. What was done is done: a database that is away now leaves the entry without an end.
+/// Records the status. The change is done, so without a database the entry keeps no status.
 async fn end(state: &AppState, entry: AuditId, status: StatusCode, made: Option<&str>) {
     let noted = async {
         let mut conn = state.store.acquire().await?;
         audit::end(&mut conn, entry, status.as_u16(), made).await
     };
     if let Err(error) = noted.await {
-        tracing::error!(%error, "an entry of the audit log has no end");
+        tracing::error!(%error, "cannot write the status of an audit log entry");
     }
 }
 
-/// Whoever has no key, in the audit log.
+/// The actor in the audit log for a request without a valid key.
 pub(super) fn unknown() -> Actor {
     Actor { key: None, session: None, name: "unknown".into(), scopes: Scopes(Vec::new()) }
 }
@@ -221,7 +221,7 @@ async fn identify(
             };
         }
         (_, false) => return Err(Refusal::Wrong("the session has ended")),
-        (Holder::Unknown, true) => "this API key is not known",
+        (Holder::Unknown, true) => "this API key is unknown",
         (Holder::Revoked, true) => "this API key was revoked",
         (Holder::Expired, true) => "this API key has expired",
     };
@@ -234,21 +234,21 @@ async fn conn(state: &AppState) -> Result<sqlx::pool::PoolConnection<sqlx::Postg
     state.store.acquire().await
 }
 
-/// Pages lead to the sign-in and back; everything else is told what is wrong.
+/// Pages redirect to the sign-in. Other requests get an error.
 fn refuse(refusal: Refusal, page: bool, request: &Request) -> Response {
     let detail = match refusal {
-        Refusal::Missing => "an API key is needed here",
+        Refusal::Missing => "an API key is required",
         Refusal::Wrong(why) => why,
         Refusal::TooMany(wait) => return too_many_failures(wait),
         Refusal::TooFast(wait, most) => {
-            return slow_down(wait, format!("this key may ask {most} times a minute"));
+            return slow_down(wait, format!("this key may send {most} requests a minute"));
         }
         Refusal::Away(error) => return Problem::from(error).into(),
     };
     let problem = || {
         Problem::with_status(StatusCode::UNAUTHORIZED, detail).remedy(
             "send a key as `Authorization: Bearer KEY` (NLAC_API_KEY on the command line and in Python), or \
-             sign in at /sign-in; an admin makes keys with `nlac keys create`",
+             sign in at /sign-in; an admin creates keys with `nlac keys create`",
         )
     };
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -266,7 +266,7 @@ fn refuse(refusal: Refusal, page: bool, request: &Request) -> Response {
     ([(header::WWW_AUTHENTICATE, "Bearer realm=\"nlac\"")], problem()).into_response()
 }
 
-/// Where one signs in, and what comes after.
+/// URL of the sign-in, with the page to return to.
 fn sign_in_at(back: &str) -> String {
     match path_here(back) {
         Some("/") | None => "/sign-in".into(),
@@ -277,26 +277,26 @@ fn sign_in_at(back: &str) -> String {
     }
 }
 
-/// What a route needs and the key has not.
+/// The error for a key without the needed scope.
 async fn forbid(actor: Actor, needed: Scope, page: bool) -> Response {
     let may = actor.scopes.words().join(", ");
-    let detail = format!("key {} may {may}; this needs the scope {needed}", actor.name);
+    let detail = format!("key {} has the scopes {may}; this needs the scope {needed}", actor.name);
     if page {
         return VIEWER.scope(actor, async { page::refused(&detail) }).await;
     }
     Problem::with_status(StatusCode::FORBIDDEN, detail)
-        .remedy(format!("use a key that has it: `nlac keys create NAME --scope {needed}`"))
+        .remedy(format!("use a key with this scope: `nlac keys create NAME --scope {needed}`"))
         .into()
 }
 
-/// The answer to wrong keys, again and again. A right one is let in all the same: nobody can be locked out.
+/// The error for repeated wrong keys. A valid key still works, so nobody can be locked out.
 pub(super) fn too_many_failures(wait: Duration) -> Response {
-    slow_down(wait, "too many wrong keys were tried".into())
+    slow_down(wait, "too many requests with wrong keys".into())
 }
 
 fn slow_down(wait: Duration, detail: String) -> Response {
     let seconds = wait.as_secs() + 1;
     let problem = Problem::with_status(StatusCode::TOO_MANY_REQUESTS, detail)
-        .remedy(format!("wait {seconds} s (Retry-After), then ask less often"));
+        .remedy(format!("wait {seconds} s (Retry-After), then send fewer requests"));
     ([(header::RETRY_AFTER, seconds.to_string())], problem).into_response()
 }

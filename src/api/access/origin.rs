@@ -1,4 +1,4 @@
-//! Whose page sent a request, and which addresses are on this service.
+//! Checks which page sent a request, and which addresses belong to this service.
 
 use axum::{
     http::{HeaderMap, StatusCode},
@@ -13,8 +13,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Refuses requests of other sites' pages that would change something: a browser sends cookies with whatever any page
-/// asks for. Pages under the names of `hosts` belong to the service, also behind a proxy that changes `Host`.
+/// Rejects changing requests from pages of other sites, because a browser sends cookies with any page's
+/// requests. Pages under the names of `hosts` belong to the service, also behind a proxy that changes `Host`.
 pub(in crate::api) fn csrf(
     hosts: &Hosts,
 ) -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone + use<>> {
@@ -22,25 +22,25 @@ pub(in crate::api) fn csrf(
         layer.clone().add_trusted_origin(origin).unwrap_or(layer)
     });
     layer.with_rejection_response(|_| {
-        Problem::with_status(StatusCode::FORBIDDEN, "another site's page sent this request")
+        Problem::with_status(StatusCode::FORBIDDEN, "a page of another site sent this request")
             .remedy(
-                "act on the service's own pages; behind a proxy, keep the `Host` header or start the service \
-                 with --allowed-host NAME",
+                "use the service's own pages; behind a proxy, keep the `Host` header or start the service with \
+                 --allowed-host NAME",
             )
             .into_response()
     })
 }
 
-/// Whether the browser speaks https, here or to a proxy in front.
+/// Whether the browser uses https, here or up to a proxy.
 pub(in crate::api) fn is_https(headers: &HeaderMap) -> bool {
     let begins = |name, with| text(headers, name).is_some_and(|value| value.starts_with(with));
     begins("origin", "https://") || begins("x-forwarded-proto", "https")
 }
 
-/// A path on this service; nothing that a browser would take for another host.
+/// A path on this service. Nothing that a browser could take for another host.
 pub(in crate::api) fn path_here(path: &str) -> Option<&str> {
     let inside = path.strip_prefix('/')?;
-    // Browsers read `\` as `/`, and pass over tabs and line ends.
+    // Browsers read `\` as `/`, and ignore tabs and line ends.
     let safe =
         !inside.starts_with('/') && !path.contains(['\\']) && !path.contains(char::is_control);
     safe.then_some(path)

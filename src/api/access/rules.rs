@@ -1,5 +1,5 @@
-//! What each route needs. Routes of the API need what their tag says, pages what they are declared with; what
-//! neither names needs `admin`.
+//! Scope that each route needs. API routes take it from their tag, pages from their declaration. Any other
+//! route needs `admin`.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use utoipa::openapi::{
 
 use crate::domain::access::Scope;
 
-/// What reading and changing things of a tag needs.
+/// Scopes for reading and for changing, by tag.
 const TAGS: &[(&str, Scope, Scope)] = &[
     ("jobs", Scope::Read, Scope::Submit),
     ("experience", Scope::Read, Scope::Submit),
@@ -25,8 +25,8 @@ const TAGS: &[(&str, Scope, Scope)] = &[
     ("service", Scope::Read, Scope::Admin),
 ];
 
-/// Operations that need no API key: what probes ask for, the contract, and what agents call. Those show a key of an
-/// agent's or an episode's, which the route itself looks at.
+/// Operations without an API key: probes, the contract, and the calls of agents. Agents' calls have the key
+/// of an agent or an episode, which the route itself checks.
 const OPEN: &[&str] = &[
     "healthz",
     "readyz",
@@ -69,7 +69,7 @@ impl Rules {
     ) -> Self {
         let mut api = HashMap::new();
         for (path, item) in &mut document.paths.paths {
-            // What stands behind a parameter is told apart by the route's handler.
+            // The handler distinguishes what follows a parameter.
             let route =
                 path.split_once("}:").map_or(path.clone(), |(route, _)| format!("{route}}}"));
             for (method, operation) in operations(item) {
@@ -117,7 +117,7 @@ fn access(method: &Method, operation: &Operation) -> Access {
     })
 }
 
-/// Writes into the document what each route needs, and what it answers to those who lack it.
+/// Adds the scope and the errors of each route to the document.
 pub(in crate::api) fn declare(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for (method, operation) in operations(item) {
@@ -134,14 +134,17 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     for (_, name, description) in REFUSALS {
         components.responses.insert(name.into(), refusal(description).into());
     }
-    let scopes = "`read` sees everything but keys and the audit log; `submit` controls jobs and deletes those that \
-                  are over, imports datasets and deletes those that no job under way names, gives rewards, pushes \
-                  and deletes prompt sets, opens and ends episodes of agents, makes webhooks and asks the critic; `operate` registers engines and \
-                  trainers, drains and resumes replicas; `admin` makes keys and reads the audit log. All include \
-                  `read`, `admin` includes all. Nothing of this is asked for while sign-in is off, as it is by \
+    let scopes = "`read`: everything except keys and the audit log. `submit`: submits, controls and deletes jobs, \
+                  imports and deletes datasets, reports rewards, pushes and deletes prompt sets, opens and ends \
+                  episodes of agents, creates webhooks, and asks the critic. `operate`: registers engines, trainers \
+                  and environments, drains and resumes replicas. `admin`: creates keys and reads the audit log. \
+                  Each scope includes `read`; `admin` includes all. No key is required while sign-in is off, the \
                   default on loopback.";
     let bearer = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(scopes)).build();
-    let cookie = ApiKeyValue::with_description("nlac_session", "What /sign-in sets for the pages");
+    let cookie = ApiKeyValue::with_description(
+        "nlac_session",
+        "Session cookie of the dashboard, set by /sign-in",
+    );
     for (name, scheme) in [
         ("api_key", SecurityScheme::Http(bearer)),
         ("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie))),
@@ -150,11 +153,15 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     }
 }
 
-/// What any route that needs a scope may answer.
+/// Errors of every route that needs a scope.
 const REFUSALS: [(&str, &str, &str); 3] = [
     ("401", "SignInNeeded", "No API key, or one that is unknown, expired or revoked"),
     ("403", "NotAllowed", "The key lacks the scope, or another site's page sent the request"),
-    ("429", "TooManyRequests", "The key asks too often; Retry-After says how many seconds to wait"),
+    (
+        "429",
+        "TooManyRequests",
+        "Too many requests of this key; Retry-After is the time to wait in seconds",
+    ),
 ];
 
 fn refusal(description: &str) -> Response {

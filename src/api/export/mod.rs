@@ -1,4 +1,4 @@
-//! What a job learnt from, for other tools: as lines of JSON or as Parquet, as many rows as there are, streamed.
+//! Exports for other tools: what a job learned from, as JSON lines or Parquet, of any length, streamed.
 
 mod parquet;
 mod rows;
@@ -30,25 +30,25 @@ use rows::{Row, row};
 /// Media type of Parquet files.
 pub(super) const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// Transitions that are read at a time.
+/// Transitions per read.
 const PAGE: i64 = 500;
 
-/// What the rows are.
+/// Form of the rows.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportForm {
     /// Transitions, each with its newest critique and refinement.
     #[default]
     Transitions,
-    /// Conversations that end with what the policy should say: the refined action, or its own where the
-    /// critic approved (`messages`, as TRL's SFT reads them).
+    /// Conversations that end with the action to imitate: the refined action, or the original one if the
+    /// verdict was Yes (`messages`, for TRL's SFT trainer).
     Sft,
-    /// Refined against original actions (`prompt`, `chosen`, `rejected`, as TRL's preference trainers read
-    /// them).
+    /// Pairs of a refined and an original action (`prompt`, `chosen`, `rejected`, for TRL's preference
+    /// trainers).
     Preferences,
 }
 
-/// How the rows are written.
+/// File format.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormat {
@@ -64,17 +64,17 @@ pub enum ExportFormat {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ExportQuery {
-    /// What the rows are.
+    /// Form of the rows.
     #[serde(default)]
     #[param(inline)]
     form: ExportForm,
-    /// How they are written.
+    /// File format.
     #[serde(default)]
     #[param(inline)]
     format: ExportFormat,
 }
 
-/// Why an export broke off.
+/// Why an export was interrupted.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
@@ -92,10 +92,10 @@ enum Broken {
     get, path = "/v1/jobs/{id}/export", tag = "experience", operation_id = "export_job",
     params(("id" = JobId, Path), ExportQuery),
     responses(
-        (status = 200, description = "Lines of JSON, or a Parquet file", content(
+        (status = 200, description = "JSON lines, or a Parquet file", content(
             (String = "application/x-ndjson"), (Archive = "application/vnd.apache.parquet"),
         )),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
@@ -114,7 +114,7 @@ pub(super) async fn export(
             let more = transitions::hold_more_than_texts(&mut conn, id).await?;
             drop(conn);
             let table = Table::new(query.form, more).map_err(|error| {
-                tracing::error!(%error, "an export could not begin");
+                tracing::error!(%error, "cannot start an export");
                 Problem::broken_off()
             })?;
             (Writer::Table(Box::new(table)), PARQUET)
@@ -124,24 +124,24 @@ pub(super) async fn export(
     let pages = stream::unfold(Some(export), move |export| async move {
         match export?.page().await {
             Ok((bytes, rest)) => Some((Ok(bytes), rest)),
-            // Headers are gone: the connection breaks off, which no client takes for the end.
+            // The headers are sent already. A broken connection cannot be mistaken for a complete export.
             Err(error) => {
-                tracing::warn!(%error, job.id = %id, "an export broke off");
+                tracing::warn!(%error, job.id = %id, "an export was interrupted");
                 Some((Err(error), None))
             }
         }
     });
-    // Compression asks once more after the end.
+    // Compression polls once more after the end.
     Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(pages.fuse())).into_response())
 }
 
-/// How rows become bytes.
+/// Encoding of the rows.
 enum Writer {
     Lines,
     Table(Box<Table>),
 }
 
-/// An export under way.
+/// A running export.
 struct Export {
     store: Store,
     job: JobId,
@@ -151,7 +151,7 @@ struct Export {
 }
 
 impl Export {
-    /// The bytes that the next transitions give, and what is left to do.
+    /// The bytes of the next transitions, and the rest of the work.
     async fn page(mut self) -> Result<(Bytes, Option<Self>), Broken> {
         let mut conn = self.store.acquire().await?;
         let found = transitions::oldest(&mut conn, self.job, self.after, PAGE).await?;

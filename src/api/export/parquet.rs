@@ -1,4 +1,4 @@
-//! Rows as a Parquet file, one row group after the other, so that a file of any size takes bounded memory.
+//! Rows as a Parquet file, one row group after the other, so that a file of any size needs bounded memory.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use parquet::{
 
 use super::{Broken, ExportForm, rows::Row};
 
-/// Bytes of a row group, encoded: enough to read columns at a stretch, little enough to hold.
+/// Encoded bytes per row group: large enough for reading columns, small enough for memory.
 const ROW_GROUP: usize = 16 << 20;
-/// Rows of one, however small they are: nothing is sent before it is full, and clients wait.
+/// Maximum rows per group, even if they are small: a group is sent only when it is full, and clients wait.
 const ROW_GROUP_ROWS: usize = 32_768;
 
 /// A file that is being written.
@@ -26,7 +26,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(form: ExportForm, more_than_texts: bool) -> Result<Self, Broken> {
         let schema = Arc::new(schema(form, more_than_texts));
-        // A field of a row that the schema lacks is an error, not a column that is missing.
+        // A field that the schema lacks is an error, not a missing column.
         let decoder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).build_decoder()?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -37,7 +37,7 @@ impl Table {
         Ok(Self { decoder, writer })
     }
 
-    /// Takes rows, and gives the bytes that are ready.
+    /// Adds rows, and returns the bytes that are ready.
     pub(super) fn put(&mut self, rows: &[Row]) -> Result<Vec<u8>, Broken> {
         self.decoder.serialize(rows)?;
         if let Some(batch) = self.decoder.flush()? {
@@ -53,8 +53,8 @@ impl Table {
     }
 }
 
-/// The columns of a form: the fields of its rows, in their order. Only conversations that hold more than texts have
-/// columns for it.
+/// Columns of a form: the fields of its rows, in order. Only conversations with more than texts have columns
+/// for tools.
 fn schema(form: ExportForm, more_than_texts: bool) -> Schema {
     use DataType::{Boolean, Float32, Float64, Int32, Utf8};
     let some = |name: &str, kind| Field::new(name, kind, false);

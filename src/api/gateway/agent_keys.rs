@@ -1,4 +1,4 @@
-//! Keys by which agents call a job's policy in episodes that they name themselves.
+//! Keys with which agents call a job's policy in episodes that they name themselves.
 
 use axum::{
     Extension, Json,
@@ -32,34 +32,34 @@ use crate::{
     },
 };
 
-/// A key that an agent is to have.
+/// Request for an agent key.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct NewAgentKey {
-    /// Whose it is. The job has no other key of this name in use.
+    /// Name of the agent. It is unique among the active keys of the job.
     #[garde(pattern("^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$"))]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$", example = "support-agent")]
     name: String,
 }
 
-/// An agent's key.
+/// An agent key.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AgentKeyView {
-    /// Its id.
+    /// Id.
     id: AgentKeyId,
-    /// The job whose policy answers.
+    /// Job whose policy answers.
     job_id: JobId,
-    /// Whose it is.
+    /// Name of the agent.
     name: String,
-    /// The secret's first characters, to recognise it by.
+    /// First characters of the secret, to identify the key.
     prefix: String,
     /// Name of the API key that made it.
     created_by: String,
-    /// When it was made.
+    /// When it was created.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     created_at: OffsetDateTime,
-    /// When it was revoked; null if it was not.
+    /// When it was revoked; null if it is active.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<OffsetDateTime>,
@@ -79,29 +79,29 @@ impl From<AgentKeyRow> for AgentKeyView {
     }
 }
 
-/// A key with its secret.
+/// An agent key with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct MadeAgentKey {
     /// The key.
     #[serde(flatten)]
     key: AgentKeyView,
-    /// What the agent's client shows as its API key, with the header `x-episode-id` for each episode.
+    /// API key for the agent's client. Each call names its episode in the header `x-episode-id`.
     #[schema(example = "nlac_5f0c…")]
     api_key: String,
-    /// Base URL for OpenAI's clients. Anthropic's clients take it without `/v1`.
+    /// Base URL for OpenAI clients. Anthropic clients use it without `/v1`.
     #[schema(example = "http://localhost:8470/v1")]
     base_url: String,
 }
 
-/// The keys of a job's agents.
+/// Agent keys of a job.
 #[derive(Serialize, ToSchema)]
 pub struct AgentKeyList {
-    /// Newest first, those that were revoked included.
+    /// Newest first, revoked keys included.
     data: Vec<AgentKeyView>,
 }
 
-/// Makes a key for an agent that runs many episodes: each call names its episode in the header `x-episode-id`, and the
-/// first call of a name opens the episode.
+/// Creates a key for an agent that plays many episodes. Each call names its episode in the header
+/// `x-episode-id`. The first call with a name opens the episode.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/agent-keys", tag = "gateway", operation_id = "create_agent_key",
     params(("id" = JobId, Path),
@@ -114,8 +114,8 @@ pub struct AgentKeyList {
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The name is in use", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible key", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid key", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn create(
@@ -148,8 +148,8 @@ pub(in crate::api) async fn create(
     let secret = state.service_key.agent(id);
     let key = agent_keys::insert(&mut tx, (id, job, &name), &secret, &actor.name).await?;
     let key = key.ok_or_else(|| {
-        Problem::conflict(format!("the job has an agent's key {name}"))
-            .remedy("take another name, or revoke that key first")
+        Problem::conflict(format!("the job already has an agent key {name}"))
+            .remedy("choose another name, or revoke that key first")
     })?;
     tx.commit().await.map_err(StoreError::from)?;
     Ok(made(StatusCode::CREATED, key))
@@ -160,10 +160,10 @@ async fn by_text(conn: &mut sqlx::PgConnection, id: &str) -> Result<AgentKeyRow,
         Ok(id) => agent_keys::get(conn, id).await?,
         Err(_) => None,
     };
-    found.ok_or_else(|| Problem::not_found("agent's key", id))
+    found.ok_or_else(|| Problem::not_found("agent key", id))
 }
 
-/// Lists the keys of a job's agents.
+/// Lists the agent keys of a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/agent-keys", tag = "gateway", operation_id = "list_agent_keys",
     params(("id" = JobId, Path)),
@@ -185,12 +185,12 @@ pub(in crate::api) async fn list(
     Ok(Json(AgentKeyList { data: keys.into_iter().map(Into::into).collect() }))
 }
 
-/// Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+/// Revokes an agent key: the service rejects its calls from then on. Its episodes stay.
 #[utoipa::path(
     delete, path = "/v1/agent-keys/{id}", tag = "gateway", operation_id = "revoke_agent_key",
     params(("id" = AgentKeyId, Path)),
     responses(
-        (status = 204, description = "It is revoked"),
+        (status = 204, description = "Revoked"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such key", content_type = "application/problem+json"),
     )
@@ -202,5 +202,5 @@ pub(in crate::api) async fn revoke(
     if agent_keys::revoke(&mut *state.store.acquire().await?, id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::not_found("agent's key", id))
+    Err(Problem::not_found("agent key", id))
 }

@@ -1,4 +1,4 @@
-//! Calls of agents, by the APIs that they speak. Whatever goes wrong is told in the format of that API.
+//! Calls of agents through OpenAI's and Anthropic's APIs. Errors have the format of the API.
 
 use std::{convert::Infallible, pin::Pin, time::Duration};
 
@@ -23,22 +23,24 @@ use crate::{
     },
 };
 
-/// Largest body: a conversation of some millions of characters.
+/// Maximum body: a conversation of some millions of characters.
 pub(in crate::api) const MOST: usize = 16 << 20;
-/// How long an agent waits for an answer.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long the headers of a stream wait for the answer: what fails at once is told by its status.
+/// Time before a stream sends its headers. An error in this time gets its own status.
 const AT_ONCE: Duration = Duration::from_secs(3);
-/// Pause between two signs of life of a stream.
+/// Interval of keepalive messages in a stream.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// The header by which SDKs count their retries.
+/// Header with the retry count of SDKs.
 const RETRIES: &str = "x-stainless-retry-count";
-/// The header that names the episode of a call.
+/// Header that tells SDKs whether to retry.
+const SHOULD_RETRY: &str = "x-should-retry";
+/// Header with the episode's name.
 const EPISODE: &str = "x-nlac-episode";
 
 type Sent = Result<Bytes, BytesRejection>;
 
-/// Answers a chat completion of an agent: OpenAI's API.
+/// Answers an agent's chat completion request (OpenAI's API).
 #[utoipa::path(
     post, path = "/v1/chat/completions", tag = "gateway", operation_id = "create_chat_completion",
     request_body = Object,
@@ -55,7 +57,7 @@ pub(in crate::api) async fn chat(
     answer(state, Dialect::Chat, headers, body).await
 }
 
-/// Answers a response of an agent: OpenAI's newer API.
+/// Answers an agent's response request (OpenAI's newer API).
 #[utoipa::path(
     post, path = "/v1/responses", tag = "gateway", operation_id = "create_response",
     request_body = Object,
@@ -72,7 +74,7 @@ pub(in crate::api) async fn responses(
     answer(state, Dialect::Responses, headers, body).await
 }
 
-/// Answers a message of an agent: Anthropic's API.
+/// Answers an agent's message request (Anthropic's API).
 #[utoipa::path(
     post, path = "/v1/messages", tag = "gateway", operation_id = "create_message",
     request_body = Object,
@@ -89,12 +91,12 @@ pub(in crate::api) async fn messages(
     answer(state, Dialect::Messages, headers, body).await
 }
 
-/// Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+/// Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
 #[utoipa::path(
     post, path = "/v1/messages/count_tokens", tag = "gateway", operation_id = "count_message_tokens",
     request_body = Object,
     responses(
-        (status = 200, description = "How many they are", body = Object),
+        (status = 200, description = "Number of tokens", body = Object),
         (status = "default", description = "An error in Anthropic's form", body = Object),
     )
 )]
@@ -115,8 +117,7 @@ pub(in crate::api) async fn count(
     }
 }
 
-/// Lists what an agent may name as its model. Other names are answered as well: they mean the version that the episode
-/// is played with.
+/// Lists the model names for agents. Any other name works as well and means the version of the episode.
 #[utoipa::path(
     get, path = "/v1/models", tag = "gateway", operation_id = "list_models",
     responses(
@@ -141,7 +142,7 @@ pub(in crate::api) async fn models(State(state): State<AppState>, headers: Heade
 fn json_of(body: Sent) -> Result<([u8; 32], Value), Refused> {
     let bytes = body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let what = format!("the body has more than {} MiB", MOST >> 20);
+            let what = format!("the body is larger than {} MiB", MOST >> 20);
             Refused::new(RefusedKind::TooLarge, what)
         }
         _ => Refused::new(RefusedKind::Invalid, error.body_text()),
@@ -172,9 +173,9 @@ async fn answer(
     let id = CallId::new();
     let call = Call { id, dialect, asked: asked.clone(), body_hash, again };
     let episode_id = episode.id;
-    // An agent that goes away is not answered: what it does not wait for is not stored.
+    // If the agent disconnects, the call is dropped and not stored.
     let answering = async move {
-        let late = |_| Refused::new(RefusedKind::Timeout, "the model has not answered in time");
+        let late = |_| Refused::new(RefusedKind::Timeout, "the model did not answer in time");
         timeout(PATIENCE, state.gateway.record(&episode, call)).await.map_err(late).flatten()
     };
     let mut answering: Answering = Box::pin(answering);
@@ -198,7 +199,7 @@ async fn answer(
 
 type Answering = Pin<Box<dyn Future<Output = Result<Answer, Refused>> + Send>>;
 
-/// Signs of life until the answer is there, then its events.
+/// Keepalive messages until the answer is ready, then its events.
 fn waiting(
     dialect: Dialect,
     asked: Asked,
@@ -240,6 +241,10 @@ fn refusal(dialect: Dialect, refused: &Refused) -> Response {
     let mut response = (status, Json(body)).into_response();
     if let Some(seconds) = refused.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    if refused.kind == RefusedKind::Conflict {
+        // OpenAI's and Anthropic's SDKs send a request again that was answered by 409, unless told not to.
+        response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     response
 }

@@ -1,29 +1,29 @@
-//! Which episode a call belongs to: by the episode's own key, or by an agent's key and the name that the agent gives its
-//! episode.
+//! Finds the episode of a call: by the episode's key, or by an agent key and the episode's name.
 
 use axum::http::HeaderMap;
 
-use super::super::{AppState, access};
+use super::{
+    super::{AppState, access},
+    open::arm,
+};
 use crate::{
-    domain::{
-        access::Secret,
-        ids::{EpisodeId, JobId},
-    },
+    domain::{access::Secret, ids::EpisodeId, job::Job},
+    experience::episode::Purpose,
     gateway::{
         Opened, OpenedState,
         wire::{Refused, RefusedKind},
     },
-    store::{StoreError, agent_keys, gateway},
+    store::{StoreError, agent_keys, gateway, jobs},
 };
 
-/// The header by which an agent names its episode.
+/// Header with the episode's name.
 const NAME: &str = "x-episode-id";
-/// Longest name of an episode.
+/// Maximum length of an episode's name.
 const LONGEST: usize = 200;
 
-/// The episode that a call belongs to. An agent's key opens an episode with the first call that names it.
+/// The episode of a call. With an agent key, the first call that names an episode opens it.
 pub(super) async fn episode(state: &AppState, headers: &HeaderMap) -> Result<Opened, Refused> {
-    let secret = secret(headers).ok_or_else(|| unknown("the request shows no key"))?;
+    let secret = secret(headers).ok_or_else(|| unknown("the request has no API key"))?;
     let hash = secret.hash();
     let mut conn = state.store.acquire().await.map_err(unavailable)?;
     if let Some(opened) = gateway::of_secret(&mut conn, &hash).await.map_err(unavailable)? {
@@ -34,19 +34,24 @@ pub(super) async fn episode(state: &AppState, headers: &HeaderMap) -> Result<Ope
         // Slows down clients that guess keys.
         if let Err(wait) = state.sign_in.failed() {
             let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
-            return Err(Refused::new(RefusedKind::TooMany { retry_after }, "too many wrong keys"));
+            return Err(Refused::new(
+                RefusedKind::TooMany { retry_after },
+                "too many requests with wrong keys",
+            ));
         }
-        return Err(unknown("the key is no agent's and no episode's"));
+        return Err(unknown("the key is neither an agent key nor an episode key"));
     };
     let name = name(headers)?;
     if let Some(opened) = gateway::named(&mut conn, key.job_id, name).await.map_err(unavailable)? {
         return Ok(opened);
     }
-    let opened = named(state, key.job_id, &key.name, name);
+    let job = jobs::get(&mut conn, key.job_id).await.map_err(unavailable)?;
+    let gone = || Refused::new(RefusedKind::NotFound, "the job of the key was deleted");
+    let opened = named(state, &job.ok_or_else(gone)?, &key.name, name);
     gateway::open(&mut conn, &opened, None).await.map_err(unavailable)?;
-    // Another call may have opened it meanwhile.
+    // Another call may have opened it in the meantime.
     let opened = gateway::named(&mut conn, key.job_id, name).await.map_err(unavailable)?;
-    opened.ok_or_else(|| Refused::new(RefusedKind::NotFound, "the job of the key is gone"))
+    opened.ok_or_else(gone)
 }
 
 /// The key, where each SDK puts it.
@@ -64,15 +69,18 @@ fn name(headers: &HeaderMap) -> Result<&str, Refused> {
     })
 }
 
-fn named(state: &AppState, job: JobId, owner: &str, name: &str) -> Opened {
-    let now = state.clock.now();
+fn named(state: &AppState, job: &Job, owner: &str, name: &str) -> Opened {
+    let (now, id) = (state.clock.now(), EpisodeId::new());
     Opened {
-        id: EpisodeId::new(),
-        job_id: Some(job),
+        id,
+        job_id: Some(job.id),
         engine: None,
+        arm: arm(job, id),
+        dataset: None,
         checkpoint_id: None,
         owner: owner.to_owned(),
         name: Some(name.to_owned()),
+        purpose: Purpose::Collect,
         task: String::new(),
         temperature: None,
         max_tokens: None,
@@ -93,6 +101,6 @@ fn unknown(what: &str) -> Refused {
 }
 
 fn unavailable(error: StoreError) -> Refused {
-    tracing::error!(%error, "an agent's call could not be looked up");
+    tracing::error!(%error, "cannot look up an agent's call");
     Refused::new(RefusedKind::Unavailable, "the database did not answer")
 }

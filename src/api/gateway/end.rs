@@ -1,4 +1,4 @@
-//! The end of an agent's episode: it becomes experience, or is thrown away.
+//! Ends an agent's episode: it becomes training data, or is discarded.
 
 use axum::{Json, extract::State, http::StatusCode};
 use garde::Validate;
@@ -24,31 +24,31 @@ use crate::{
     store::{StoreError, gateway, gateway_end},
 };
 
-/// How an episode ended.
+/// End of an episode.
 #[derive(Debug, Default, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Ending {
-    /// What the agent was told after its last action, where it would not call again: messages of `user` or `tool`.
+    /// What the agent saw after its last action, if it makes no further call: messages of `user` or `tool`.
     #[serde(default)]
     #[garde(length(max = 100))]
     #[schema(max_items = 100)]
     messages: Vec<ChatMessage>,
-    /// Reward of the last step. Without one it is awaited, and may come days later.
+    /// Reward of the last step. Without it, the reward is pending and can be reported later.
     #[serde(default)]
     #[garde(inner(custom(bounded)))]
     reward: Option<f64>,
-    /// Whether the task was solved, where that is known.
+    /// Whether the episode solved its task, if known.
     #[serde(default)]
     #[garde(skip)]
     success: Option<bool>,
-    /// Something that is not part of the task cut the episode: it has no end, and counts as not solved.
+    /// Something outside of the task cut the episode. It then counts as not solved.
     #[serde(default)]
     #[garde(skip)]
     truncated: bool,
 }
 
-/// Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward has reward 0,
-/// except the last step.
+/// Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward gets
+/// reward 0, except the last step.
 #[utoipa::path(
     post, path = "/v1/episodes/{id}/close", tag = "gateway", operation_id = "close_episode",
     params(("id" = EpisodeId, Path)), request_body = Ending,
@@ -56,10 +56,10 @@ pub struct Ending {
         (status = 200, description = "The episode as it is stored", body = EpisodeView),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such episode", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It is over, or had no call", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The episode is over, or had no call", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible end", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid end of an episode", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn close(
@@ -70,7 +70,7 @@ pub(in crate::api) async fn close(
     let observation = conversation(ending.messages).map_err(Problem::unprocessable)?;
     if observation.iter().any(|m| !matches!(m.role, Speaker::User | Speaker::Tool)) {
         return Err(Problem::unprocessable(
-            "messages: only `user` and `tool` speak after the last action",
+            "messages after the last action must be of `user` or `tool`",
         ));
     }
     let end = End {
@@ -84,12 +84,12 @@ pub(in crate::api) async fn close(
     let opened = opened.ok_or_else(|| Problem::not_found("episode of an agent", id))?;
     match opened.state {
         OpenedState::Open => {}
-        // The answer to the first request may have been lost.
+        // The client may not have received the first answer.
         OpenedState::Ended => return Ok(Json(one(&mut tx, id).await?.into())),
         OpenedState::Discarded => return Err(over(OpenedState::Discarded)),
     }
     if opened.calls == 0 {
-        return Err(Problem::conflict("its agent has called for nothing: there is no step")
+        return Err(Problem::conflict("the episode has no steps, because its agent made no call")
             .code(ProblemCode::NoStep)
             .remedy("discard it with POST /v1/episodes/{id}/discard"));
     }
@@ -99,15 +99,15 @@ pub(in crate::api) async fn close(
     Ok(Json(episode.into()))
 }
 
-/// Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+/// Discards an agent's episode: no job learns from it. Its calls are kept until its job is deleted.
 #[utoipa::path(
     post, path = "/v1/episodes/{id}/discard", tag = "gateway", operation_id = "discard_episode",
     params(("id" = EpisodeId, Path)),
     responses(
-        (status = 204, description = "It is discarded"),
+        (status = 204, description = "Discarded"),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such episode", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It has ended", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The episode has ended", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn discard(

@@ -1,10 +1,12 @@
 //! The gateway: episodes that agents play by calling a model through nlac.
 
 pub(super) mod agent_keys;
+pub(super) mod batch;
 pub(super) mod calls;
 mod credentials;
 pub(super) mod end;
 pub(super) mod open;
+pub(super) mod record;
 
 use axum::http::{HeaderMap, header};
 

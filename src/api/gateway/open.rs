@@ -1,4 +1,4 @@
-//! Opening episodes for agents, and looking at them.
+//! Opens and lists episodes of agents.
 
 use axum::{
     Extension, Json,
@@ -8,6 +8,7 @@ use axum::{
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 
@@ -24,45 +25,57 @@ use crate::{
     domain::{
         access::Actor,
         ids::{CheckpointId, EpisodeId, JobId},
+        job::Job,
+        peer::EngineRecord,
     },
-    gateway::{Opened, OpenedState},
-    store::{StoreError, checkpoints, gateway, jobs, peers},
+    experience::episode::Purpose,
+    gateway::{Arm, Opened, OpenedState},
+    store::{
+        StoreError, checkpoints, gateway, jobs,
+        peers::{self, EngineRow},
+    },
 };
 
-/// Most calls of an episode, unless it says otherwise.
+/// Default maximum number of calls per episode.
 pub(super) const CALLS: i32 = 200;
-/// Seconds without a call after which an episode is truncated, unless it says otherwise.
+/// Default number of seconds without a call after which an episode is truncated.
 pub(super) const IDLE: i32 = 3600;
 
 /// Why an agent's tools have no effect.
-const TOOLS_LEFT_OUT: &str = "the chat template of the model leaves tools out: the model does not see the tools that your \
-                              agent sends; describe them in a message, or take a model whose template shows them";
+const TOOLS_LEFT_OUT: &str = "the chat template of the model omits tools, so the model does not see the tools of \
+                              your agent; describe them in a message, or use a model whose template shows them";
 
-/// An episode that an agent is to play.
+/// Request to open an episode for an agent.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct NewEpisode {
-    /// The task, by a name of yours: success is counted by it.
+    /// Name of the task, of your choice. Success is counted per task.
     #[serde(default)]
     #[garde(length(max = 500))]
     #[schema(max_length = 500)]
     task: String,
-    /// The checkpoint of the job that answers all calls; the newest at each call unless given.
+    /// `collect`: the job learns from the episode. `evaluate`: it does not; you measure the policy by it.
+    #[serde(default = "collect")]
+    #[garde(skip)]
+    #[schema(default = "collect")]
+    purpose: Purpose,
+    /// Checkpoint of the job that answers all calls. By default the newest checkpoint answers each call.
     #[garde(skip)]
     checkpoint_id: Option<CheckpointId>,
-    /// A registered chat engine that answers instead of the job's policy. The job still learns from the episode.
+    /// Registered chat engine that answers in place of the job's policy. The job still learns from the
+    /// episode.
     #[garde(inner(length(min = 1, max = 100)))]
     #[schema(min_length = 1, max_length = 100)]
     engine: Option<String>,
-    /// Temperature of all calls, in place of what the agent asks for.
+    /// Temperature of all calls, in place of the agent's own.
     #[garde(inner(range(min = 0.0, max = 2.0)))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     temperature: Option<f32>,
-    /// Most tokens of an answer, in place of what the agent asks for.
+    /// Maximum number of tokens per answer, in place of the agent's own.
     #[garde(inner(range(min = 1, max = 32_768)))]
     #[schema(minimum = 1, maximum = 32_768)]
     max_tokens: Option<i32>,
-    /// Most calls. Further ones are refused, so that an agent in an endless loop ends.
+    /// Maximum number of calls. The service rejects further calls, so that an agent in an endless loop stops.
     #[serde(default = "calls")]
     #[garde(range(min = 1, max = 2_000))]
     #[schema(minimum = 1, maximum = 2_000, default = 200)]
@@ -74,48 +87,58 @@ pub struct NewEpisode {
     idle_seconds: i32,
 }
 
-const fn calls() -> i32 {
+const fn collect() -> Purpose {
+    Purpose::Collect
+}
+
+pub(super) const fn calls() -> i32 {
     CALLS
 }
 
-const fn idle() -> i32 {
+pub(super) const fn idle() -> i32 {
     IDLE
 }
 
-/// An episode that an agent plays.
+/// Episode of an agent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenedView {
-    /// Its id. Once it has ended, `GET /v1/episodes/{id}` shows what happened.
+    /// Id. After the end, `GET /v1/episodes/{id}` returns the episode.
     pub id: EpisodeId,
-    /// The job whose policy answers, and that learns from it.
+    /// Job whose policy answers, and which learns from the episode.
     pub job_id: Option<JobId>,
-    /// The chat engine that answers instead of the policy; null where the policy does.
+    /// Chat engine that answers in place of the policy; null if the policy answers.
     pub engine: Option<String>,
-    /// The checkpoint that answers; null where the newest does.
+    /// The version that answers, unless `engine` or `checkpoint_id` does.
+    pub arm: Arm,
+    /// The dataset that the episode is added to when it ends; null where it belongs to a job.
+    pub dataset: Option<String>,
+    /// The checkpoint that answers, in place of the arm; null for none.
     pub checkpoint_id: Option<CheckpointId>,
-    /// Name of the key that opened it.
+    /// Name of the key that opened the episode.
     pub owner: String,
-    /// The agent's own name for it; null where it shows a key of the episode's.
+    /// The agent's own name for the episode; null if the agent uses the episode's key.
     pub name: Option<String>,
+    /// Whether the job learns from it.
+    pub purpose: Purpose,
     /// The task.
     pub task: String,
-    /// Temperature in place of what the agent asks for.
+    /// Temperature in place of the agent's own.
     pub temperature: Option<f32>,
-    /// Most tokens of an answer in place of what the agent asks for.
+    /// Maximum number of tokens per answer in place of the agent's own.
     pub max_tokens: Option<i32>,
-    /// Most calls.
+    /// Maximum number of calls.
     pub most_calls: i32,
-    /// Seconds without a call after which it is truncated.
+    /// Seconds without a call after which the episode is truncated.
     pub idle_seconds: i32,
-    /// How it stands.
+    /// State.
     pub state: OpenedState,
-    /// Calls that are stored.
+    /// Number of stored calls.
     pub calls: i32,
     /// When it was opened.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
-    /// When it was last called, or opened.
+    /// Time of the last call, or of the opening.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub last_call_at: OffsetDateTime,
@@ -131,9 +154,12 @@ impl From<Opened> for OpenedView {
             id: row.id,
             job_id: row.job_id,
             engine: row.engine,
+            arm: row.arm,
+            dataset: row.dataset,
             checkpoint_id: row.checkpoint_id,
             owner: row.owner,
             name: row.name,
+            purpose: row.purpose,
             task: row.task,
             temperature: row.temperature,
             max_tokens: row.max_tokens,
@@ -148,47 +174,47 @@ impl From<Opened> for OpenedView {
     }
 }
 
-/// An episode with what its agent needs.
+/// Opened episode, with the key and the URL for its agent.
 #[derive(Serialize, ToSchema)]
 pub struct EpisodeMade {
     /// The episode.
     #[serde(flatten)]
-    episode: OpenedView,
-    /// The key of the episode's agent: it may call in this episode, and nothing else.
+    pub(super) episode: OpenedView,
+    /// Key of the episode's agent. It allows calls in this episode only.
     #[schema(example = "nlac_5f0c…")]
-    api_key: String,
-    /// Base URL for OpenAI's clients. Anthropic's clients take it without `/v1`.
+    pub(super) api_key: String,
+    /// Base URL for OpenAI clients. Anthropic clients use it without `/v1`.
     #[schema(example = "http://localhost:8470/v1")]
-    base_url: String,
-    /// What may not work as you expect.
-    warnings: Vec<String>,
+    pub(super) base_url: String,
+    /// Warnings.
+    pub(super) warnings: Vec<String>,
 }
 
-/// A page of episodes that agents play.
+/// A page of agents' episodes.
 #[derive(Serialize, ToSchema)]
 pub struct OpenedList {
     /// Newest first.
     data: Vec<OpenedView>,
-    /// Pass it as `after` for the next page; null at the end.
+    /// Cursor of the next page: pass it as `after`. Null on the last page.
     next: Option<EpisodeId>,
 }
 
-/// Which episodes.
+/// Filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedQuery {
     /// Only episodes in this state.
     state: Option<OpenedState>,
-    /// The cursor that the page before gave.
+    /// Cursor from the previous page.
     after: Option<EpisodeId>,
-    /// Rows: 1 to 200.
+    /// Rows per page: 1 to 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-/// Opens an episode: an agent of yours plays it by calling the model at `base_url` with `api_key`. The job's policy answers,
-/// and every call is stored.
+/// Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's policy
+/// answers, and the service stores every call.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/episodes", tag = "gateway", operation_id = "open_episode",
     params(("id" = JobId, Path),
@@ -199,10 +225,10 @@ pub struct OpenedQuery {
         (status = 201, description = "The episode, its key and the base URL", body = EpisodeMade),
         (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job, checkpoint or engine", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It cannot be opened as things stand", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "Not possible in the current state", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "An impossible episode", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid episode", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn open(
@@ -214,73 +240,124 @@ pub(in crate::api) async fn open(
 ) -> Result<Response, Problem> {
     let mut once = once.of("open_episode");
     let mut tx = state.store.begin().await?;
-    let found = jobs::get(&mut tx, job).await?.ok_or_else(|| Problem::not_found("job", job))?;
-    let engines = peers::engines(&mut tx).await?;
-    let named = |name: &str| engines.iter().find(|engine| engine.record.name == name);
-    let shows_tools = named(&found.spec.model.engine)
-        .and_then(|engine| state.discover.shows_tools(&engine.record));
-    let made = |status: StatusCode, episode: Opened| {
-        let api_key = state.service_key.episode(episode.id).reveal().to_owned();
-        let base_url = base_url(&headers);
-        let blind = episode.engine.is_none() && shows_tools == Some(false);
-        let warnings = blind.then(|| TOOLS_LEFT_OUT.to_owned()).into_iter().collect();
-        let made = EpisodeMade { episode: episode.into(), api_key, base_url, warnings };
-        (status, Json(made)).into_response()
-    };
+    let opener = Opener::of(&state, &mut tx, &actor, &headers, job).await?;
     if let Some(earlier) = once.earlier(&mut tx, &actor).await? {
-        return Ok(made(StatusCode::OK, by_text(&mut tx, &earlier).await?));
+        let made = opener.made(by_text(&mut tx, &earlier).await?);
+        return Ok((StatusCode::OK, Json(made)).into_response());
     }
     let Valid(new) = once.body()?;
-    if let Some(id) = new.checkpoint_id {
-        let checkpoint = checkpoints::get(&mut tx, id).await?;
-        let checkpoint = checkpoint.filter(|checkpoint| checkpoint.job_id == job);
-        let checkpoint =
-            checkpoint.ok_or_else(|| Problem::not_found("checkpoint of this job", id))?;
-        if checkpoint.expired_at.is_some() {
-            return Err(Problem::expired(&checkpoint.name));
-        }
-    }
-    if let Some(name) = &new.engine {
-        let engine = named(name);
-        let engine = engine.ok_or_else(|| Problem::not_found("engine", name))?;
-        if engine.record.kind.serves_adapters() {
-            return Err(Problem::unprocessable(format!(
-                "engine {name} serves adapters: it is asked by a job's policy"
-            ))
-            .remedy("leave `engine` out, or register the server as an engine of kind `openai`"));
-        }
-    }
-    let now = state.clock.now();
-    let episode = Opened {
-        id: EpisodeId::new(),
-        job_id: Some(found.id),
-        engine: new.engine,
-        checkpoint_id: new.checkpoint_id,
-        owner: actor.name.clone(),
-        name: None,
-        task: new.task,
-        temperature: new.temperature,
-        max_tokens: new.max_tokens,
-        most_calls: new.most_calls,
-        idle_seconds: new.idle_seconds,
-        state: OpenedState::Open,
-        calls: 0,
-        created_at: now,
-        last_call_at: now,
-        ended_at: None,
-    };
+    let episode = opener.open(&mut tx, new).await?;
     if let Some(earlier) = once.keep(&mut tx, &actor, episode.id).await? {
         drop(tx);
         let mut conn = state.store.acquire().await?;
-        return Ok(made(StatusCode::OK, by_text(&mut conn, &earlier).await?));
+        let made = opener.made(by_text(&mut conn, &earlier).await?);
+        return Ok((StatusCode::OK, Json(made)).into_response());
     }
-    let hash = state.service_key.episode(episode.id).hash();
-    gateway::open(&mut tx, &episode, Some(&hash)).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(made(StatusCode::CREATED, episode))
+    Ok((StatusCode::CREATED, Json(opener.made(episode))).into_response())
 }
 
-async fn by_text(conn: &mut sqlx::PgConnection, id: &str) -> Result<Opened, Problem> {
+/// Who opens episodes of a job, and by what address.
+pub(super) struct Opener<'a> {
+    state: &'a AppState,
+    actor: &'a Actor,
+    job: Job,
+    engines: Vec<EngineRow>,
+    base_url: String,
+}
+
+impl<'a> Opener<'a> {
+    pub async fn of(
+        state: &'a AppState,
+        conn: &mut PgConnection,
+        actor: &'a Actor,
+        headers: &HeaderMap,
+        job: JobId,
+    ) -> Result<Self, Problem> {
+        let found = jobs::get(conn, job).await?.ok_or_else(|| Problem::not_found("job", job))?;
+        let engines = peers::engines(conn).await?;
+        Ok(Self { state, actor, job: found, engines, base_url: base_url(headers) })
+    }
+
+    fn engine(&self, name: &str) -> Option<&EngineRecord> {
+        self.engines.iter().map(|row| &row.record).find(|record| record.name == name)
+    }
+
+    /// Checks a new episode, and stores it.
+    pub async fn open(&self, conn: &mut PgConnection, new: NewEpisode) -> Result<Opened, Problem> {
+        if let Some(id) = new.checkpoint_id {
+            let checkpoint = checkpoints::get(conn, id).await?;
+            let checkpoint = checkpoint.filter(|checkpoint| checkpoint.job_id == self.job.id);
+            let checkpoint =
+                checkpoint.ok_or_else(|| Problem::not_found("checkpoint of this job", id))?;
+            if checkpoint.expired_at.is_some() {
+                return Err(Problem::expired(&checkpoint.name));
+            }
+        }
+        if let Some(name) = &new.engine {
+            answers_alone(name, self.engine(name))?;
+        }
+        let (now, id) = (self.state.clock.now(), EpisodeId::new());
+        let episode = Opened {
+            id,
+            job_id: Some(self.job.id),
+            engine: new.engine,
+            arm: arm(&self.job, id),
+            dataset: None,
+            checkpoint_id: new.checkpoint_id,
+            owner: self.actor.name.clone(),
+            name: None,
+            purpose: new.purpose,
+            task: new.task,
+            temperature: new.temperature,
+            max_tokens: new.max_tokens,
+            most_calls: new.most_calls,
+            idle_seconds: new.idle_seconds,
+            state: OpenedState::Open,
+            calls: 0,
+            created_at: now,
+            last_call_at: now,
+            ended_at: None,
+        };
+        let hash = self.state.service_key.episode(id).hash();
+        gateway::open(conn, &episode, Some(&hash)).await?;
+        Ok(episode)
+    }
+
+    /// An episode with what its agent needs.
+    pub fn made(&self, episode: Opened) -> EpisodeMade {
+        let engine = self.engine(&self.job.spec.model.engine);
+        let shows_tools = engine.and_then(|record| self.state.discover.shows_tools(record));
+        let blind = episode.engine.is_none() && shows_tools == Some(false);
+        let warnings = blind.then(|| TOOLS_LEFT_OUT.to_owned()).into_iter().collect();
+        EpisodeMade {
+            api_key: self.state.service_key.episode(episode.id).reveal().to_owned(),
+            base_url: self.base_url.clone(),
+            episode: episode.into(),
+            warnings,
+        }
+    }
+}
+
+/// Which version answers a new episode of a job.
+pub(super) fn arm(job: &Job, episode: EpisodeId) -> Arm {
+    let canary = job.spec.environment.gateway().map_or(1.0, |gateway| gateway.canary);
+    Arm::draw(episode, canary)
+}
+
+/// That a registered engine can answer agents itself.
+pub(super) fn answers_alone(name: &str, engine: Option<&EngineRecord>) -> Result<(), Problem> {
+    let engine = engine.ok_or_else(|| Problem::not_found("engine", name))?;
+    if engine.kind.serves_adapters() {
+        return Err(Problem::unprocessable(format!(
+            "engine {name} serves adapters and is used by a job's policy"
+        ))
+        .remedy("leave `engine` out, or register the server as an engine of kind `openai`"));
+    }
+    Ok(())
+}
+
+pub(super) async fn by_text(conn: &mut PgConnection, id: &str) -> Result<Opened, Problem> {
     let found = match id.parse() {
         Ok(id) => gateway::get(conn, id).await?,
         Err(_) => None,
@@ -288,13 +365,13 @@ async fn by_text(conn: &mut sqlx::PgConnection, id: &str) -> Result<Opened, Prob
     found.ok_or_else(|| Problem::not_found("episode", id))
 }
 
-/// Lists the episodes that agents play or have played for a job, newest first.
+/// Lists the episodes of a job's agents, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/gateway", tag = "gateway", operation_id = "list_gateway_episodes",
     params(("id" = JobId, Path), OpenedQuery),
     responses(
         (status = 200, description = "A page of episodes", body = OpenedList),
-        (status = 400, body = Problem, description = "A query that cannot be read", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]

@@ -30,13 +30,13 @@ struct Row {
     actor: String,
     what: String,
     resource: String,
-    /// Where the resource is shown, if it is.
+    /// The page of the resource, if it has one.
     link: Option<String>,
     status: String,
     refused: bool,
 }
 
-/// Which entries.
+/// Filters.
 #[derive(Deserialize)]
 pub(super) struct Query {
     #[serde(default)]
@@ -79,6 +79,6 @@ fn row(entry: AuditRow) -> Row {
         link: job.then(|| format!("/jobs/{resource}")),
         resource,
         refused: entry.status.is_none_or(|status| status >= 400),
-        status: entry.status.map_or_else(|| "no answer".into(), |status| status.to_string()),
+        status: entry.status.map_or_else(|| "no response".into(), |status| status.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A job's success in a line of the table, from 0 to 1.
+/// A job's success as a small curve in its row, from 0 to 1.
 pub(super) fn spark(series: &[f64]) -> String {
     let (width, height) = (90.0, 24.0);
     let last = series.len().saturating_sub(1).max(1) as f64;
@@ -20,15 +20,15 @@ pub(super) fn spark(series: &[f64]) -> String {
     )
 }
 
-/// Seconds of a phase in one iteration: worked on, and waiting for something else.
+/// Seconds of a phase in one iteration: working, and waiting for something else.
 pub(super) struct Span {
-    /// The phase's name, which is its class too.
+    /// Name of the phase, also its class.
     pub phase: &'static str,
     pub busy: f64,
     pub idle: f64,
 }
 
-/// Iterations from left to right, their phases on top of each other.
+/// Iterations from left to right, their phases stacked.
 pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
     const HEIGHT: f64 = 120.0;
     const GAP: f64 = 4.0;

@@ -1,4 +1,4 @@
-//! Jobs over each other, by what they spent.
+//! Curves of several jobs, by what they used.
 
 use askama::Template;
 use axum::{
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What jobs are compared by: the form's word, and what it says.
+/// Axes of the comparison: word in the form, and title.
 const AXES: [(&str, &str); 5] = [
     ("env_steps", "environment steps"),
     ("optimizer_steps", "optimizer steps"),
@@ -25,7 +25,7 @@ const AXES: [(&str, &str); 5] = [
     ("iteration", "iterations"),
 ];
 
-/// What is compared: the metric, what it says, and its axis.
+/// Metrics of the comparison: name, title and axis.
 const MEASURES: [(&str, &str, &str); 5] = [
     (names::EVAL_SUCCESS, "success on held-out episodes", "share"),
     (names::CRITIC_LOSS, "critic loss, nats per token", "free"),
@@ -66,7 +66,7 @@ struct Chosen {
     tokens: String,
 }
 
-/// The page. `job` may come many times.
+/// The page. `job` may occur several times.
 pub(super) async fn page(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -77,7 +77,9 @@ pub(super) async fn page(
     let wanted: Vec<JobId> = pairs
         .iter()
         .filter(|(key, _)| key == "job")
-        .map(|(_, id)| id.parse().map_err(|_| Problem::bad_request(format!("{id:?} is not an id"))))
+        .map(|(_, id)| {
+            id.parse().map_err(|_| Problem::bad_request(format!("{id:?} is not a job id")))
+        })
         .collect::<Result<_, _>>()?;
     let axis = AXES.iter().find(|(by, _)| Some(*by) == asked("by")).unwrap_or(&AXES[0]);
     let measure =

@@ -1,9 +1,9 @@
-//! Two texts as one, word by word: what went and what came.
+//! Word diff of two texts.
 
 use askama::filters::{Html, escape};
 use similar::{DiffTag, TextDiff};
 
-/// HTML of `after`, with the words that are new marked, and those of `before` that are gone struck out.
+/// HTML of `after` with added words marked, and with removed words of `before` struck out.
 pub(super) fn words(before: &str, after: &str) -> String {
     if before == after {
         return escaped(after) + " <em>(unchanged)</em>";

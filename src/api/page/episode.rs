@@ -1,5 +1,4 @@
-//! Episodes of a job, and one of them step by step: what was foreseen, what came, what the critic said, what
-//! the action became.
+//! Episodes of a job, and one episode step by step: observations, predictions, critiques and refinements.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -28,7 +27,7 @@ use crate::{
     },
 };
 
-/// Place of a choice among what an iteration said: after the values of all candidates.
+/// Order of a choice within an iteration: after the values of all candidates.
 const CHOICE: i32 = 100;
 
 /// Episodes on a page.
@@ -59,7 +58,7 @@ struct Row {
     total: String,
 }
 
-/// Which episodes.
+/// Filters.
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
     #[serde(default)]
@@ -111,23 +110,23 @@ fn row(episode: &EpisodeRow) -> Row {
     }
 }
 
-/// Whether it went wrong, and how it ended.
+/// Whether the episode went wrong, and how it ended.
 const fn ending(episode: &EpisodeRow) -> (bool, &'static str) {
     match (episode.success, episode.end_reason) {
         (Some(true), _) => (false, "solved"),
         (Some(false), _) => (true, "not solved"),
-        (None, EndReason::Failed) => (true, "failed technically"),
+        (None, EndReason::Failed) => (true, "technical failure"),
         (None, EndReason::Truncated) => match episode.truncated_by {
             Some(TruncatedBy::Context) => (true, "truncated: context full"),
             Some(TruncatedBy::Steps) => (true, "truncated: step cap"),
             Some(TruncatedBy::Unreadable) => (true, "truncated: unreadable replies"),
             Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
-            Some(TruncatedBy::Idle) => (true, "truncated: its agent called no more"),
+            Some(TruncatedBy::Idle) => (true, "truncated: no call from the agent"),
             Some(TruncatedBy::Environment) | None => (true, "truncated"),
         },
         (None, EndReason::Terminated) => match episode.state {
-            EpisodeState::Open => (false, "reward awaited"),
-            EpisodeState::Expired => (true, "reward never came"),
+            EpisodeState::Open => (false, "reward pending"),
+            EpisodeState::Expired => (true, "reward expired"),
             EpisodeState::Closed => (false, "ended"),
         },
     }
@@ -143,15 +142,15 @@ fn short(id: EpisodeId) -> String {
 struct Page {
     here: &'static str,
     short: String,
-    /// The job whose iteration played it, or else the job that sees it, by id and name.
+    /// The job whose iteration played the episode, or else the job whose view this is: id and name.
     job: Option<(String, String)>,
-    /// Every step is shown as this job annotated it.
+    /// Job whose annotations all steps show.
     as_job: Option<JobId>,
     task: String,
     failed: bool,
     end: &'static str,
     total: String,
-    /// Who played it, and how.
+    /// Origin of the episode.
     origin: String,
     /// The version that acted.
     version: Option<i32>,
@@ -183,12 +182,12 @@ struct Step {
     observation: String,
     ending: &'static str,
     reward: String,
-    /// How often it was trained on, and its priority.
+    /// How often the step was trained on, and its priority.
     trained: String,
     rounds: Vec<Round>,
 }
 
-/// What one iteration said about a step.
+/// Annotations of one iteration.
 struct Round {
     iteration: i32,
     newest: bool,
@@ -202,15 +201,15 @@ struct Said {
     provenance: Vec<(&'static str, String)>,
 }
 
-/// Which step.
+/// Step to show.
 #[derive(Deserialize)]
 pub(super) struct PageQuery {
     step: Option<i32>,
-    /// As this job annotated it.
+    /// Job whose annotations are shown.
     job: Option<JobId>,
 }
 
-/// An episode, at one of its steps.
+/// An episode at one of its steps.
 pub(super) async fn page(
     State(state): State<AppState>,
     Id(id): Id<EpisodeId>,
@@ -275,7 +274,7 @@ pub(super) async fn page(
     })
 }
 
-/// Who played it, and how: as far as that is known.
+/// Origin of the episode, as far as known.
 fn origin(episode: &EpisodeRow) -> String {
     let named = |what: &str, value: Option<String>| value.map(|value| format!("{what} {value}"));
     let parts = [
@@ -296,8 +295,8 @@ fn step(row: TransitionRow, said: AnnotationRows) -> Step {
         id: id.to_string(),
         job: row.job_id,
         ending: match (row.done, row.truncated) {
-            (true, _) => "the task ended here · ",
-            (_, true) => "the episode was cut here · ",
+            (true, _) => "end of the task · ",
+            (_, true) => "truncated here · ",
             _ => "",
         },
         reward: format::digits(row.reward, 2),
@@ -321,7 +320,7 @@ fn trained(uses: i32, loss: Option<f32>) -> String {
     }
 }
 
-/// By iteration, newest first; inside, in the order in which it was made.
+/// By iteration, newest first. Within an iteration, in the order of generation.
 fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
     let mut by_iteration: BTreeMap<i32, Vec<(i32, Said)>> = BTreeMap::new();
     let mut put = |iteration: i32, order: i32, said: Said| {
@@ -332,9 +331,11 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
         said.choices.iter().flat_map(|c| c.prediction_ids.iter().copied()).collect();
     for p in said.predictions {
         let (order, title) = match p.purpose.as_str() {
-            "bootstrap" => (0, format!("foreseen from the next state, after “{}”", p.action)),
+            "bootstrap" => (0, format!("prediction from the next state, after “{}”", p.action)),
             _ if chosen_by.contains(&p.id) => (10 + p.round, format!("value of “{}”", p.action)),
-            _ => (10 + 10 * p.round, format!("round {}: foreseen for “{}”", p.round + 1, p.action)),
+            _ => {
+                (10 + 10 * p.round, format!("round {}: prediction for “{}”", p.round + 1, p.action))
+            }
         };
         let provenance = provenance(&p.provenance);
         put(p.iteration, order, Said { title, verdict: "", html: plain(&p.text), provenance });
@@ -356,7 +357,7 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
     }
     for r in said.refinements {
         let before = judged.get(&r.critique_id.to_string()).unwrap_or(&row.action);
-        let unreadable = if r.valid { "" } else { ", which the environment cannot read" };
+        let unreadable = if r.valid { "" } else { ", unparseable" };
         let title = format!("round {}: refined action{unreadable}", r.round + 1);
         let html = diff::words(before, &r.text);
         let provenance = provenance(&r.provenance);
@@ -365,7 +366,7 @@ fn rounds(row: &TransitionRow, said: AnnotationRows) -> Vec<Round> {
     for c in said.choices {
         let title = match &c.action {
             Some(action) => format!("chosen by its value: “{action}”"),
-            None => "choice that could not be read".to_owned(),
+            None => "unparseable choice".to_owned(),
         };
         let provenance = provenance(&c.provenance);
         let html = plain(&c.text);
@@ -390,10 +391,10 @@ fn provenance(p: &ProvenanceRow) -> Vec<(&'static str, String)> {
         ("model", p.model.clone()),
         ("engine", p.engine.clone()),
         ("prompt", p.prompt_hash.chars().take(12).collect()),
-        ("temperature", p.temperature.map_or_else(|| "the model's own".into(), |t| t.to_string())),
-        ("seed", p.seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
-        ("tokens", format!("{} read, {} written", p.prompt_tokens, p.token_ids.len())),
-        ("ended by", p.finish_reason.to_string()),
+        ("temperature", p.temperature.map_or_else(|| "model's default".into(), |t| t.to_string())),
+        ("seed", p.seed.map_or_else(|| "chosen by the engine".into(), |seed| seed.to_string())),
+        ("tokens", format!("{} prompt, {} generated", p.prompt_tokens, p.token_ids.len())),
+        ("finish reason", p.finish_reason.to_string()),
     ];
     goal.into_iter().chain(made).collect()
 }

@@ -1,4 +1,4 @@
-//! Results of a job's last evaluation, on the job's page.
+//! Results of a job's last evaluation.
 
 use sqlx::PgConnection;
 
@@ -9,13 +9,13 @@ use crate::{
     store::read::{evaluations, jobs::JobRow},
 };
 
-/// The last evaluation as a table: a row for each temperature.
+/// The last evaluation as a table: one row per temperature.
 pub(super) struct Table {
-    /// Iteration that it measured.
+    /// Iteration that played the evaluation.
     pub iteration: i32,
-    /// For which k it has a column of pass^k.
+    /// Each k with a column of pass^k.
     pub pass_hat: Vec<u32>,
-    /// The job that it is compared with: id and name.
+    /// The job to compare with: id and name.
     pub against: Option<(String, String)>,
     pub rows: Vec<Row>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Row {
     pub difference: Option<String>,
 }
 
-/// Reads it; none before the job's first evaluation is complete.
+/// Reads the evaluation. None before the job's first complete evaluation.
 pub(super) async fn last(conn: &mut PgConnection, job: &JobRow) -> Result<Option<Table>, Problem> {
     let Some(last) = evaluations::last(conn, job.id).await? else { return Ok(None) };
     let mut against = None;

@@ -1,4 +1,4 @@
-//! Engines, trainers and environments: who answers, how much each has to do, what is loaded, and draining.
+//! Engines, trainers and environments: state, load, loaded adapters, and draining.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -52,11 +52,11 @@ struct Replica {
     outstanding: String,
     busy: String,
     rests: String,
-    /// Median, and what 95 of 100 answers take at most.
+    /// Median and 95th percentile.
     latency: Option<(String, String)>,
     answers: String,
     failures: String,
-    /// What draining and resuming it asks for.
+    /// Body of the request that drains or resumes the replica.
     body: String,
 }
 
@@ -71,12 +71,12 @@ struct Trainer {
     checked: String,
 }
 
-/// What a trainer was asked since the service began.
+/// Calls to a trainer since the service started.
 struct Operation {
     name: &'static str,
     answers: String,
     mean: String,
-    /// Median, and what 95 of 100 results take at most.
+    /// Median and 95th percentile.
     latency: Option<(String, String)>,
     failures: String,
 }
@@ -86,7 +86,7 @@ pub(super) async fn page(State(state): State<AppState>) -> Result<Html<String>, 
     render(&Page { here: "/fleet", live: live_of(&state).await? })
 }
 
-/// The part of it that changes.
+/// The part of the page that refreshes.
 pub(super) async fn live(State(state): State<AppState>) -> Result<Html<String>, Problem> {
     render(&live_of(&state).await?)
 }
@@ -123,17 +123,16 @@ fn engine(row: EngineRow, measured: &str) -> Engine {
         }
     });
     let replicas = replicas.collect();
-    // What was found earlier of a fleet that does not answer now would look like news.
+    // Findings of an earlier check would look current if the engine does not answer now.
     let found = capabilities.map(|found| found.0).filter(|_| trouble.is_none());
     let mut facts = Vec::new();
     if let Some(found) = &found {
         let longest = found.max_model_len.map_or_else(|| "–".into(), |n| format!("{n} tokens"));
-        facts.push(("longest sequence", longest));
+        facts.push(("maximum sequence", longest));
         let adapters = if found.runtime_adapters { "at run time" } else { "none at run time" };
         facts.push(("adapters", adapters.into()));
-        facts.extend(found.max_rank.map(|rank| ("highest rank", rank.to_string())));
-        facts
-            .push(("replicas that answer", format!("{} of {}", found.replicas, record.urls.len())));
+        facts.extend(found.max_rank.map(|rank| ("maximum rank", rank.to_string())));
+        facts.push(("replicas up", format!("{} of {}", found.replicas, record.urls.len())));
     }
     let adapters = found.iter().flat_map(|found| &found.models);
     Engine {
@@ -166,7 +165,7 @@ fn trainer(row: TrainerRow, measured: &str) -> Trainer {
     }
 }
 
-/// How an operation fared, if it was asked for.
+/// Results of an operation, if it was called.
 fn operation(trainer: &str, name: &'static str, measured: &str) -> Option<Operation> {
     let of = [("trainer", trainer), ("operation", name)];
     let value = |metric: &str| telemetry::value(measured, metric, &of).unwrap_or(0.0);
@@ -182,7 +181,7 @@ fn operation(trainer: &str, name: &'static str, measured: &str) -> Option<Operat
     })
 }
 
-/// Median and 95th percentile of the last minute; before and after it nothing is known.
+/// Median and 95th percentile of the last minute. Without requests there is no value.
 fn latency(measured: &str, name: &str, of: &[(&str, &str)]) -> Option<(String, String)> {
     let takes = |quantile| {
         let of = [of, &[("quantile", quantile)]].concat();
@@ -191,11 +190,14 @@ fn latency(measured: &str, name: &str, of: &[(&str, &str)]) -> Option<(String, S
     (takes("0.95") > 0.0).then(|| (seconds(takes("0.5")), seconds(takes("0.95"))))
 }
 
-/// A short time as people read it.
+/// A short duration for people.
 fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{:.0} ms", value * 1e3) } else { format!("{value:.1} s") }
 }
 
 fn checked(at: Option<time::OffsetDateTime>) -> String {
-    at.map_or_else(|| "not asked yet".into(), |at| format!("last asked {} UTC", format::minute(at)))
+    at.map_or_else(
+        || "not checked yet".into(),
+        |at| format!("last checked {} UTC", format::minute(at)),
+    )
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 use time::OffsetDateTime;
 
@@ -14,7 +14,7 @@ pub(super) fn second(at: OffsetDateTime) -> String {
     format!("{}:{:02}", minute(at), at.second())
 }
 
-/// A span of time that is an estimate, to the minute.
+/// An estimated duration, to the minute.
 pub(super) fn about(seconds: f64) -> String {
     match (seconds / 60.0).ceil() {
         ..=1.0 => "a minute".into(),

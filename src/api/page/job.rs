@@ -1,4 +1,4 @@
-//! One job: where it stands, how it learns, what it spent, what happened.
+//! One job: status, learning curves, budgets and events.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ use crate::{
 /// Iterations in the table and in the picture of phases.
 const SHOWN: i32 = 40;
 
-/// Series of which the page shows what they come to.
+/// Series that the page shows as totals.
 const TOTALS: [&str; 9] = [
     names::EVAL_SUCCESS,
     names::EVAL_EPISODES,
@@ -48,7 +48,7 @@ const TOTALS: [&str; 9] = [
     names::TRAINED_TOKENS,
 ];
 
-/// What stands above every page of a job.
+/// Head of every page of a job.
 #[derive(Template)]
 #[template(path = "job_head.html")]
 pub(super) struct Head {
@@ -84,7 +84,7 @@ struct Page {
     transitions: Vec<Card>,
 }
 
-/// A picture that the script draws: `name@temperature=label` of each series, separated by bars.
+/// A plot that the script draws: `name@temperature=label` of each series, separated by bars.
 struct Plot {
     title: &'static str,
     series: String,
@@ -98,9 +98,9 @@ struct Live {
     id: String,
     status: JobStatus,
     over: bool,
-    /// Why it failed or cannot be planned, or which guard paused it.
+    /// Why the job failed or cannot be planned, or which guard paused it.
     halted: Option<String>,
-    /// What it waits for, since when, and why.
+    /// What the job waits for, since when, and why.
     waiting: Option<String>,
     promoted: Option<i32>,
     progress: String,
@@ -109,17 +109,17 @@ struct Live {
     units: i64,
     before: String,
     now: String,
-    /// Where success lies with 95 % confidence, and how many episodes say so.
+    /// 95 % confidence interval of success, and the number of episodes.
     interval: Option<String>,
     left: Option<String>,
     spent: Vec<(&'static str, String)>,
 }
 
-/// What changes below the pictures.
+/// The refreshed part below the plots.
 #[derive(Template)]
 #[template(path = "job_more.html")]
 struct More {
-    /// It is sent beside the part that was asked for.
+    /// The part is sent along with another one, out of band.
     out_of_band: bool,
     evaluation: Option<evaluation::Table>,
     timeline: String,
@@ -155,7 +155,7 @@ pub(super) async fn page(
     let newest = transitions::search(&mut conn, &newest, 60).await?;
     let newest = transitions::rows(&mut conn, &newest).await?;
     drop(conn);
-    // Those that the critic has read come first: they are what one looks for.
+    // Transitions with a critique come first, because users look for these.
     let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
     let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
     let head = Head::new(id, &job.spec.name, "");
@@ -163,7 +163,7 @@ pub(super) async fn page(
     render(&Page { here: "", head, last_event, live, more, plots, transitions })
 }
 
-/// The part of it that changes.
+/// The part of the page that refreshes.
 pub(super) async fn live(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
@@ -259,7 +259,7 @@ fn interval(totals: &HashMap<String, Total>) -> Option<String> {
     let change = newest(names::EVAL_CHANGE).zip(newest(names::EVAL_CHANGE_ERROR));
     let change = change.map(|(change, error)| {
         format!(
-            "; {:+.1} ± {:.1} points to the best earlier version",
+            "; {:+.1} ± {:.1} points vs. the best earlier version",
             100.0 * change,
             100.0 * error
         )
@@ -298,8 +298,8 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             "share",
             series(&[
                 (names::VERDICT_YES, "all"),
-                (names::YES_ON_SUCCESS, "on solved"),
-                (names::YES_ON_FAILURE, "on failed"),
+                (names::YES_ON_SUCCESS, "solved episodes"),
+                (names::YES_ON_FAILURE, "failed episodes"),
             ]),
         ),
         plot(
@@ -321,7 +321,7 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
             ]),
         ),
         plot(
-            "Predictions: collapse",
+            "Prediction collapse",
             "share",
             series(&[
                 (names::DISTINCT_PAIRS, "distinct pairs"),
@@ -341,7 +341,7 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         ),
         plot("Staleness of replay, iterations", "free", series(&[(names::STALENESS, "mean age")])),
         plot(
-            "Steps relabelled with other goals",
+            "Steps relabeled with other goals",
             "share",
             series(&[(names::RELABELLED, "relabelled")]),
         ),
@@ -363,19 +363,15 @@ fn plots(spec: &JobSpec) -> Vec<Plot> {
         let values = [(names::VALUE_MEAN, "value"), (names::RETURN_MEAN, "return")];
         let fit = [(names::VALUE_LOSS, "loss"), (names::EXPLAINED_VARIANCE, "explained variance")];
         plots.push(plot("Mean value and return", "free", series(&values)));
-        plots.push(plot("Critic's fit", "free", series(&fit)));
+        plots.push(plot("Critic fit", "free", series(&fit)));
     }
     if let AlgorithmSpec::SacGlam(_) = spec.algorithm {
-        let values = [(names::CHOSEN_VALUE, "value"), (names::TARGET_GAP, "target less value")];
+        let values = [(names::CHOSEN_VALUE, "value"), (names::TARGET_GAP, "target minus value")];
         let losses = [(names::VALUE_LOSS, "critic"), (names::CHOICE_LOSS, "policy")];
-        plots.push(plot("Mean value of the actions taken", "free", series(&values)));
-        plots.push(plot("Losses of critic and policy", "free", series(&losses)));
-        plots.push(plot(
-            "Entropy of the policy, nats",
-            "free",
-            series(&[(names::ENTROPY, "entropy")]),
-        ));
-        plots.push(plot("Weight of the entropy", "free", series(&[(names::ALPHA, "alpha")])));
+        plots.push(plot("Mean value of chosen actions", "free", series(&values)));
+        plots.push(plot("Critic and policy loss", "free", series(&losses)));
+        plots.push(plot("Policy entropy, nats", "free", series(&[(names::ENTROPY, "entropy")])));
+        plots.push(plot("Entropy weight", "free", series(&[(names::ALPHA, "alpha")])));
     }
     plots
 }
@@ -402,7 +398,7 @@ fn spent(job: &JobRow, totals: &HashMap<String, Total>) -> Vec<(&'static str, St
     spent
 }
 
-/// What the newest iterations measured.
+/// Measurements of the newest iterations.
 struct Shown {
     iterations: std::ops::Range<i32>,
     /// By series and iteration; evaluations at the spec's temperature.
@@ -410,7 +406,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Every series that is looked at below.
+    /// Every series that the code below reads.
     fn names() -> Vec<String> {
         let columns = [
             names::EVAL_SUCCESS,

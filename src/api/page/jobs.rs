@@ -17,7 +17,7 @@ use crate::{
 /// Jobs on a page.
 const ROWS: i64 = 50;
 
-/// Which jobs.
+/// Filters.
 #[derive(Deserialize)]
 pub(super) struct Query {
     /// Part of a name, or of an id.
@@ -29,10 +29,10 @@ pub(super) struct Query {
     /// A key's name, or nothing.
     #[serde(default)]
     owner: String,
-    /// Only those before this one.
+    /// Only jobs before this one.
     #[serde(default)]
     after: Option<JobId>,
-    /// Sent along by the form around the rows.
+    /// The form around the rows sends these fields, too.
     #[serde(default, rename = "job")]
     _marked: Option<String>,
 }
@@ -43,7 +43,7 @@ struct Page {
     here: &'static str,
     q: String,
     statuses: Vec<(JobStatus, bool)>,
-    /// Everybody who submitted a job; shown where they are many.
+    /// Everyone who submitted a job, shown if there are several.
     owners: Vec<(String, bool)>,
     rows: Rows,
 }
@@ -59,11 +59,11 @@ struct Rows {
 struct Row {
     id: String,
     name: String,
-    /// Whoever signed in to submit it.
+    /// The person who submitted the job, if signed in.
     owner: Option<String>,
     kind: &'static str,
     status: JobStatus,
-    /// The peer that it waits for.
+    /// The engine or trainer that the job waits for.
     waiting_for: Option<String>,
     iteration: i32,
     of: u32,

@@ -1,4 +1,4 @@
-//! API keys: a form that makes one and shows it once, and all there are.
+//! API keys: a form that creates a key and shows it once, and a list of all keys.
 
 use askama::Template;
 use axum::{
@@ -27,7 +27,7 @@ use crate::{
 /// Keys on the page.
 const ROWS: i64 = 200;
 
-/// What the form offers: days, and what it says.
+/// Lifetimes in the form: days, and label.
 const LIFETIMES: [(&str, &str); 4] =
     [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
 
@@ -87,7 +87,7 @@ impl Sent {
         }
     }
 
-    /// What it asks for.
+    /// The API request that the form stands for.
     fn key(&self, state: &AppState) -> Result<NewKey, Problem> {
         let number = |field: &str, text: &str| {
             let wrong = |_| Problem::unprocessable(format!("{field}: {text:?} is not a number"));
@@ -113,7 +113,7 @@ pub(super) async fn page(State(state): State<AppState>) -> Result<Response, Prob
     show(&state, Sent::empty(), None, None, StatusCode::OK).await
 }
 
-/// Makes a key and shows its secret.
+/// Creates a key and shows its secret.
 pub(super) async fn create(
     State(state): State<AppState>,
     Extension(actor): Extension<Actor>,
@@ -164,13 +164,13 @@ async fn show(
         required: state.sign_in.is_required(),
         trouble: trouble.map(Problem::sentence),
         scopes: [
-            scope(Scope::Read, "see jobs, episodes, transitions, the fleet"),
+            scope(Scope::Read, "read jobs, episodes, transitions and the fleet"),
             scope(
                 Scope::Submit,
-                "submit, control and delete jobs, import and delete datasets, give rewards, push prompt sets",
+                "submit, control and delete jobs, import and delete datasets, report rewards, push prompt sets",
             ),
             scope(Scope::Operate, "register engines and trainers, drain replicas"),
-            scope(Scope::Admin, "all of this, and keys and the audit log"),
+            scope(Scope::Admin, "all other scopes, plus keys and the audit log"),
         ],
         lifetimes: LIFETIMES
             .iter()
@@ -181,7 +181,7 @@ async fn show(
         made,
         form,
     };
-    // The secret must not stay in a cache.
+    // Caches must not store the secret.
     let stored = [(header::CACHE_CONTROL, "no-store")];
     Ok((status, stored, render(&page)?).into_response())
 }

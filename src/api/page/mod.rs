@@ -1,4 +1,4 @@
-//! The pages: rendered here, kept fresh by htmx and the event stream, readable without either. Every text is
+//! The pages: rendered here, refreshed by htmx and the event stream, readable without either. All text is
 //! escaped.
 
 mod audit;
@@ -41,14 +41,14 @@ use crate::domain::access::Scope;
 #[folder = "assets/"]
 struct Assets;
 
-/// Every page and what it is made of, and what looking at it needs.
+/// Every page with its assets, and the scope that it needs.
 pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
     let [read, submit, admin] = [Scope::Read, Scope::Submit, Scope::Admin].map(Access::Needs);
     vec![
         ("/", read, get(jobs::page)),
         ("/jobs/rows", read, get(jobs::rows)),
         ("/jobs/new", submit, get(new_job::page)),
-        // These two change nothing, and are no entries of the audit log.
+        // These two change nothing, so the audit log leaves them out.
         ("/jobs/new/check", read, post(new_job::check)),
         ("/jobs/new/edit", read, post(new_job::edit)),
         ("/jobs/{id}", read, get(job::page)),
@@ -76,7 +76,7 @@ pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
     ]
 }
 
-/// Style and script. They change with the binary alone.
+/// Style and script. They change only with the binary.
 async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     let kind = match file.rsplit('.').next() {
         Some("css") => "text/css",
@@ -100,14 +100,14 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Result<Response,
     Ok((headers, asset.data.into_owned()).into_response())
 }
 
-/// Who looks at a page, as it says above.
+/// The viewer of a page, for the task-local above.
 pub(super) struct Viewer {
     name: String,
     signed_in: bool,
     admin: bool,
 }
 
-/// Who looks at the page that is being rendered; nobody before they have signed in.
+/// The viewer of the current page. None before sign-in.
 fn viewed_by() -> Option<Viewer> {
     viewer().map(|actor| Viewer {
         signed_in: actor.session.is_some(),
@@ -118,7 +118,7 @@ fn viewed_by() -> Option<Viewer> {
 
 fn render(page: &impl Template) -> Result<Html<String>, Problem> {
     page.render().map(Html).map_err(|error| {
-        tracing::error!(%error, "a page cannot be rendered");
-        Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the page is broken")
+        tracing::error!(%error, "cannot render a page");
+        Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "cannot render the page")
     })
 }

@@ -1,5 +1,5 @@
-//! A job before it exists: its spec as text, the settings that people change as a form, what is wrong with it
-//! at its lines, and what it would take. The text is what is submitted; the form edits it.
+//! The form for a new job: its spec as text, the usual settings as fields, errors at their lines, and the
+//! estimated cost. The text is what is submitted. The fields edit the text.
 
 use askama::Template;
 use axum::{Form, extract::State, http::HeaderMap, response::Html};
@@ -19,13 +19,13 @@ use crate::{
     store::read::jobs as read_jobs,
 };
 
-/// Earlier jobs that can be started from.
+/// Number of earlier jobs offered as a start.
 const EARLIER: i64 = 50;
 
-/// What a new job starts from.
+/// Start of a new job.
 #[derive(Deserialize)]
 pub(super) struct Origin {
-    /// An example's name or a job's id.
+    /// Name of an example, or id of a job.
     from: Option<String>,
 }
 
@@ -48,15 +48,15 @@ struct Editor {
 #[derive(Template)]
 #[template(path = "new_job_check.html")]
 struct Check {
-    /// It is sent beside the part that was asked for.
+    /// The part is sent along with another one, out of band.
     out_of_band: bool,
     mistakes: Vec<Mistake>,
     warnings: Vec<String>,
     rows: Vec<Row>,
-    /// What figures are based on, and which those are.
+    /// Bases of the estimate, each with its figures.
     bases: Vec<(String, String)>,
     budgets: Vec<(Outlook, String)>,
-    /// The same key submits once; another spec gets another key.
+    /// Idempotency key: each spec has its own.
     key: String,
 }
 
@@ -82,9 +82,9 @@ pub(super) async fn page(
                 from.parse().map_err(|_| Problem::not_found("example or job", &from))?;
             let job = super::job::found(&state, id).await?;
             submission::yaml(&submission::concise(&job.spec)).map_err(|error| {
-                tracing::error!(%error, "a spec cannot be written");
+                tracing::error!(%error, "cannot serialize a spec");
                 let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-                Problem::with_status(status, "the page is broken")
+                Problem::with_status(status, "cannot render the page")
             })?
         }
     };
@@ -111,14 +111,14 @@ pub(super) struct Typed {
     spec: String,
 }
 
-/// What is wrong with it or what it would take, and the form's fields as it sets them.
+/// The errors or the estimate of a spec, and the fields with its values.
 pub(super) async fn check(
     State(state): State<AppState>,
     Form(typed): Form<Typed>,
 ) -> Result<Html<String>, Problem> {
     let (check, settings) = checked(&state, &typed.spec).await?;
     let Html(mut html) = render(&check)?;
-    // Where the text cannot be read, the fields stay as they are.
+    // If the text cannot be parsed, the fields stay as they are.
     if let Some(mut settings) = settings {
         settings.out_of_band = true;
         html += &render(&settings)?.0;
@@ -126,7 +126,7 @@ pub(super) async fn check(
     Ok(Html(html))
 }
 
-/// The text with the one setting changed that was touched, and what is said of it then.
+/// The text with one setting changed, and the check of the new text.
 pub(super) async fn edit(
     State(state): State<AppState>,
     headers: HeaderMap,
@@ -145,7 +145,7 @@ pub(super) async fn edit(
     let (Html(editor), Html(check)) =
         (render(&Editor { spec })?, render(&Check { out_of_band: true, ..check })?);
     let mut html = editor + &check;
-    // A choice may change other fields; under a text that is being typed they stay as they are.
+    // A choice may change other fields. While the user types a text, the fields stay as they are.
     if let Some(mut settings) = settings.filter(|_| touched.is_some_and(Settings::chosen)) {
         settings.out_of_band = true;
         html += &render(&settings)?.0;
@@ -217,5 +217,5 @@ fn row(title: &'static str, figure: &Figure, show: fn(f64) -> String) -> Row {
         (None, Some(most)) => format!("at most {most}"),
         _ => "–".into(),
     };
-    Row { title, likely: likely.unwrap_or_else(|| "not known".into()), range }
+    Row { title, likely: likely.unwrap_or_else(|| "unknown".into()), range }
 }

@@ -1,4 +1,4 @@
-//! What else belongs to a job: its checkpoints, its events, its spec.
+//! Other pages of a job: checkpoints, events, spec.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -44,7 +44,7 @@ struct CheckpointRows {
     id: String,
     rows: Vec<CheckpointRow>,
     next: Option<CheckpointId>,
-    /// The version that the job goes on from next, where somebody or a guard chose one.
+    /// The version that the job continues from next, if a person or a guard chose one.
     goes_on_from: Option<i32>,
 }
 
@@ -61,15 +61,15 @@ struct CheckpointRow {
     published: String,
     promoted: bool,
     loaded_on: String,
-    /// People act by it: it may be promoted.
+    /// The checkpoint is a policy, so it can be promoted.
     acts: bool,
-    /// The job may go on from it.
+    /// The job can continue from it.
     may_go_on: bool,
     /// Its files are deleted.
     expired: bool,
 }
 
-/// Which checkpoints.
+/// Filters.
 #[derive(Deserialize)]
 pub(super) struct CheckpointQuery {
     #[serde(default)]
@@ -155,7 +155,7 @@ struct EventRow {
     message: String,
 }
 
-/// From where on.
+/// Where the list begins.
 #[derive(Deserialize)]
 pub(super) struct EventQuery {
     #[serde(default)]
@@ -198,8 +198,11 @@ pub(super) async fn spec(
 ) -> Result<Html<String>, Problem> {
     let job = job::found(&state, id).await?;
     let spec = submission::yaml(&submission::whole(&job.spec)).map_err(|error| {
-        tracing::error!(%error, "a spec cannot be written");
-        Problem::with_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "the page is broken")
+        tracing::error!(%error, "cannot serialize a spec");
+        Problem::with_status(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            "cannot render the page",
+        )
     })?;
     let head = Head::new(id, &job.spec.name, "/spec");
     render(&Spec { here: "", name: job.spec.0.name, head, spec })

@@ -1,5 +1,5 @@
-//! The playground: any action in any state, before one version of a job or two side by side. What is foreseen,
-//! what the critic says, what the action becomes, and what the policy itself would do there.
+//! The playground: one version of a job, or two side by side, judges any action in any state. It shows the
+//! prediction, the critique, the refinement, and what the policy would do.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -31,11 +31,11 @@ use crate::{
 
 /// Versions to choose from.
 const VERSIONS: i64 = 400;
-/// Actions of the policy beside its greedy one.
+/// Sampled actions beside the greedy one.
 const SAMPLES: u32 = 5;
-/// How long somebody waits.
+/// Timeout of an answer.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// The choice of the base model.
+/// Form value of the base model.
 const BASE: &str = "base";
 
 /// Value, label, chosen.
@@ -51,14 +51,14 @@ struct Page {
     action: String,
     seed: String,
     rounds: String,
-    /// It asks as soon as it is there.
+    /// The page asks as soon as it has loaded.
     asks: bool,
-    /// Where the state is from.
+    /// Source of the state.
     episode: Option<(String, i32)>,
     columns: Vec<Column>,
 }
 
-/// Who is asked.
+/// Answers of one version.
 #[derive(Template)]
 #[template(path = "playground_versions.html")]
 struct Versions {
@@ -72,7 +72,7 @@ struct Answer {
     columns: Vec<Column>,
 }
 
-/// What one version says.
+/// Answer of one version.
 struct Column {
     title: String,
     policy: Result<Vec<Act>, Trouble>,
@@ -82,7 +82,7 @@ struct Column {
 struct Act {
     title: String,
     text: String,
-    /// It is the action that is judged.
+    /// This is the judged action.
     asked: bool,
     provenance: Vec<(&'static str, String)>,
 }
@@ -112,7 +112,7 @@ struct Trouble {
     remedy: String,
 }
 
-/// What to begin with.
+/// Initial values.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct PageQuery {
@@ -122,7 +122,7 @@ pub(super) struct PageQuery {
     /// A checkpoint's id, or `base`.
     first: Option<String>,
     second: Option<String>,
-    /// Two versions: the one that acted, and the newest.
+    /// Two versions: the acting one, and the newest.
     two: Option<bool>,
 }
 
@@ -170,7 +170,7 @@ pub(super) async fn page(
     })
 }
 
-/// The versions of a job that was chosen.
+/// The versions of the chosen job.
 pub(super) async fn of_job(
     State(state): State<AppState>,
     Params(query): Params<PageQuery>,
@@ -180,7 +180,7 @@ pub(super) async fn of_job(
     render(&versions(&found, &newest, ""))
 }
 
-/// What the form sends; what is left open is empty.
+/// Fields of the form. Optional fields may be empty.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Sent {
@@ -193,14 +193,14 @@ pub(super) struct Sent {
     rounds: String,
 }
 
-/// The answers: beside the form, or the whole page again where no script asks.
+/// The answers alone, or the whole page if the browser runs no script.
 pub(super) async fn answer(
     State(state): State<AppState>,
     headers: HeaderMap,
     sent: Result<Form<Sent>, FormRejection>,
 ) -> Result<Html<String>, Problem> {
     let Form(sent) = sent.map_err(|e| Problem::bad_request(e.body_text()))?;
-    // What is wrong with the form is said where the answers would be.
+    // Errors of the form appear in the place of the answers.
     let columns = match columns(&state, &sent).await {
         Ok(columns) => columns,
         Err(problem) => {
@@ -254,7 +254,7 @@ async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<Checkpo
     Ok(all)
 }
 
-/// The version that is asked unless another is chosen: the promoted one, or the newest.
+/// The default version: the promoted one, or else the newest.
 fn usual(found: &[CheckpointRow]) -> Option<String> {
     let usual = found.iter().find(|c| c.promoted).or(found.first());
     usual.map(|c| c.id.to_string())
@@ -267,7 +267,7 @@ fn versions(found: &[CheckpointRow], first: &str, second: &str) -> Versions {
         let all = of.chain(base);
         all.map(|(value, label)| (value.clone(), label, value == chosen)).collect()
     };
-    let nobody = (String::new(), "nobody else".to_owned(), second.is_empty());
+    let nobody = (String::new(), "none".to_owned(), second.is_empty());
     let second = std::iter::once(nobody).chain(choices(second)).collect();
     Versions { first: choices(first), second }
 }
@@ -278,7 +278,7 @@ fn label(checkpoint: &CheckpointRow) -> String {
     format!("version {}{}{promoted}", checkpoint.version, solved.unwrap_or_default())
 }
 
-/// Asks everybody at once.
+/// Asks all versions at the same time.
 async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> {
     let read = |text: &str, field: &str| {
         let unreadable = |_| Problem::bad_request(format!("{field}: {text:?} is not a number"));
@@ -290,11 +290,11 @@ async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> 
     };
     let (seed, rounds) = (read(&sent.seed, "seed")?.unwrap_or(0), read(&sent.rounds, "rounds")?);
     if rounds.is_some_and(|rounds| !(1..=8).contains(&rounds)) {
-        return Err(Problem::bad_request("rounds: it must be 1 to 8"));
+        return Err(Problem::bad_request("rounds must be 1 to 8"));
     }
     let said = transcript::read(&sent.state).map_err(|reason| {
         Problem::bad_request(format!("the state: {reason}"))
-            .remedy("write one message a line, as in `user: …`, or paste chat messages as JSON")
+            .remedy("write one message per line, such as `user: …`, or paste chat messages as JSON")
     })?;
     let action = Some(sent.action.trim().to_owned()).filter(|action| !action.is_empty());
     let (situation, action) = consult::asked(said, action.map(Message::assistant))?;
@@ -302,7 +302,7 @@ async fn columns(state: &AppState, sent: &Sent) -> Result<Vec<Column>, Problem> 
     let job: JobId = sent
         .job
         .parse()
-        .map_err(|_| Problem::bad_request("there is no job to ask").remedy("submit one first"))?;
+        .map_err(|_| Problem::bad_request("there is no job").remedy("submit one first"))?;
     let mut asked = vec![sent.first.as_str()];
     asked.extend(Some(sent.second.as_str()).filter(|second| !second.is_empty()));
     let known = checkpoints(state, Some(job)).await?;
@@ -326,7 +326,7 @@ async fn column(
     } else {
         let id: CheckpointId = who
             .parse()
-            .map_err(|_| Problem::bad_request(format!("{who:?} is no checkpoint's id")))?;
+            .map_err(|_| Problem::bad_request(format!("{who:?} is not a checkpoint id")))?;
         let title = known.iter().find(|c| c.id == id).map(label);
         (Version::Checkpoint(id), title.unwrap_or_else(|| id.to_string()))
     };
@@ -345,7 +345,7 @@ async fn column(
     let late = |_| {
         let detail = format!("no answer within {} s", DEADLINE.as_secs());
         Problem::with_status(StatusCode::GATEWAY_TIMEOUT, detail)
-            .remedy("see on the Fleet page whether the engine answers; then ask again")
+            .remedy("check on the Fleet page whether the engine answers, then ask again")
     };
     let trouble = |problem: &Problem| Trouble::of(problem);
     match tokio::time::timeout(DEADLINE, asking).await.map_err(late) {
@@ -369,7 +369,7 @@ impl Trouble {
     }
 }
 
-/// The greedy action, and the samples with how often each came.
+/// The greedy action, and the samples with their counts.
 fn acting(acts: Acts, asked: &str) -> Vec<Act> {
     let act = |title: String, said: &Said| Act {
         title,
@@ -399,7 +399,7 @@ fn verdicts(advice: Advice) -> Verdicts {
         verdict: round.verdict.as_str(),
         critique: text(&round.critique),
         refined: round.refinement.as_ref().map(|refined| {
-            let unreadable = if refined.valid { "" } else { ", which the environment cannot read" };
+            let unreadable = if refined.valid { "" } else { ", unparseable" };
             let html = diff::words(&round.action, &refined.said.text);
             let provenance = provenance(&refined.said);
             (unreadable.to_owned(), Text { html, provenance })
@@ -409,14 +409,12 @@ fn verdicts(advice: Advice) -> Verdicts {
         rounds: rounds.collect(),
         readable: advice.readable,
         outcome: match (advice.outcome, advice.changed) {
-            (AdviceOutcome::Accepted, false) => "it takes the action for optimal",
-            (AdviceOutcome::Accepted, true) => "it takes the refined action for optimal",
-            (AdviceOutcome::Refined, _) => "the rounds are spent: another action",
-            (AdviceOutcome::Unchanged, _) => "the rounds are spent: the same action",
-            (AdviceOutcome::NoVerdict, _) => {
-                "no verdict can be read, so nothing was refined any further"
-            }
-            (AdviceOutcome::Unreadable, _) => "the environment cannot read the refined action",
+            (AdviceOutcome::Accepted, false) => "Verdict: optimal",
+            (AdviceOutcome::Accepted, true) => "Verdict: the refined action is optimal",
+            (AdviceOutcome::Refined, _) => "No rounds left: the action changed",
+            (AdviceOutcome::Unchanged, _) => "No rounds left: the action is unchanged",
+            (AdviceOutcome::NoVerdict, _) => "Unparseable verdict: refinement stopped",
+            (AdviceOutcome::Unreadable, _) => "The refined action is unparseable",
         },
     }
 }
@@ -431,8 +429,8 @@ fn provenance(said: &Said) -> Vec<(&'static str, String)> {
         ("engine", said.engine.clone()),
         ("prompt", short(&said.prompt_hash)),
         ("temperature", said.sampling.temperature.to_string()),
-        ("seed", seed.map_or_else(|| "the engine's own".into(), |seed| seed.to_string())),
-        ("tokens", format!("{} read, {} written", said.prompt_tokens, said.token_ids.len())),
-        ("ended by", said.finish_reason.to_string()),
+        ("seed", seed.map_or_else(|| "chosen by the engine".into(), |seed| seed.to_string())),
+        ("tokens", format!("{} prompt, {} generated", said.prompt_tokens, said.token_ids.len())),
+        ("finish reason", said.finish_reason.to_string()),
     ]
 }

@@ -1,4 +1,4 @@
-//! Search over everything that was done and said.
+//! Search over actions, critiques and refinements.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -19,7 +19,7 @@ use crate::{
 /// Cards at a time.
 const CARDS: i64 = 24;
 
-/// What the form sends: a field that is left open is empty.
+/// Fields of the form. Optional fields may be empty.
 #[derive(Deserialize, Serialize, Clone, Default)]
 #[serde(default)]
 pub(super) struct Form {
@@ -82,7 +82,7 @@ pub(super) async fn page(
             &form.success,
         ),
         changes: choices(
-            &[("", "any"), ("true", "another action"), ("false", "the same action")],
+            &[("", "any"), ("true", "changed"), ("false", "unchanged")],
             &form.changed,
         ),
         targets: choices(
@@ -109,7 +109,7 @@ pub(super) async fn page(
     })
 }
 
-/// The cards alone.
+/// The results alone.
 pub(super) async fn results(
     State(state): State<AppState>,
     Params(form): Params<Form>,
@@ -141,12 +141,12 @@ async fn results_of(state: &AppState, form: &Form) -> Result<Results, Problem> {
     })
 }
 
-/// A field of the form; an empty one says nothing.
+/// A field of the form. An empty one has no value.
 fn read<T: std::str::FromStr>(text: &str, field: &str) -> Result<Option<T>, Problem> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
     }
-    let unreadable = |_| Problem::bad_request(format!("{field}: {text:?} cannot be read"));
+    let unreadable = |_| Problem::bad_request(format!("{field}: cannot parse {text:?}"));
     text.parse().map(Some).map_err(unreadable)
 }

@@ -1,5 +1,4 @@
-//! The settings of a spec that people change, as fields of a form. A field's name is the JSON pointer of
-//! what it sets.
+//! The usual settings of a spec as form fields. The name of a field is the JSON pointer of its setting.
 
 use askama::Template;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::{
 #[derive(Template, Default)]
 #[template(path = "new_job_settings.html")]
 pub(super) struct Settings {
-    /// They are sent beside the part that was asked for.
+    /// The part is sent along with another one, out of band.
     pub out_of_band: bool,
     fields: Vec<Field>,
 }
@@ -49,10 +48,10 @@ const TYPED: [(&str, &str, bool); 9] = [
     ("/budget/wall_seconds", "Budget: seconds", true),
 ];
 
-/// Before the name of a registered environment, where environments are chosen.
+/// Prefix of a registered environment's name in the list of environments.
 const REMOTE: &str = "remote:";
 
-/// What is `local` where nothing is said.
+/// Settings with the default `local`.
 const PEERS: [&str; 2] = ["/model/engine", "/model/trainer"];
 
 impl Field {
@@ -60,7 +59,7 @@ impl Field {
         matches!(self.input, Input::Number)
     }
 
-    /// What stands in an empty field.
+    /// Placeholder of an empty field.
     fn unset(&self) -> &'static str {
         if self.pointer.starts_with("/budget/") && self.pointer != "/budget/iterations" {
             "no limit"
@@ -69,7 +68,7 @@ impl Field {
         }
     }
 
-    /// What the chosen engine or trainer can do.
+    /// Capabilities of the chosen engine or trainer.
     fn about(&self) -> Option<&str> {
         let Input::Choice(choices) = &self.input else { return None };
         let (_, title, _) = choices.iter().find(|(.., chosen)| *chosen)?;
@@ -78,7 +77,7 @@ impl Field {
 }
 
 impl Settings {
-    /// As a spec sets them.
+    /// The fields as a spec sets them.
     pub async fn of(state: &AppState, spec: &Value) -> Result<Self, Problem> {
         let mut conn = state.store.acquire().await?;
         let (engines, trainers) =
@@ -115,7 +114,7 @@ impl Settings {
                     unset if unset.is_empty() && PEERS.contains(&pointer) => "local".into(),
                     value => value,
                 };
-                // What is not among them stays as it is; its mistake is told.
+                // An unknown value stays as it is. The check reports it.
                 if !all.iter().any(|(known, _)| *known == value) {
                     all.insert(0, (value.clone(), value.clone()));
                 }
@@ -139,8 +138,8 @@ impl Settings {
         TYPED.iter().all(|(typed, ..)| *typed != pointer)
     }
 
-    /// What changes in a spec when a field gets a value. A model comes with its engine and its trainer; a
-    /// kind takes the settings of the kind before with it.
+    /// The changes of a spec when a field gets a value. A model brings its engine and its trainer. A new kind
+    /// removes the settings of the old kind.
     pub async fn changes(
         state: &AppState,
         pointer: &str,
@@ -184,16 +183,16 @@ impl Settings {
     }
 }
 
-/// A registered environment and what it is.
+/// A registered environment and its description.
 fn environment(row: &EnvironmentRow) -> (String, String) {
     let name = &row.record.name;
     let mut about = vec![row.record.kind.to_string()];
     about.extend(row.found.as_ref().map(|found| found.title.clone()).filter(|t| !t.is_empty()));
-    about.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
+    about.extend(row.trouble.as_ref().map(|_| "not reachable".into()));
     (format!("{REMOTE}{name}"), format!("{name} · {}", about.join(", ")))
 }
 
-/// An engine and what it can do.
+/// An engine and its capabilities.
 fn engine(row: &EngineRow) -> (String, String) {
     let record = &row.record;
     let mut can = vec![record.kind.to_string(), record.model.clone()];
@@ -202,14 +201,14 @@ fn engine(row: &EngineRow) -> (String, String) {
         can.extend(found.max_rank.map(|rank| format!("rank up to {rank}")));
         can.extend((!found.runtime_adapters).then(|| "no adapters at run time".into()));
     }
-    can.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
+    can.extend(row.trouble.as_ref().map(|_| "not reachable".into()));
     (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
 }
 
-/// A trainer and what it can do.
+/// A trainer and its capabilities.
 fn trainer(row: &TrainerRow) -> (String, String) {
     let record = &row.record;
     let mut can = vec![record.kind.to_string(), record.model.clone()];
-    can.extend(row.trouble.as_ref().map(|_| "does not answer".into()));
+    can.extend(row.trouble.as_ref().map(|_| "not reachable".into()));
     (record.name.clone(), format!("{} · {}", record.name, can.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! Signing in with a key, and out.
+//! Sign-in with a key, and sign-out.
 
 use askama::Template;
 use axum::{
@@ -34,7 +34,7 @@ struct Page {
     trouble: Option<&'static str>,
 }
 
-/// What comes after.
+/// Page to return to.
 #[derive(Deserialize)]
 pub(super) struct Query {
     #[serde(default, rename = "return")]
@@ -85,7 +85,7 @@ pub(super) async fn sign_in(
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             return Ok(response);
         }
-        Holder::Unknown => "This key is not known here. Was it copied whole?",
+        Holder::Unknown => "Unknown key. Check that you copied all of it.",
         Holder::Revoked => "This key was revoked.",
         Holder::Expired => "This key has expired.",
     };
@@ -120,8 +120,8 @@ pub(super) fn see(path: &str) -> Result<Response, Problem> {
 }
 
 fn broken(error: impl std::fmt::Display) -> Problem {
-    tracing::error!(%error, "somebody cannot be signed in");
-    Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the sign-in is broken")
+    tracing::error!(%error, "cannot sign a user in");
+    Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the sign-in failed")
 }
 
 #[derive(Template)]
@@ -131,7 +131,7 @@ struct Refused<'a> {
     detail: &'a str,
 }
 
-/// A page that the viewer's key is not enough for.
+/// The page for a viewer whose key lacks the scope.
 pub(in crate::api) fn refused(detail: &str) -> Response {
     match render(&Refused { here: "", detail }) {
         Ok(page) => (StatusCode::FORBIDDEN, page).into_response(),

@@ -1,4 +1,4 @@
-//! A transition as a card: what was said before, what was done, what came, and what the critic made of it.
+//! A transition as a card: state, action, observation and critique.
 
 use askama::Template;
 
@@ -9,7 +9,7 @@ use crate::{
     store::read::transitions::TransitionRow,
 };
 
-/// Messages before the action that a card shows; the episode has all of them.
+/// Messages of the state that a card shows. The episode page has all of them.
 const SHOWN: usize = 4;
 
 /// One card.
@@ -21,21 +21,21 @@ pub(super) struct Card {
     step: i32,
     solved: Option<bool>,
     episode: String,
-    /// The job whose annotation the card shows.
+    /// The job whose annotations the card shows.
     job: Option<JobId>,
-    /// How many messages were said before those that are shown.
+    /// Number of messages before the shown ones.
     earlier: usize,
     state: Vec<(String, String)>,
     action: String,
     observation: String,
     verdict: Option<Verdict>,
     critique: String,
-    /// The refinement as HTML, with what it changed marked.
+    /// The refinement as HTML, with its changes marked.
     refined: String,
 }
 
 impl Card {
-    /// A card of what is stored.
+    /// A card of a stored transition.
     pub fn of(row: TransitionRow) -> Self {
         let refined = row.refinement.as_ref().map(|refined| diff::words(&row.action, refined));
         let mut state = spoken(row.state);
@@ -58,7 +58,7 @@ impl Card {
     }
 }
 
-/// Who speaks, and what was said.
+/// Speaker and text.
 pub(super) fn spoken(messages: Vec<Message>) -> Vec<(String, String)> {
     let spoken = |m: Message| (m.role.as_str().to_owned(), m.written().into_owned());
     messages.into_iter().map(spoken).collect()

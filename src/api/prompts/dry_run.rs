@@ -1,4 +1,4 @@
-//! A prompt set tried on a stored transition, before a job is given it.
+//! Dry run of a prompt set on a stored transition.
 
 use axum::{
     Json,
@@ -31,74 +31,74 @@ use crate::{
     store::prompts,
 };
 
-/// What a prompt set is tried on.
+/// Request for a dry run.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunRequest {
-    /// The stored transition that each part is rendered on.
+    /// Stored transition on which each part is rendered.
     #[garde(skip)]
     transition_id: TransitionId,
-    /// Files that are not pushed yet, in place of the stored ones. A whole set needs no stored one.
+    /// Files that are not pushed yet, in place of the stored ones. A complete set needs no stored set.
     #[garde(dive)]
     #[serde(default)]
     files: PromptFiles,
-    /// What the parts are supposed to reply.
+    /// Replies of the parts to parse.
     #[garde(dive)]
     #[serde(default)]
     replies: SampleReplies,
 }
 
-/// What each part would be asked, and what would be read in its reply.
+/// Rendered prompts and parsed replies.
 #[derive(Serialize, ToSchema)]
 pub struct DryRunAnswer {
-    /// The parts that are played at this transition: of the two Bellman parts, one.
+    /// The parts that are used at this transition. Of the two Bellman parts, one.
     parts: Vec<DryRunPart>,
 }
 
-/// What a part would be asked, and what would be read in its reply.
+/// Rendered prompt and parsed reply of a part.
 #[derive(Serialize, ToSchema)]
 pub struct DryRunPart {
     /// The part.
     part: PromptPart,
     /// The rendered prompt, in chat form.
     messages: Vec<ChatMessage>,
-    /// Where those of its variables come from that another part writes.
+    /// Sources of the variables that another part writes.
     variables: Vec<DryRunVariable>,
-    /// The reply that was read; null where none was given and none is stored.
+    /// Parsed reply; null if none was given and none is stored.
     reply: Option<DryRunReply>,
 }
 
-/// A variable of a part.
+/// Variable of a part.
 #[derive(Serialize, ToSchema)]
 pub struct DryRunVariable {
-    /// Its name.
+    /// Name.
     name: String,
-    /// Where its text comes from.
+    /// Source of its text.
     source: TextSource,
 }
 
-/// A reply and what is read in it. What the part does not say is null.
+/// A reply and the values parsed from it. Values that the part does not write are null.
 #[derive(Serialize, ToSchema)]
 pub struct DryRunReply {
-    /// The reply.
+    /// Reply.
     text: String,
-    /// Where it comes from.
+    /// Source of the reply.
     source: TextSource,
-    /// The evaluator's verdict.
+    /// Verdict of the evaluator.
     verdict: Option<Verdict>,
-    /// Whether a prediction or a target has the form that the set demands of a target.
+    /// Whether a prediction or a target has the form that the set requires of a target.
     target_form: Option<bool>,
     /// Whether a target would be trained on.
     target_status: Option<TargetStatus>,
-    /// How a prediction or a target ends; null where it does not say so.
+    /// Ending that a prediction or a target states; null if it states none.
     outcome: Option<PredictedEnd>,
-    /// The action that the policy or the refiner wrote, as the environment tells actions apart.
+    /// Action of the policy or the refiner, in the environment's canonical form.
     action_key: Option<String>,
-    /// Why the reply is no action.
+    /// Why the reply is not an action.
     unreadable: Option<String>,
-    /// The scalar critic's number.
+    /// Number of the scalar critic.
     value: Option<u32>,
-    /// The number of the candidate that the chooser names, from 1.
+    /// Number of the candidate that the chooser picks, from 1.
     choice: Option<usize>,
 }
 
@@ -131,17 +131,18 @@ impl From<TriedReply> for DryRunReply {
     }
 }
 
-/// Renders each part of a set on a stored transition, and reads its reply. No engine is asked and nothing is stored.
+/// Renders each part of a set on a stored transition, and parses its reply. It calls no engine and stores
+/// nothing.
 #[utoipa::path(
     post, path = "/v1/prompts/{name}/dry-run", tag = "prompts", operation_id = "dry_run_prompts",
     params(("name" = String, Path, description = NAME)), request_body = DryRunRequest,
     responses(
-        (status = 200, description = "Each part, rendered and read", body = DryRunAnswer),
+        (status = 200, description = "Each part, rendered and parsed", body = DryRunAnswer),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such set or transition", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "Files that cannot be used; `errors` names each mistake", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid files; `errors` lists every error", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn dry_run(
@@ -175,7 +176,7 @@ impl From<NotTried> for Problem {
             NotTried::Mistaken(mistakes) => unusable(mistakes),
             NotTried::NotRendered(_) => Self::unprocessable(detail)
                 .code(ProblemCode::PromptNotRendered)
-                .remedy("mend the file, or try another transition"),
+                .remedy("fix the file, or try another transition"),
             NotTried::Unavailable(_) => {
                 tracing::error!(error = detail, "a dry run failed at the database");
                 Self::unavailable()

@@ -1,4 +1,4 @@
-//! Prompt sets: those that ship, and the users' own.
+//! Prompt sets: built-in, and the users' own.
 
 mod dry_run;
 mod texts;
@@ -66,18 +66,18 @@ async fn view(conn: &mut sqlx::PgConnection, name: &str) -> Result<PromptSetView
     PromptSetView::new(versions, texts).ok_or_else(|| Problem::not_found("prompt set", name))
 }
 
-/// Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts that they were
-/// submitted with. Sent again, the same files change nothing.
+/// Stores a prompt set as a new version. If the files equal the newest version, nothing changes. Jobs keep
+/// the prompts with which they were submitted.
 #[utoipa::path(
     put, path = "/v1/prompts/{name}", tag = "prompts", operation_id = "put_prompts",
     params(("name" = String, Path, description = NAME)), request_body = PromptFiles,
     responses(
-        (status = 200, description = "The set, and what became of each part", body = PushedPromptSet),
+        (status = 200, description = "The set, and which parts changed", body = PushedPromptSet),
         (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "A set that ships has this name", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "A built-in set has this name", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
-        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
-        (status = 422, body = Problem, description = "Files that cannot be used; `errors` names each mistake", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid files; `errors` lists every error", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn put(
@@ -88,7 +88,7 @@ pub(super) async fn put(
 ) -> Result<Json<PushedPromptSet>, Problem> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
-        return Err(Problem::unprocessable(format!("{name:?} is not a name of a prompt set"))
+        return Err(Problem::unprocessable(format!("{name:?} is not a valid prompt set name"))
             .code(ProblemCode::PromptSetName)
             .remedy("use lower-case letters, digits, dashes and underscores, 63 at most"));
     }
@@ -109,14 +109,14 @@ pub(super) async fn put(
     Ok(Json(PushedPromptSet { set, changes: changes(&before, &hashes) }))
 }
 
-/// Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+/// Deletes a prompt set with its versions. Jobs keep the prompts with which they were submitted.
 #[utoipa::path(
     delete, path = "/v1/prompts/{name}", tag = "prompts", operation_id = "delete_prompts",
     params(("name" = String, Path, description = NAME)),
     responses(
-        (status = 204, description = "It is gone"),
+        (status = 204, description = "Deleted"),
         (status = 404, body = Problem, description = "No such set", content_type = "application/problem+json"),
-        (status = 409, body = Problem, description = "It ships, or a job under way names it", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It is built in, or an unfinished job uses it", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -135,9 +135,9 @@ pub(super) async fn delete(
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        return Err(Problem::conflict(format!("job {job}{others} under way names set {name}"))
+        return Err(Problem::conflict(format!("unfinished job {job}{others} uses set {name}"))
             .code(ProblemCode::PromptSetInUse)
-            .remedy("wait until it is over, or cancel it"));
+            .remedy("wait until it ends, or cancel it"));
     }
     if !prompts::delete(&mut tx, &name).await? {
         return Err(Problem::not_found("prompt set", name));
@@ -147,7 +147,7 @@ pub(super) async fn delete(
 }
 
 fn ships(name: &str) -> Problem {
-    Problem::conflict(format!("prompt set {name} ships with nlac and cannot be changed"))
+    Problem::conflict(format!("prompt set {name} is built in and cannot be changed"))
         .code(ProblemCode::PromptSetShips)
         .remedy("push your files under another name")
 }
@@ -161,8 +161,8 @@ fn unusable(mistakes: Vec<PromptMistake>) -> Problem {
     let (first, remedy) = first.unwrap_or_default();
     let problem = match mistakes.len() {
         1 => Problem::unprocessable(first).remedy(remedy),
-        count => Problem::unprocessable(format!("{count} mistakes, first {first}"))
-            .remedy("mend each of `errors`"),
+        count => Problem::unprocessable(format!("{count} errors; the first: {first}"))
+            .remedy("fix each of `errors`"),
     };
     let errors = mistakes.into_iter().map(|mistake| FieldError {
         path: mistake.part.file().into(),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::domain::prompt::PromptPart;
 
-/// Most bytes of one text.
+/// Maximum bytes of one text.
 const MOST_BYTES: usize = 65_536;
 
 /// Declares a request with one optional text for each of some parts.
@@ -66,7 +66,7 @@ texts!(
 );
 
 texts!(
-    /// What parts are supposed to reply. Without one, the newest stored reply for the transition is read.
+    /// Replies to parse, by part. Without one, the newest stored reply for the transition is parsed.
     SampleReplies {
         /// An action.
         policy: Policy,

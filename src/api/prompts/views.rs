@@ -22,19 +22,19 @@ pub struct PromptSetList {
 /// A prompt set without its texts.
 #[derive(Serialize, ToSchema)]
 pub struct PromptSetSummary {
-    /// Its name, as `model.prompts` of a job says it.
+    /// Name, as in `model.prompts` of a job.
     name: String,
-    /// Number of its newest version, which new jobs get.
+    /// Newest version. New jobs use it.
     version: i32,
-    /// It comes with the program and cannot be changed.
+    /// Built in; cannot be changed.
     shipped: bool,
-    /// The key that pushed this version; `nlac` for a set that ships.
+    /// Key that pushed this version; `nlac` for a built-in set.
     created_by: String,
     /// When this version was stored.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     created_at: OffsetDateTime,
-    /// The parts that it has.
+    /// Parts.
     parts: Vec<PromptHash>,
 }
 
@@ -43,22 +43,22 @@ pub struct PromptSetSummary {
 pub struct PromptHash {
     /// The part.
     part: PromptPart,
-    /// SHA-256 of its text, hex: what generations name as `prompt_hash`.
+    /// SHA-256 of the text, hex. Generations have it as `prompt_hash`.
     hash: String,
 }
 
 /// A prompt set.
 #[derive(Serialize, ToSchema)]
 pub struct PromptSetView {
-    /// Its name, as `model.prompts` of a job says it.
+    /// Name, as in `model.prompts` of a job.
     name: String,
-    /// Number of its newest version, which new jobs get.
+    /// Newest version. New jobs use it.
     version: i32,
-    /// It comes with the program and cannot be changed.
+    /// Built in; cannot be changed.
     shipped: bool,
     /// The parts of the newest version.
     parts: Vec<PromptFile>,
-    /// The versions that are kept, newest first: the newest, and those that a job was submitted with.
+    /// Kept versions, newest first: the newest, and those of submitted jobs.
     versions: Vec<PromptSetVersion>,
 }
 
@@ -67,9 +67,9 @@ pub struct PromptSetView {
 pub struct PromptFile {
     /// The part.
     part: PromptPart,
-    /// Name of its file.
+    /// File name.
     file: String,
-    /// SHA-256 of its text, hex: what generations name as `prompt_hash`.
+    /// SHA-256 of the text, hex. Generations have it as `prompt_hash`.
     hash: String,
     /// The text of the file.
     text: String,
@@ -78,48 +78,48 @@ pub struct PromptFile {
 /// A version of a prompt set.
 #[derive(Serialize, ToSchema)]
 pub struct PromptSetVersion {
-    /// Its number, from 1.
+    /// Number, from 1.
     version: i32,
-    /// The key that pushed it; `nlac` for a set that ships.
+    /// Key that pushed it; `nlac` for a built-in set.
     created_by: String,
     /// When it was stored.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     created_at: OffsetDateTime,
-    /// The parts that it has.
+    /// Parts.
     parts: Vec<PromptHash>,
 }
 
 text_enum!(
-    /// What a push did to a part.
+    /// Change of a part by a push.
     PartChange {
-        /// The version before had no such part.
+        /// Added: the previous version has no such part.
         Added = "added",
-        /// Its text is another one.
+        /// Changed text.
         Changed = "changed",
-        /// The new version has no such part.
+        /// Removed: the new version has no such part.
         Removed = "removed",
-        /// Its text is the same.
+        /// Unchanged text.
         Unchanged = "unchanged",
     }
 );
 
-/// What a push did to a part.
+/// Change of a part by a push.
 #[derive(Serialize, ToSchema)]
 pub struct PromptChange {
     /// The part.
     part: PromptPart,
-    /// What became of it.
+    /// Change of the part.
     change: PartChange,
 }
 
-/// A set that was pushed.
+/// A pushed set.
 #[derive(Serialize, ToSchema)]
 pub struct PushedPromptSet {
-    /// The set as it is now.
+    /// The set after the push.
     #[serde(flatten)]
     pub(super) set: PromptSetView,
-    /// What became of each part.
+    /// Change of each part.
     pub(super) changes: Vec<PromptChange>,
 }
 
@@ -158,7 +158,7 @@ impl PromptSetView {
     }
 }
 
-/// What became of each part between two versions.
+/// Change of each part between two versions.
 pub(super) fn changes(before: &PromptHashes, after: &PromptHashes) -> Vec<PromptChange> {
     let change = |part: &PromptPart| {
         Some(match (before.get(part), after.get(part)) {

@@ -1,4 +1,4 @@
-//! Taking a job in: once, with the prompts and datasets that it was admitted with.
+//! Creates a job once, with the prompts and datasets with which it was checked.
 
 use axum::{
     Json,
@@ -24,7 +24,8 @@ use crate::{
     store::{StoreError, datasets, events, jobs, prompts},
 };
 
-/// Makes the job of a request, unless an earlier one with the same idempotency key made it; answers with the job.
+/// Creates the job of a request, unless an earlier request with the same idempotency key created it. Answers
+/// with the job.
 pub(in crate::api) async fn accept<B>(
     state: &AppState,
     actor: &Actor,

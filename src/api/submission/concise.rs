@@ -1,16 +1,16 @@
-//! Specs as text: as YAML that can be submitted again, and without what the defaults say anyway.
+//! Specs as text: as YAML for another submission, without defaults.
 
 use serde_json::Value;
 
 use crate::domain::spec::JobSpec;
 
-/// What people look for first; the rest follows by name.
+/// Fields that people look for first. The rest follows by name.
 const FIRST: [&str; 8] =
     ["kind", "name", "seed", "environment", "model", "algorithm", "budget", "rollout"];
 
 /// Every field of a spec.
 pub(in crate::api) fn whole(spec: &JobSpec) -> Value {
-    // By way of a text: a value of its own would widen 0.1 to 0.10000000149011612.
+    // By way of a text, because a value would widen 0.1 to 0.10000000149011612.
     let text = serde_json::to_string(spec).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
@@ -42,7 +42,7 @@ fn ordered(value: &Value) -> serde_yaml_ng::Value {
     }
 }
 
-/// Leaves out every field below a pointer that can be left out.
+/// Removes every optional field below a pointer.
 fn shorten(root: &mut Value, at: &str, spec: &JobSpec) {
     let names: Vec<String> = match root.pointer(at) {
         Some(Value::Object(fields)) => fields.keys().cloned().collect(),

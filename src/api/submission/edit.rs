@@ -1,4 +1,4 @@
-//! One setting of a spec changed in its text; the rest of the text, comments included, stays as it is.
+//! Changes one setting in the text of a spec. The rest of the text stays, comments included.
 
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(in crate::api) fn written(value: &Value, json: bool) -> Result<String, Mista
     } else {
         concise::yaml(value).map_err(|e| e.to_string())
     };
-    text.map_err(|e| Mistake::at("", format!("the spec cannot be written: {e}")))
+    text.map_err(|e| Mistake::at("", format!("cannot serialize the spec: {e}")))
 }
 
 fn put(root: &mut Value, pointer: &str, value: Value) {
@@ -40,7 +40,7 @@ fn put(root: &mut Value, pointer: &str, value: Value) {
     *at = value;
 }
 
-/// In place of what stands there, or beside its neighbours; none where that cannot be done by cutting.
+/// Replaces the old value or adds a line beside its neighbors. None if that is impossible.
 fn splice(text: &str, source: &Source, pointer: &str, value: &Value) -> Option<String> {
     let quoted = text.trim_start().starts_with('{');
     if let Some(place) = source.exact(pointer) {

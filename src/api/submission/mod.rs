@@ -1,5 +1,5 @@
-//! A job spec as it arrives: read, held against its schema, its bounds and what is registered. All that is
-//! wrong with it is told at once, each with its place in the text and what to do.
+//! Reads a submitted job spec and checks it against its schema, its bounds and the installation. All errors
+//! are reported at the same time, each with its place and its remedy.
 
 mod accept;
 mod concise;
@@ -29,17 +29,17 @@ use super::{
 };
 use crate::domain::{prompt::PromptHashes, spec::JobSpec};
 
-/// Mistakes that are reported at once.
+/// Maximum number of reported errors.
 const MOST: usize = 50;
 
-/// Something wrong with a spec.
+/// An error of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mistake {
-    /// JSON pointer of the part that is wrong; empty for the whole.
+    /// JSON pointer of the invalid part; empty for the whole spec.
     pub pointer: String,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: Option<String>,
     /// Line in the text, from 1.
     pub line: Option<usize>,
@@ -61,28 +61,28 @@ impl Mistake {
         Self { line: Some(line), column: Some(column), ..self }
     }
 
-    /// The pointer as people write it: `algorithm.replay.batch`.
+    /// The pointer for people: `algorithm.replay.batch`.
     pub fn path(&self) -> String {
         self.pointer.trim_start_matches('/').replace('/', ".")
     }
 }
 
-/// A spec that can be submitted.
+/// A valid spec.
 pub(super) struct Admitted {
     pub spec: JobSpec,
     /// Content hashes of its prompts.
     pub prompt_hashes: PromptHashes,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Why a spec cannot be submitted.
+/// Why a spec is rejected.
 pub(super) enum Refused {
-    /// It cannot be read at all.
+    /// It cannot be parsed.
     Unreadable(Mistake),
-    /// All that is wrong with it, by line.
+    /// All its errors, by line.
     Mistaken(Vec<Mistake>),
-    /// That could not be found out.
+    /// The check itself failed.
     Problem(Problem),
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn read(
             let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
             admitted = Some(Admitted { spec, prompt_hashes, warnings });
         }
-        // The schema leaves something open that the program does not.
+        // The program is stricter than the schema here.
         Err(error) if mistakes.is_empty() => {
             let mistake = Mistake::at("", format!("the spec cannot be used: {error}"));
             mistakes.push(mistake.remedy("see the schema in /openapi.yaml"));
@@ -142,7 +142,7 @@ pub(super) async fn check(state: &AppState, spec: JobSpec) -> Result<Admitted, R
     Ok(Admitted { spec, prompt_hashes, warnings })
 }
 
-/// Gives each mistake its place, and puts them in the order of the text.
+/// Adds the place of each error, and sorts errors by place.
 fn located(source: &Source, mistakes: &mut [Mistake]) {
     for mistake in mistakes.iter_mut().filter(|mistake| mistake.line.is_none()) {
         let place = source.place(&mistake.pointer);
@@ -152,7 +152,7 @@ fn located(source: &Source, mistakes: &mut [Mistake]) {
     mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
 }
 
-/// The spec, with defaults in place of what is mistaken, so that the rest of it can be checked too.
+/// The spec with defaults in place of invalid parts, so that the rest can be checked, too.
 fn without(value: &Value, mistakes: &[Mistake]) -> Result<JobSpec, serde_json::Error> {
     let mut value = value.clone();
     for mistake in mistakes {
@@ -160,7 +160,7 @@ fn without(value: &Value, mistakes: &[Mistake]) -> Result<JobSpec, serde_json::E
         let name = name.replace("~1", "/").replace("~0", "~");
         let Some(Value::Object(fields)) = value.pointer_mut(parent) else { continue };
         let removed = fields.remove(&name);
-        // What cannot be left out stays: it may only be out of bounds.
+        // A required field stays: it may only be out of bounds.
         let missing = |e: &serde_json::Error| e.to_string().contains("missing field");
         if let Some(removed) = removed
             && JobSpec::deserialize(&value).is_err_and(|e| missing(&e))
@@ -172,11 +172,11 @@ fn without(value: &Value, mistakes: &[Mistake]) -> Result<JobSpec, serde_json::E
     JobSpec::deserialize(&value)
 }
 
-/// Bounds that hang on other fields, which no schema says.
+/// Bounds that depend on other fields, which a schema cannot express.
 fn out_of_bounds(spec: &JobSpec, known: &[Mistake]) -> Vec<Mistake> {
     let Err(report) = spec.validate() else { return Vec::new() };
     let mistakes = report.iter().map(|(path, error)| {
-        // The one field of a variant is the variant itself.
+        // The only field of a variant is the variant itself.
         let path = path.to_string().replacen("algorithm[0]", "algorithm", 1);
         let path = path.replacen("ablation.", "ablation.best_of_actions.", 1);
         let pointer = format!("/{}", path.replace('[', ".").replace(']', "").replace('.', "/"));
@@ -201,13 +201,13 @@ impl From<Refused> for Problem {
                     }
                     [_] => Self::unprocessable(first),
                     all if all.len() == MOST => Self::unprocessable(format!(
-                        "{MOST} mistakes or more, first {first}"
+                        "{MOST} or more errors; the first: {first}"
                     ))
                     .remedy(
-                        "mend each of `errors`, then check again; see the schema in /openapi.yaml",
+                        "fix each of `errors`, then check again; see the schema in /openapi.yaml",
                     ),
-                    all => Self::unprocessable(format!("{} mistakes, first {first}", all.len()))
-                        .remedy("mend each of `errors`; see the schema in /openapi.yaml"),
+                    all => Self::unprocessable(format!("{} errors; the first: {first}", all.len()))
+                        .remedy("fix each of `errors`; see the schema in /openapi.yaml"),
                 };
                 (problem, mistakes)
             }

@@ -1,8 +1,8 @@
-//! A spec held against its schema in the API's own document: every part that has the wrong type, is out of
-//! bounds, unknown or missing, each by its JSON pointer.
+//! Checks a spec against its schema in the API's document: wrong types, values out of bounds, unknown and
+//! missing fields, each with its JSON pointer.
 //!
-//! A general validator would say of the tagged choices here (`kind: nlac` and what belongs to it) only that
-//! none of them fits; this one goes into the one that is meant.
+//! A general validator would only say that no variant of a tagged choice (`kind: nlac`) matches. This one
+//! checks the variant that is meant.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -14,7 +14,7 @@ use super::{MOST, Mistake, source::segment};
 static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::json!(crate::api::document())["components"]["schemas"].take());
 
-/// What a value does not share with a named schema, up to one mistake more than are reported.
+/// Errors of a value against a named schema, up to one more than the number that is reported.
 pub(super) fn mistakes(value: &Value, schema: &str) -> Vec<Mistake> {
     let mut found = Vec::new();
     look(value, &SCHEMAS[schema], "", &mut found);
@@ -22,7 +22,7 @@ pub(super) fn mistakes(value: &Value, schema: &str) -> Vec<Mistake> {
 }
 
 fn look(value: &Value, schema: &Value, at: &str, out: &mut Vec<Mistake>) {
-    // Whoever sends more is not read further: each costs work.
+    // Stops after the maximum, because each error costs work.
     if out.len() > MOST {
         return;
     }
@@ -94,11 +94,13 @@ fn string<'a>(
         out.push(Mistake::at(at, message).remedy(format!("give at most {most}")));
     } else if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
         let message = format!("{text:?} does not match {pattern}");
-        out.push(Mistake::at(at, message).remedy(about.unwrap_or("write it otherwise".into())));
+        out.push(
+            Mistake::at(at, message).remedy(about.unwrap_or("use a text of this pattern".into())),
+        );
     }
 }
 
-/// Unknown fields are refused wherever fields are named at all.
+/// Rejects unknown fields of every object with named fields.
 fn object(fields: &Map<String, Value>, parts: &[&Value], at: &str, out: &mut Vec<Mistake>) {
     let known: BTreeMap<&str, &Value> = parts
         .iter()
@@ -131,7 +133,7 @@ fn object(fields: &Map<String, Value>, parts: &[&Value], at: &str, out: &mut Vec
     }
 }
 
-/// The choice that a value means; none for a null that is allowed.
+/// The variant that a value means. None for an allowed null.
 fn chosen<'a>(
     value: &Value,
     choices: &'a [Value],
@@ -177,7 +179,7 @@ fn chosen<'a>(
     })
 }
 
-/// The word in `kind` that stands for a choice.
+/// The value of `kind` for a variant.
 fn tag(choice: &Value) -> Option<&str> {
     let of = |part: &'static str| parts(choice).into_iter().find_map(move |p| p.pointer(part));
     of("/properties/kind/enum/0").and_then(Value::as_str)
@@ -249,14 +251,14 @@ fn unknown_variant(value: &Value, known: &[&str], at: &str) -> Mistake {
     Mistake::at(at, format!("unknown variant `{given}`")).remedy(remedy)
 }
 
-/// The name that was probably meant, or all there are.
+/// The most similar name, or all names.
 fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let likeness = |name: &&str| strsim::jaro_winkler(given, name);
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match best.filter(|name| likeness(name) > 0.85) {
         Some(best) => format!("did you mean `{best}`?"),
-        None => format!("known here: {}", known.join(", ")),
+        None => format!("known: {}", known.join(", ")),
     }
 }
 
@@ -340,7 +342,7 @@ mod tests {
             of("/algorithm/replay/batch").starts_with("the text \"many\" is not a whole number")
         );
         assert_eq!(of("/algorithm/futures"), "99 is out of bounds; give 1 to 16");
-        assert!(of("/environment/kind").contains("known here: help_desk, "));
+        assert!(of("/environment/kind").contains("known: help_desk, "));
         assert!(of("/algorithm/ablation").contains("did you mean `shuffled_critiques`?"));
         assert!(of("/rollout/temperature").contains("without quotes"));
         assert!(of("/algorithm/target").contains("missing field `rate`"));

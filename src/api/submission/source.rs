@@ -1,4 +1,4 @@
-//! A text of YAML or JSON: its value, and where each part of it stands.
+//! YAML or JSON text: its value, and the place of each part.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::Mistake;
 pub(in crate::api) enum Format {
     /// JSON.
     Json,
-    /// YAML, which holds JSON too.
+    /// YAML, which includes JSON.
     Yaml,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::api) struct Place {
 pub(in crate::api) struct Source {
     pub value: Value,
     places: HashMap<String, Place>,
-    /// What is given more than once.
+    /// Duplicate fields.
     pub repeated: Vec<Mistake>,
 }
 
@@ -52,7 +52,7 @@ impl Source {
             })?,
         };
         let mut walk = Walk::default();
-        // The value is read already: where this reader disagrees, parts only have no places.
+        // The value is already parsed. If this reader disagrees, parts only lack places.
         for event in Parser::new_from_str(text) {
             let Ok((event, span)) = event else { break };
             walk.take(event, span);
@@ -62,7 +62,7 @@ impl Source {
         Ok(Self { value, places, repeated })
     }
 
-    /// Where a part stands, or the nearest part around it that stands anywhere.
+    /// Place of a part, or of the nearest enclosing part that has one.
     pub fn place(&self, pointer: &str) -> Option<&Place> {
         let mut pointer = pointer;
         loop {
@@ -132,7 +132,7 @@ impl Walk {
         }
     }
 
-    /// The pointer of the node that begins here. What has a key stands where the key stands.
+    /// Pointer of the node that begins here. A part with a key has the place of its key.
     fn node(&mut self, span: Span) -> String {
         let (pointer, at) = match self.open.last_mut() {
             None => (String::new(), span.start),
@@ -142,7 +142,7 @@ impl Walk {
             }
             Some(Open::Mapping { pointer, key }) => match key.take() {
                 Some((name, at)) => (format!("{pointer}/{}", segment(&name)), at),
-                // A key that is no text; the value's reader has refused it.
+                // The key is not a text. The value's reader has reported that.
                 None => (format!("{pointer}/?"), span.start),
             },
         };
@@ -152,8 +152,8 @@ impl Walk {
             value: span.start.index()..span.end.index(),
         };
         if let Some(first) = self.places.get(&pointer) {
-            let message = format!("it is given twice; first in line {}", first.line);
-            let mistake = Mistake::at(&pointer, message).remedy("keep one of them");
+            let message = format!("duplicate field; first in line {}", first.line);
+            let mistake = Mistake::at(&pointer, message).remedy("remove one of them");
             self.repeated.push(mistake.standing(place.line, place.column));
         } else {
             self.places.insert(pointer.clone(), place);

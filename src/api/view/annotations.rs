@@ -1,4 +1,4 @@
-//! Everything that was derived from one transition, as it is sent.
+//! API view of a transition's annotations.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -19,38 +19,38 @@ use crate::{
     },
 };
 
-/// What made a text.
+/// Provenance of a generated text.
 #[derive(Serialize, ToSchema)]
 pub struct Provenance {
-    /// The generation.
+    /// Id of the generation.
     pub generation_id: GenerationId,
-    /// The part played.
+    /// Part.
     pub role: Role,
-    /// The weights that played it.
+    /// Weights of the part.
     pub weights: Weights,
-    /// The checkpoint behind them; null for the base model.
+    /// Checkpoint of the weights; null for the base model.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The model name that the engine echoed.
+    /// Model name that the engine returned.
     pub model: String,
-    /// The engine.
+    /// Engine.
     pub engine: String,
     /// Content hash of the prompt template.
     pub prompt_hash: String,
-    /// The request's seed; null where the engine drew one itself.
+    /// Seed of the request; null if the engine chose one.
     pub seed: Option<i64>,
-    /// Sampling temperature; null where the model takes none and samples by its own.
+    /// Sampling temperature; null if the model accepts none.
     pub temperature: Option<f32>,
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub prompt_tokens: i32,
-    /// Tokens written.
+    /// Generated tokens.
     pub token_ids: Vec<i32>,
-    /// Why it ended.
+    /// Finish reason.
     pub finish_reason: FinishReason,
     /// When it was stored.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
-    /// The goal that its step was relabelled with; null where the step had its own.
+    /// Goal with which the step was relabeled; null for the step's own goal.
     pub goal: Option<String>,
 }
 
@@ -75,24 +75,24 @@ impl From<ProvenanceRow> for Provenance {
     }
 }
 
-/// A predicted future.
+/// A prediction.
 #[derive(Serialize, ToSchema)]
 pub struct PredictionView {
-    /// Its id.
+    /// Id.
     pub id: PredictionId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
-    /// For a critique, or inside a target.
+    /// Purpose: for a critique, or inside a target.
     pub purpose: PredictionUse,
     /// Refinement round.
     pub round: i32,
-    /// Its number among the round's futures.
+    /// Number among the predictions of the round.
     pub ordinal: i32,
-    /// The action whose future it is.
+    /// Action of the prediction.
     pub action: String,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     pub provenance: Provenance,
 }
 
@@ -111,24 +111,25 @@ impl From<PredictionRow> for PredictionView {
     }
 }
 
-/// What the successor is trained to write: a language Bellman target, or a language value.
+/// Text that the successor is trained to write: a Bellman target, or a language value.
 #[derive(Serialize, ToSchema)]
 pub struct TargetView {
-    /// Its id.
+    /// Id.
     pub id: TargetId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
-    /// a', sampled anew at the next state, of several the first; null where nothing was bootstrapped.
+    /// Action a' sampled at the next state, the first if there are several; null without bootstrapping.
     pub next_action: Option<String>,
-    /// The prediction it bootstraps from, of several the first; null where nothing was bootstrapped.
+    /// Prediction from which the target bootstraps, the first if there are several; null without
+    /// bootstrapping.
     pub next_prediction_id: Option<PredictionId>,
-    /// Number of outcomes that its writer read: 1 for a language Bellman target.
+    /// Number of outcomes behind the text: 1 for a Bellman target.
     pub outcomes: i32,
-    /// Whether it was trained on.
+    /// Status: whether it was trained on.
     pub status: TargetStatus,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     pub provenance: Provenance,
 }
 
@@ -150,21 +151,21 @@ impl From<TargetRow> for TargetView {
 /// A critique.
 #[derive(Serialize, ToSchema)]
 pub struct CritiqueView {
-    /// Its id.
+    /// Id.
     pub id: CritiqueId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// Refinement round.
     pub round: i32,
-    /// The action judged.
+    /// Judged action.
     pub action: String,
-    /// The futures it read.
+    /// Predictions that the evaluator read.
     pub prediction_ids: Vec<PredictionId>,
-    /// Optimal or not.
+    /// Verdict: optimal or not.
     pub verdict: Verdict,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     pub provenance: Provenance,
 }
 
@@ -183,24 +184,24 @@ impl From<CritiqueRow> for CritiqueView {
     }
 }
 
-/// A refined action.
+/// A refinement.
 #[derive(Serialize, ToSchema)]
 pub struct RefinementView {
-    /// Its id.
+    /// Id.
     pub id: RefinementId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// Refinement round.
     pub round: i32,
-    /// The critique it follows.
+    /// Critique behind the refinement.
     pub critique_id: CritiqueId,
-    /// The environment can read it.
+    /// Whether the environment can parse it.
     pub valid: bool,
-    /// The environment would see another action than before.
+    /// Whether it differs from the previous action for the environment.
     pub changed: bool,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     pub provenance: Provenance,
 }
 
@@ -219,22 +220,22 @@ impl From<RefinementRow> for RefinementView {
     }
 }
 
-/// The best of several actions, by their language values.
+/// The best of several actions by their language values.
 #[derive(Serialize, ToSchema)]
 pub struct ChoiceView {
-    /// Its id.
+    /// Id.
     pub id: ChoiceId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
-    /// The values that the chooser read, in the order of its prompt.
+    /// Values in the chooser's prompt, in order.
     pub prediction_ids: Vec<PredictionId>,
-    /// The action; null where the choice could not be read.
+    /// Chosen action; null if the choice could not be parsed.
     pub action: Option<String>,
-    /// The environment would see another action than the transition's own.
+    /// Whether it differs from the transition's own action for the environment.
     pub changed: bool,
-    /// What the chooser wrote.
+    /// Text of the chooser.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     pub provenance: Provenance,
 }
 
@@ -252,18 +253,18 @@ impl From<ChoiceRow> for ChoiceView {
     }
 }
 
-/// Everything that a job derived from a transition, oldest first.
+/// All annotations of a transition by a job, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct Annotations {
-    /// Futures.
+    /// Predictions.
     pub predictions: Vec<PredictionView>,
-    /// Bellman targets, and language values.
+    /// Bellman targets and language values.
     pub targets: Vec<TargetView>,
-    /// Verdicts.
+    /// Critiques.
     pub critiques: Vec<CritiqueView>,
-    /// Rewritten actions.
+    /// Refinements.
     pub refinements: Vec<RefinementView>,
-    /// Chosen actions.
+    /// Choices.
     pub choices: Vec<ChoiceView>,
 }
 

@@ -1,4 +1,4 @@
-//! Entries of the audit log, as they are sent.
+//! API view of the audit log.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -9,27 +9,27 @@ use crate::{
     store::audit::AuditRow,
 };
 
-/// What somebody did.
+/// Entry of the audit log.
 #[derive(Serialize, ToSchema)]
 pub struct AuditView {
-    /// Its id.
+    /// Id.
     pub id: AuditId,
-    /// When.
+    /// Time.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub at: OffsetDateTime,
-    /// The key; null while sign-in is off, and for a sign-in that failed.
+    /// Id of the key; null if sign-in is off, or for a failed sign-in.
     pub key_id: Option<KeyId>,
-    /// The key's name; `local` while sign-in is off, `unknown` for a sign-in that failed.
+    /// Name of the key; `local` if sign-in is off, `unknown` for a failed sign-in.
     pub actor: String,
     /// HTTP method.
     pub method: String,
-    /// The route as it is declared.
+    /// Route.
     #[schema(example = "/v1/jobs/{id}/cancel")]
     pub route: String,
-    /// What it was done to: the id or name in the path, or that of what was made.
+    /// Id or name of the resource: that in the path, or that of the created resource.
     pub resource: Option<String>,
-    /// HTTP status of the answer; null if none was given, as when the client went away.
+    /// HTTP status of the answer; null without an answer, for example if the client disconnected.
     pub status: Option<i32>,
 }
 

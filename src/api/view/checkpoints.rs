@@ -1,4 +1,4 @@
-//! Checkpoints and adapters, as they are sent.
+//! API views of checkpoints and adapters.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -12,42 +12,43 @@ use crate::{
     store::{checkpoints::WantedAdapterRow, read::jobs::CheckpointRow},
 };
 
-/// A checkpoint as it is shown.
+/// A checkpoint.
 #[derive(Serialize, ToSchema)]
 pub struct CheckpointView {
-    /// Its id.
+    /// Id.
     pub id: CheckpointId,
-    /// Its job.
+    /// Job.
     pub job_id: JobId,
     /// Online or target.
     pub role: CheckpointRole,
-    /// Its number: the iteration's index.
+    /// Version: the index of its iteration.
     pub version: i32,
-    /// The name that engines know it by.
+    /// Name on the engines.
     pub name: String,
     /// Directory of its PEFT files.
     pub path: String,
-    /// Of its tensors, hex.
+    /// SHA-256 of the tensors, hex.
     pub sha256: String,
-    /// What it was made from.
+    /// Source of the checkpoint.
     pub parents: Vec<CheckpointId>,
-    /// Optimizer steps taken up to it.
+    /// Optimizer steps up to it.
     pub optimizer_steps: i32,
-    /// Success on held-out episodes at the spec's temperature, where it was evaluated.
+    /// Success on held-out episodes at the spec's temperature; null if it was not evaluated.
     pub success: Option<f64>,
-    /// It is the one that people chose to use.
+    /// Whether it is promoted.
     pub promoted: bool,
-    /// Engines that had it loaded when they were last asked.
+    /// Engines that had it loaded at the last check.
     pub loaded_on: Vec<String>,
     /// When it was recorded.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
-    /// When it could be used.
+    /// When it became usable.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub published_at: Option<OffsetDateTime>,
-    /// When the retention rule (`--keep-versions`) deleted its adapter and its trainer state; null while they are kept.
+    /// When the retention rule (`--keep-versions`) deleted its adapter and trainer state; null if they are
+    /// kept.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expired_at: Option<OffsetDateTime>,
@@ -75,14 +76,14 @@ impl From<CheckpointRow> for CheckpointView {
     }
 }
 
-/// An adapter that an engine should be able to load.
+/// An adapter that an engine must be able to load.
 #[derive(Serialize, ToSchema)]
 pub struct WantedAdapter {
-    /// Its checkpoint.
+    /// Checkpoint.
     pub checkpoint_id: CheckpointId,
-    /// The name that engines know it by; its directory is called so too.
+    /// Name on the engines, and name of its directory.
     pub name: String,
-    /// SHA-256 of its tensors, hex.
+    /// SHA-256 of the tensors, hex.
     pub sha256: String,
 }
 

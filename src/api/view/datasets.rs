@@ -1,25 +1,28 @@
-//! Datasets, as they are sent.
+//! API view of datasets.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::store::datasets::DatasetRow;
+use crate::store::datasets::{self, DatasetRow};
 
-/// A dataset as it is shown.
+/// A dataset.
 #[derive(Serialize, ToSchema)]
 pub struct Dataset {
     /// Its name.
     pub name: String,
+    /// Number of its newest version; 0 while it has no episodes. Every import that adds episodes makes a version, and
+    /// a job learns from the versions that its `datasets` name.
+    pub version: i32,
     /// Episodes in it.
     pub episodes: i64,
-    /// Actions in them.
+    /// Number of actions.
     pub transitions: i64,
-    /// Episodes whose reward is awaited.
+    /// Number of episodes with a pending reward.
     pub open: i64,
-    /// Share of episodes that were solved, of those that say; null if none says.
+    /// Share of solved episodes among those with a known outcome; null if none has one.
     pub success: Option<f64>,
-    /// When its first episode came.
+    /// When its first episode was stored.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
@@ -29,11 +32,29 @@ impl From<DatasetRow> for Dataset {
     fn from(row: DatasetRow) -> Self {
         Self {
             name: row.name,
+            version: row.version,
             episodes: row.episodes,
             transitions: row.transitions,
             open: row.open,
             success: row.success,
             created_at: row.created_at,
         }
+    }
+}
+
+/// A dataset as a job is linked to it.
+#[derive(Serialize, ToSchema)]
+pub struct LinkedDataset {
+    /// Its name when it was linked.
+    pub name: String,
+    /// Its version at that time: later episodes are not linked.
+    pub version: i32,
+    /// Episodes of that version.
+    pub episodes: i32,
+}
+
+impl From<datasets::LinkedDataset> for LinkedDataset {
+    fn from(row: datasets::LinkedDataset) -> Self {
+        Self { name: row.name, version: row.version, episodes: row.episodes }
     }
 }

@@ -1,4 +1,4 @@
-//! Environments, as they are sent.
+//! API view of environments.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -9,27 +9,27 @@ use crate::{
     store::environments::EnvironmentRow,
 };
 
-/// An environment that jobs can name, and what it can do.
+/// An environment and its capabilities.
 #[derive(Serialize, ToSchema)]
 pub struct EnvironmentView {
-    /// Its name. A job names a built-in environment as `environment.kind`, a registered one as `environment.name` of the
-    /// kind `remote`.
+    /// Name. A job uses a built-in environment as `environment.kind`, a registered one as `environment.name`
+    /// of the kind `remote`.
     pub name: String,
-    /// It is built in; no other program is needed.
+    /// Whether it is built in and needs no other program.
     pub built_in: bool,
-    /// What it can do, at its default settings; null if it was never reached.
+    /// Capabilities at default settings; null if it was never reached.
     pub capabilities: Option<Capabilities>,
-    /// How it was registered; null for one that is built in.
+    /// Registration; null if built in.
     pub registration: Option<Registration>,
-    /// How it takes actions; null for one that is built in, or that was never reached.
+    /// Action format; null if built in or never reached.
     pub action: Option<ActionForm>,
-    /// The splits whose tasks it lists. Without any, tasks are drawn by seeds alone.
+    /// Splits with listed tasks. If there are none, seeds determine the tasks.
     pub splits: Vec<String>,
-    /// How it calls itself, with its version.
+    /// The environment's own title and version.
     pub title: Option<String>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub checked_at: Option<OffsetDateTime>,
@@ -38,15 +38,15 @@ pub struct EnvironmentView {
 /// The registration of an environment.
 #[derive(Serialize, ToSchema)]
 pub struct Registration {
-    /// Its protocol.
+    /// Protocol.
     pub kind: EnvironmentKind,
     /// `http://host:port`.
     pub url: String,
-    /// The environment variable of this service that holds the environment's API key.
+    /// Environment variable of this service with the environment's API key.
     pub api_key_env: Option<String>,
-    /// Episodes that this service plays there at a time.
+    /// Maximum number of episodes that this service plays there at the same time.
     pub sessions: i32,
-    /// Seconds after which a step without an answer has failed.
+    /// Seconds after which a step without an answer fails.
     pub step_seconds: i32,
     /// Whether the same task, seed and actions give the same episode.
     pub replayable: bool,

@@ -1,4 +1,4 @@
-//! Episodes, as they are sent.
+//! API view of episodes.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,55 +17,55 @@ use crate::{
     store::read::episodes::EpisodeRow,
 };
 
-/// An episode as it is shown.
+/// An episode.
 #[derive(Serialize, ToSchema)]
 pub struct EpisodeView {
-    /// Its id.
+    /// Id.
     pub id: EpisodeId,
-    /// Where it came from.
+    /// Origin.
     pub source: Source,
-    /// The job whose iteration played it; null unless it is a rollout.
+    /// Job whose iteration played it; null unless it is a rollout.
     pub job_id: Option<JobId>,
     /// Number of that iteration.
     pub iteration: Option<i32>,
-    /// To learn from or to measure; null unless it is a rollout.
+    /// Purpose: training or evaluation; null unless it is a rollout.
     pub purpose: Option<Purpose>,
     /// Sampling temperature of the policy; null unless it is a rollout.
     pub temperature: Option<f32>,
-    /// The dataset that it was imported into; null if it is a rollout.
+    /// Dataset of the import; null for a rollout.
     pub dataset: Option<String>,
-    /// Its number in the iteration or in the dataset.
+    /// Number in the iteration or the dataset.
     pub ordinal: Option<i32>,
-    /// The environment; null where it is not known.
+    /// Environment; null if unknown.
     pub environment: Option<String>,
-    /// The task.
+    /// Task.
     pub task: String,
-    /// Seed of the environment; null where it is not known.
+    /// Seed of the environment; null if unknown.
     pub seed: Option<i64>,
-    /// The checkpoint that acted; null where another model did.
+    /// Checkpoint that acted; null if another model acted.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The name of another model that acted, where it is known.
+    /// Name of the other model that acted, if known.
     pub model: Option<String>,
-    /// What the agent saw and said: one conversation, or several where it rewrote its history.
+    /// Conversations of the agent: one, or several if the agent rewrote its history.
     pub contexts: Vec<ContextView>,
-    /// Whether a reward is still awaited.
+    /// State, such as open while a reward is pending.
     pub state: EpisodeState,
-    /// Steps taken.
+    /// Number of steps.
     pub turns: i32,
-    /// Replies that were no action; null where another program read them.
+    /// Unparseable replies; null if another program parsed them.
     pub unreadable: Option<i32>,
-    /// Why it ended.
+    /// Why the episode ended.
     pub end_reason: EndReason,
-    /// Sum of rewards; null unless observed.
+    /// Sum of rewards; null if unknown.
     #[serde(rename = "return")]
     pub episode_return: Option<f64>,
-    /// Why the return is there or not.
+    /// Whether the return is known, and why not.
     pub reward_status: RewardStatus,
-    /// Solved or not; null unless somebody said so.
+    /// Whether the episode solved its task; null if unknown.
     pub success: Option<bool>,
-    /// What truncated it; null unless it was truncated.
+    /// What truncated the episode; null if it was not truncated.
     pub truncated_by: Option<TruncatedBy>,
-    /// What failed.
+    /// Error of a failed episode.
     pub error: Option<String>,
     /// When it was stored.
     #[serde(with = "time::serde::rfc3339")]
@@ -104,20 +104,20 @@ impl From<EpisodeRow> for EpisodeView {
     }
 }
 
-/// A conversation as the agent saw it.
+/// A conversation of the agent.
 #[derive(Serialize, ToSchema)]
 pub struct ContextView {
-    /// All of it.
+    /// All messages.
     #[schema(value_type = Vec<ChatMessage>)]
     pub messages: Vec<Message>,
-    /// Tools that the agent could call.
+    /// Tools of the agent.
     pub tools: Vec<Tool>,
     /// Variables of the model's chat template.
     #[schema(value_type = Object)]
     pub switches: Map<String, Value>,
-    /// The earlier context whose first messages it shares, from 0; null where it shares none.
+    /// Number, from 0, of the earlier context with the same first messages; null if there is none.
     pub grown_from: Option<usize>,
-    /// How many messages it shares with that one.
+    /// Number of messages shared with that context.
     pub shared: usize,
 }
 

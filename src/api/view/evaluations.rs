@@ -1,4 +1,4 @@
-//! Results of evaluations, as the API sends them.
+//! API view of evaluation results.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,40 +9,39 @@ use crate::{
     quantity::Summary,
 };
 
-/// The last evaluation of a job that is complete.
+/// The last complete evaluation of a job.
 #[derive(Serialize, ToSchema)]
 pub struct EvaluationView {
-    /// The job.
+    /// Job.
     pub job_id: JobId,
-    /// The checkpoint that acted; null where a model acted that no checkpoint is of.
+    /// Checkpoint that acted; null if a base model or a chat model acted.
     pub checkpoint_id: Option<CheckpointId>,
-    /// The iteration that played it.
+    /// Iteration that played it.
     pub iteration: i32,
-    /// The job that it is compared with.
+    /// Job of the comparison.
     pub against: Option<JobId>,
-    /// Its results, one for each temperature, lowest first.
+    /// Results by temperature, lowest first.
     pub results: Vec<ResultView>,
 }
 
-/// Results at one temperature. Each mean is over tasks; the value of a task is the mean over its episodes.
+/// Results at one temperature. Each mean is over tasks. The value of a task is the mean over its episodes.
 #[derive(Serialize, ToSchema)]
 pub struct ResultView {
-    /// Sampling temperature of the policy; 0 is greedy.
+    /// Sampling temperature of the policy. 0 is greedy.
     pub temperature: f32,
-    /// Episodes that were played.
+    /// Number of episodes.
     pub episodes: u64,
-    /// Those of them of which nobody knows whether they solved their task: they failed, or wait for a reward. They do
-    /// not count.
+    /// Episodes with unknown success: they failed technically, or wait for a reward. Results leave them out.
     pub unjudged: u64,
-    /// The share of episodes that solve their task; null where nothing is known.
+    /// Share of solved episodes; null if unknown.
     pub success: Option<MeanView>,
-    /// The return of an episode; null where nothing is known.
+    /// Mean return; null if unknown.
     pub mean_return: Option<MeanView>,
-    /// pass^k for k from 1: the chance that k episodes of a task all solve it (arXiv 2406.12045). Tasks with fewer
-    /// episodes than k do not count; null where there is none with as many.
+    /// pass^k for k from 1: the probability that k episodes of a task all solve it (arXiv 2406.12045). Tasks
+    /// with fewer than k episodes are left out; null if no task has k episodes.
     pub pass_hat: Vec<Option<MeanView>>,
-    /// By how much these results exceed those of the other job's last evaluation at the same temperature, task by task;
-    /// null without one.
+    /// Difference to the other job's last evaluation at the same temperature, task by task; null without a
+    /// comparison.
     pub difference: Option<DifferenceView>,
 }
 
@@ -51,18 +50,18 @@ pub struct ResultView {
 pub struct MeanView {
     /// The mean.
     pub mean: f64,
-    /// Half the width of its 95 % interval (Student's t over tasks); null for one task.
+    /// Half the width of the 95 % interval (Student's t over tasks); null for one task.
     pub margin: Option<f64>,
-    /// The tasks.
+    /// Number of tasks.
     pub tasks: usize,
 }
 
-/// By how much the results of one evaluation exceed those of another, on the tasks that both played.
+/// Difference of two evaluations on their common tasks.
 #[derive(Serialize, ToSchema)]
 pub struct DifferenceView {
-    /// In the share of episodes that solve their task.
+    /// Difference of the success rate.
     pub success: Option<MeanView>,
-    /// In the return of an episode.
+    /// Difference of the return.
     pub mean_return: Option<MeanView>,
 }
 

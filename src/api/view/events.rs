@@ -1,4 +1,4 @@
-//! Events, as they are sent.
+//! API view of events.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -6,20 +6,20 @@ use utoipa::ToSchema;
 
 use crate::{domain::event::EventKind, store::read::jobs::EventRow};
 
-/// An event as it is sent.
+/// An event.
 #[derive(Serialize, ToSchema)]
 pub struct EventView {
-    /// Its place in the log; SSE's event id.
+    /// Place in the log. It is the event id of SSE.
     pub id: i64,
-    /// When.
+    /// Time.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub at: OffsetDateTime,
-    /// What kind.
+    /// Kind.
     pub kind: EventKind,
-    /// One sentence for people.
+    /// Message for people.
     pub message: String,
-    /// The same for programs.
+    /// Data for programs.
     #[schema(value_type = Object)]
     pub data: serde_json::Value,
 }

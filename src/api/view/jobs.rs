@@ -1,9 +1,10 @@
-//! Jobs and their iterations, as they are sent.
+//! API views of jobs and iterations.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
+use super::datasets::LinkedDataset;
 use crate::{
     domain::{
         ids::{CheckpointId, IterationId, JobId},
@@ -13,53 +14,55 @@ use crate::{
     store::read::jobs::{IterationRow, JobRow},
 };
 
-/// A job as it is shown.
+/// A job.
 #[derive(Serialize, ToSchema)]
 pub struct JobView {
-    /// Its id.
+    /// Id.
     pub id: JobId,
-    /// Name of the key that submitted it; `local` where nobody signs in.
+    /// Name of the key that submitted it; `local` if sign-in is off.
     pub owner: String,
-    /// Where it stands.
+    /// Status.
     pub status: JobStatus,
-    /// What was asked for.
+    /// Spec.
     pub spec: JobSpec,
+    /// The datasets that it learns from, each at the version that it was linked at; none before iteration 1 begins.
+    pub datasets: Vec<LinkedDataset>,
     /// Why it failed, with the remedy.
     pub error: Option<String>,
-    /// The engine or trainer that its work waits for, because it cannot be reached; null while nothing waits.
+    /// Unreachable engine or trainer that its work waits for; null if nothing waits.
     pub waiting_for: Option<String>,
-    /// What the last try to reach it said.
+    /// Error of the last attempt to reach it.
     pub waiting_why: Option<String>,
-    /// Since when it waits.
+    /// When the wait began.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub waiting_since: Option<OffsetDateTime>,
-    /// Why its next work cannot be planned; null while it can.
+    /// Why its next work cannot be planned; null if it can.
     pub plan_error: Option<String>,
-    /// The iteration that is under way, or the last one.
+    /// Current iteration, or the last one.
     pub iteration: Option<i32>,
-    /// Its phase.
+    /// Phase of the iteration.
     pub phase: Option<Phase>,
-    /// Units of work of the phase that are done.
+    /// Finished units of work in the phase.
     pub units_done: Option<i64>,
     /// Units of work of the phase.
     pub units: Option<i64>,
-    /// Success on held-out episodes of the untrained adapter, at the spec's temperature.
+    /// Success of the untrained adapter on held-out episodes, at the spec's temperature.
     pub success_before: Option<f64>,
-    /// The newest such success.
+    /// Newest such success.
     pub success: Option<f64>,
-    /// The checkpoint that people chose to use; null until one is promoted.
+    /// Promoted checkpoint; null if there is none.
     pub promoted_checkpoint_id: Option<CheckpointId>,
-    /// Its version.
+    /// Version of the promoted checkpoint.
     pub promoted_version: Option<i32>,
-    /// Its adapter's name: what to give as `model` to the engine, which keeps it loaded.
+    /// Name of the promoted adapter: the `model` of requests to the engine, which keeps it loaded.
     pub promoted_name: Option<String>,
-    /// When its last iteration will be done, at the pace of its newest ones, to the second; null unless it is
-    /// running and has a pace. It moves when an iteration is done, not with the clock.
+    /// Estimated end of its last iteration at the current pace, to the second; null unless the job is running
+    /// and has a pace. It changes when an iteration ends.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub estimated_finish_at: Option<OffsetDateTime>,
-    /// When it was accepted.
+    /// When it was submitted.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
@@ -80,6 +83,7 @@ impl From<JobRow> for JobView {
             owner: row.owner,
             status: row.status,
             spec: row.spec.0,
+            datasets: row.datasets.0.into_iter().map(Into::into).collect(),
             error: row.error,
             waiting_for: row.waiting_for,
             waiting_why: row.waiting_why,
@@ -102,18 +106,18 @@ impl From<JobRow> for JobView {
     }
 }
 
-/// An iteration as it is shown.
+/// An iteration.
 #[derive(Serialize, ToSchema)]
 pub struct IterationView {
-    /// Its id.
+    /// Id.
     pub id: IterationId,
-    /// Its number; 0 is the untrained adapter.
+    /// Number. 0 is the untrained adapter.
     pub index: i32,
-    /// What is under way.
+    /// Phase.
     pub phase: Phase,
-    /// Units of work of the phase that wait or are under way.
+    /// Waiting and running units of work in the phase.
     pub units_open: i64,
-    /// Those that are done.
+    /// Finished units of work in the phase.
     pub units_done: i64,
     /// When it was planned.
     #[serde(with = "time::serde::rfc3339")]

@@ -1,4 +1,4 @@
-//! API keys, as they are sent.
+//! API view of API keys.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -9,34 +9,34 @@ use crate::{
     store::keys::KeyRow,
 };
 
-/// A key as it is shown: all but its secret.
+/// An API key without its secret.
 #[derive(Serialize, ToSchema)]
 pub struct KeyView {
-    /// Its id.
+    /// Id.
     pub id: KeyId,
-    /// Whose it is; what jobs and the audit log call them.
+    /// Name of its person or program, as shown in jobs and in the audit log.
     pub name: String,
-    /// The secret's first characters, to recognise it by.
+    /// First characters of the secret, to identify the key.
     pub prefix: String,
-    /// What it may do.
+    /// Scopes.
     pub scopes: Vec<Scope>,
-    /// Requests that it may make in a minute.
+    /// Maximum number of requests per minute.
     pub requests_per_minute: i32,
-    /// Name of the key that made it.
+    /// Name of the key that created it.
     pub created_by: String,
-    /// When it was made.
+    /// When it was created.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
-    /// When it ends by itself; null if it does not.
+    /// When it expires; null if never.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<OffsetDateTime>,
-    /// When it was revoked; null if it was not.
+    /// When it was revoked; null if it is active.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<OffsetDateTime>,
-    /// When it was last used, to the minute; null if it never was.
+    /// When it was last used, to the minute; null if never.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<OffsetDateTime>,

@@ -1,6 +1,6 @@
-//! What the API answers: each resource as clients read it, made of a row of the store.
+//! API views: each resource as clients see it, built from a row of the store.
 //!
-//! Clients rely on the names and the form of these fields. A renamed column changes the `From` of a view and not the
+//! Clients rely on names and types of these fields. A renamed column changes the `From` of a view, not the
 //! view.
 
 pub(super) mod annotations;

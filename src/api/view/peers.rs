@@ -1,4 +1,4 @@
-//! Engines and trainers, as they are sent.
+//! API views of engines and trainers.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -9,17 +9,17 @@ use crate::{
     store::peers::{EngineRow, TrainerRow},
 };
 
-/// A registered engine and what it can do.
+/// A registered engine and its capabilities.
 #[derive(Serialize, ToSchema)]
 pub struct EngineView {
     /// Its registration.
     #[serde(flatten)]
     pub record: EngineRecord,
-    /// What it was found to be able to do; null if it was never reached.
+    /// Capabilities; null if it was never reached.
     pub capabilities: Option<EngineCapabilities>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub checked_at: Option<OffsetDateTime>,
@@ -36,17 +36,17 @@ impl From<EngineRow> for EngineView {
     }
 }
 
-/// A registered trainer and what it can do.
+/// A registered trainer and its capabilities.
 #[derive(Serialize, ToSchema)]
 pub struct TrainerView {
     /// Its registration.
     #[serde(flatten)]
     pub record: TrainerRecord,
-    /// What it was found to be able to do; null if it was never reached.
+    /// Capabilities; null if it was never reached.
     pub capabilities: Option<TrainerCapabilities>,
-    /// Why it did not answer when it was last asked; null if it did.
+    /// Why the last contact failed; null if it succeeded.
     pub trouble: Option<String>,
-    /// When it was last asked.
+    /// When the service last contacted it.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub checked_at: Option<OffsetDateTime>,

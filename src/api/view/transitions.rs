@@ -1,4 +1,4 @@
-//! Transitions, as they are sent.
+//! API view of transitions.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,67 +12,68 @@ use crate::{
     store::read::transitions::TransitionRow,
 };
 
-/// A transition as it is shown, with the newest annotation of a job that learns from it.
+/// A transition, with the newest annotations of a job that learns from it.
 #[derive(Serialize, ToSchema)]
 pub struct TransitionView {
-    /// Its id.
+    /// Id.
     pub id: TransitionId,
-    /// The job whose annotation the later fields show; null where no job learns from it.
+    /// Job of the annotations; null if no job learns from the transition.
     pub job_id: Option<JobId>,
-    /// Its episode.
+    /// Episode.
     pub episode_id: EpisodeId,
-    /// Number of the job's iteration in which it entered replay.
+    /// Iteration of the job in which it entered the replay buffer.
     pub iteration: Option<i32>,
-    /// Its place in the episode.
+    /// Step number in the episode.
     pub step: i32,
-    /// Which of the episode's contexts the policy saw, from 0.
+    /// Context of the episode that the policy saw, from 0.
     pub context: i32,
-    /// The conversation before the action.
+    /// State: the conversation before the action.
     #[schema(value_type = Vec<ChatMessage>)]
     pub state: Vec<Message>,
-    /// The policy's reply.
+    /// Reply of the policy.
     pub action: String,
-    /// The part of it that reached the environment; null when it could not be read, and for imported steps.
+    /// The part of the reply that reached the environment; null if it was unparseable, and for imported
+    /// steps.
     pub env_action: Option<String>,
-    /// What the environment answered.
+    /// Observation: the environment's answer.
     pub observation: String,
-    /// Reward; null unless observed.
+    /// Reward; null if unknown.
     pub reward: Option<f64>,
-    /// Why it is there or not.
+    /// Whether the reward is known, and why not.
     pub reward_status: RewardStatus,
-    /// The task ended here.
+    /// Whether the task ended here.
     pub done: bool,
-    /// The episode was cut here.
+    /// Whether the episode was truncated here.
     pub truncated: bool,
-    /// The generation that is the action; null for imported steps.
+    /// Generation of the action; null for imported steps.
     pub generation_id: Option<GenerationId>,
-    /// Log-probability that the policy gave the action among the admissible ones, natural log, at temperature 1; null
-    /// where it wrote freely.
+    /// Natural log-probability of the action among the admissible ones at temperature 1; null if the policy
+    /// wrote freely.
     pub choice_logprob: Option<f64>,
-    /// Actions that were possible; none where the environment does not say.
+    /// Admissible actions; empty if the environment does not list them.
     pub admissible: Vec<String>,
-    /// Actions that were possible after the step.
+    /// Admissible actions after the step.
     pub next_admissible: Vec<String>,
-    /// Goals that the step achieved, where the environment says so.
+    /// Goals that the step achieved, if the environment reports them.
     pub achieved_goals: Vec<String>,
-    /// Critic loss per token when the job last learnt from it, nats; its priority in replay.
+    /// Critic loss per token in nats when the job last learned from it. It is the priority in replay.
     pub loss: Option<f32>,
-    /// How often the job learnt from it.
+    /// Number of times that the job learned from it.
     pub uses: Option<i32>,
-    /// Whether its episode was solved; null unless somebody said so.
+    /// Whether its episode was solved; null if unknown.
     pub success: Option<bool>,
-    /// The iteration whose annotation the next fields show: the newest that judged the action. They belong together: a
-    /// refinement is what the rounds after this critique came to.
+    /// Iteration of the next fields: the newest that judged the action. They belong together: the refinement
+    /// is the result of the rounds after this critique.
     pub annotated_in: Option<i32>,
-    /// Its verdict on the action.
+    /// Verdict on the action.
     pub verdict: Option<Verdict>,
-    /// Its critique of the action.
+    /// Critique of the action.
     pub critique: Option<String>,
-    /// What it refined the action to, after the last round; null where it approved of the action.
+    /// Refinement after the last round; null if the verdict on the action was Yes.
     pub refinement: Option<String>,
-    /// Whether the environment can read the refinement.
+    /// Whether the environment can parse the refinement.
     pub valid: Option<bool>,
-    /// Whether the refinement is another text than the action.
+    /// Whether the refinement differs from the action as a text.
     pub changed: Option<bool>,
 }
 

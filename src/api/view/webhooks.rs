@@ -1,4 +1,4 @@
-//! Deliveries of webhooks, as they are sent.
+//! API view of webhook deliveries.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -9,22 +9,22 @@ use crate::{
     store::webhooks::DeliveryRow,
 };
 
-/// What became of telling a webhook of an event.
+/// Delivery of an event to a webhook.
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryView {
-    /// The event's id; with the webhook's it is sent as `webhook-id`.
+    /// Event id. Together with the webhook's id it is sent as `webhook-id`.
     pub event_id: i64,
-    /// The event's job.
+    /// Job of the event.
     pub job_id: JobId,
-    /// The event's kind.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Where it stands.
+    /// State.
     pub state: DeliveryState,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: i32,
-    /// Why the last try failed.
+    /// Error of the last attempt.
     pub error: Option<String>,
-    /// When it is tried next, while it is waiting.
+    /// Time of the next attempt, while waiting.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub due_at: OffsetDateTime,

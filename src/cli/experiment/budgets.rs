@@ -1,4 +1,4 @@
-//! Arms at equal budgets: what each had come to when it had used as much as the first arm used in all.
+//! Arms at equal budgets: results of each arm when it had used as much as the first arm used in total.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::quantity::{count, span, summary};
 
-/// Markdown: a table for each kind of budget.
+/// Markdown: one table per kind of budget.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     let mut text = String::new();
     let Some(first) = experiment.arms.first() else { return text };
@@ -19,7 +19,8 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
         let Some(budget) = budget else { continue };
         let _ = write!(
             text,
-            "\n## {}: {}\n\n| arm | success | 95 % interval | {} less this arm | 95 % interval | p |\n|---|--:|--:|--:|--:|--:|\n",
+            "\n## {}: {}\n\n| arm | success | 95 % interval | {} minus this arm | 95 % interval | p \
+             |\n|---|--:|--:|--:|--:|--:|\n",
             axis.title(),
             amount(*axis, budget),
             first.title
@@ -53,7 +54,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     text.trim_start().to_owned()
 }
 
-/// Success of an arm's runs by seed when they had used a budget, and whether they had ended before.
+/// Success of an arm's runs by seed when they had used a budget, and whether they had ended before that.
 fn at(runs: &[Run], arm: &str, axis: Axis, budget: f64) -> HashMap<u64, (f64, bool)> {
     let of_arm = runs.iter().filter(|run| run.arm == arm && run.success().is_some());
     of_arm.filter_map(|run| Some((run.seed, run.success_at(axis, budget)?))).collect()

@@ -1,4 +1,4 @@
-//! Which of its settings each arm runs with: the one that came out best on training tasks.
+//! Chooses the setting of each arm: the best one on training tasks.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -8,17 +8,17 @@ use crate::quantity::summary;
 /// The chosen setting of each arm.
 pub(super) struct Choice(HashMap<String, usize>);
 
-/// What a setting came to on the development seeds.
+/// Results of a setting on the development seeds.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 struct Score {
-    /// Mean success at the end; a run that failed counts 0.
+    /// Mean success at the end. A failed run counts as 0.
     success: f64,
-    /// Mean area under the curve, which decides between equals.
+    /// Mean area under the curve, which breaks ties.
     area: f64,
 }
 
 impl Choice {
-    /// The best of each arm's tries; the first of equals.
+    /// The best of each arm's tries. The first one wins a tie.
     pub fn of(experiment: &Experiment, tried: &[Run]) -> Self {
         let best = |arm: &str, tries: usize| {
             (0..tries).fold((0, None), |best: (usize, Option<Score>), setting| {
@@ -36,7 +36,7 @@ impl Choice {
         self.0.get(arm).copied().unwrap_or(0)
     }
 
-    /// Every try as a row, the chosen ones marked.
+    /// Every try as a row, with the chosen ones marked.
     pub fn table(&self, tried: &[Run]) -> String {
         let mut text = String::from(
             "| arm | try | success on training tasks | area under the curve | chosen |\n|---|--:|--:|--:|---|\n",

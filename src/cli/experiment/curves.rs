@@ -1,4 +1,4 @@
-//! Learning curves: the mean over seeds as a line, every seed as a thin one.
+//! Learning curves: a line for the mean over seeds, a thin line for each seed.
 
 use std::path::Path;
 
@@ -83,7 +83,7 @@ fn plot(
     Ok(())
 }
 
-/// The mean of the runs by evaluation, as far as all of them go.
+/// The mean of the runs by evaluation, as far as all runs have one.
 fn mean(runs: &[&Run], axis: Axis) -> Vec<(f64, f64)> {
     let length = runs.iter().map(|run| run.curve.len()).min().unwrap_or(0);
     let n = runs.len() as f64;

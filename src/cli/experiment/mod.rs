@@ -1,7 +1,8 @@
-//! `nlac experiment run`: algorithms × seeds under one protocol. Where an experiment asks for it, each arm first chooses
-//! its setting on training tasks; then the chosen settings run on held-out tasks. Every run is an ordinary job under an
-//! idempotency key, so a second start goes on where the first was stopped, and tries again what failed. What is over is
-//! kept in the folder of results, so it counts on another machine as well.
+//! `nlac experiment run`: algorithms × seeds under one protocol. If the experiment has a development part,
+//! each arm first chooses its setting on training tasks. Then the chosen settings run on held-out tasks.
+//! Every run is an ordinary job with an idempotency key, so a second start continues where the first one
+//! stopped, and retries failed runs. Finished runs are kept in the results folder, so they count on another
+//! machine as well.
 
 mod budgets;
 mod choice;
@@ -46,7 +47,7 @@ pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
         let outcome = tokio::select! {
             outcome = conduct(&args, &worlds, &api) => outcome,
             told = until_told() => {
-                told.and(Err("interrupted; the same command goes on where it was".into()))
+                told.and(Err("interrupted; run the same command again to continue".into()))
             }
         };
         app.stop().await;
@@ -90,7 +91,7 @@ async fn conduct(args: &ExperimentRun, worlds: &[World], api: &Api) -> Result<Ex
     Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Reads a YAML file; errors name it.
+/// Reads a YAML file. Errors name the file.
 fn read_yaml<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"))?;

@@ -1,4 +1,4 @@
-//! What one run came to, from its metrics.
+//! Results of one run, from its metrics.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     domain::{job::JobStatus, metric::names},
 };
 
-/// What success is drawn against.
+/// Budgets on the axis of the success curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Axis {
     EnvSteps,
@@ -43,7 +43,7 @@ impl Axis {
     }
 }
 
-/// An evaluation, and what had been used up to it.
+/// An evaluation, and the budgets used before it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Point {
     pub iteration: i64,
@@ -69,12 +69,12 @@ impl Point {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Run {
     pub arm: String,
-    /// By which it is known again: of its experiment, arm, seed and spec.
+    /// Identifies the run: by experiment, arm, seed and spec.
     pub key: String,
-    /// Which of its arm's tries it ran with.
+    /// The try of the arm.
     pub setting: usize,
     pub seed: u64,
-    /// All that the job was asked.
+    /// The full spec of the job.
     pub spec: Value,
     pub job: String,
     pub status: JobStatus,
@@ -91,7 +91,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads what a finished job left.
+    /// Reads the results of a finished job.
     pub async fn read(api: &Api, planned: &Planned, view: &Value) -> Result<Self, Failure> {
         let id = view["id"].as_str().unwrap_or_default();
         let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
@@ -156,13 +156,13 @@ impl Run {
         (self.status == JobStatus::Succeeded).then(|| self.curve.last().map(|p| p.success))?
     }
 
-    /// What it had used of a budget at its last evaluation.
+    /// Budget used before the last evaluation.
     pub fn end(&self, axis: Axis) -> Option<f64> {
         self.curve.last().map(|point| point.at(axis))
     }
 
-    /// Success when it had used a budget, linear between evaluations; that of its last evaluation, and true, if it had
-    /// ended before. None for a run without evaluations.
+    /// Success when the run had used a budget, linear between evaluations. If the run had ended before, its
+    /// last success and true. None for a run without evaluations.
     pub fn success_at(&self, axis: Axis, budget: f64) -> Option<(f64, bool)> {
         let last = self.curve.last()?;
         let Some(next) = self.curve.iter().position(|point| point.at(axis) >= budget) else {
@@ -176,7 +176,7 @@ impl Run {
         Some((before.success + share * (reached.success - before.success), false))
     }
 
-    /// Environment steps until a success rate, linear between evaluations; none if it was not reached.
+    /// Environment steps until a success rate, linear between evaluations. None if the rate was not reached.
     pub fn env_steps_until(&self, rate: f64) -> Option<f64> {
         let first = self.curve.iter().position(|point| point.success >= rate)?;
         let reached = &self.curve[first];
@@ -187,8 +187,8 @@ impl Run {
         Some(before.env_steps + share * (reached.env_steps - before.env_steps))
     }
 
-    /// Mean success over the environment steps taken, linear between evaluations: how early and how
-    /// steadily it learnt. None for a run without steps.
+    /// Mean success over environment steps, linear between evaluations: how early and how steadily the run
+    /// learned. None for a run without steps.
     pub fn area(&self) -> Option<f64> {
         let taken = self.curve.last()?.env_steps - self.curve.first()?.env_steps;
         let pairs = self.curve.windows(2);
@@ -200,7 +200,7 @@ impl Run {
         (taken > 0.0).then(|| area / taken)
     }
 
-    /// The most success that was lost from one evaluation to the next.
+    /// The largest drop of success from one evaluation to the next.
     pub fn largest_fall(&self) -> f64 {
         let falls = self.curve.windows(2).map(|pair| pair[0].success - pair[1].success);
         falls.fold(0.0, f64::max)

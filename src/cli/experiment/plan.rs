@@ -1,4 +1,4 @@
-//! The experiment file, and the jobs that it asks for.
+//! The experiment file and its jobs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::cli::Failure;
 /// Settings by dotted path (`algorithm.futures: 3`).
 pub(super) type Settings = Map<String, Value>;
 
-/// An experiment: one job, varied.
+/// An experiment: variants of one job.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Experiment {
@@ -19,17 +19,17 @@ pub(super) struct Experiment {
     pub name: String,
     /// The job file that every arm starts from, relative to this one.
     base: String,
-    /// Every arm runs with each of them.
+    /// Every arm runs with each of these seeds.
     pub seeds: Vec<u64>,
-    /// How each arm's setting is chosen before that; without it, arms run as they stand.
+    /// How each arm's setting is chosen first. Without it, arms run with their own settings.
     pub development: Option<Development>,
-    /// Settings of all arms, over the base's.
+    /// Settings of all arms, applied over the base.
     #[serde(default)]
     common: Settings,
-    /// What is compared; the first arm is what the others are compared with.
+    /// What is compared. The first arm is the reference.
     #[serde(default)]
     pub arms: Vec<Arm>,
-    /// A file with arms that come before these, relative to this one: several experiments may share it.
+    /// A file with arms that precede these, relative to this one. Several experiments may share it.
     arms_from: Option<PathBuf>,
     #[serde(skip)]
     job: Value,
@@ -39,9 +39,9 @@ pub(super) struct Experiment {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Development {
-    /// None of them is among the experiment's seeds.
+    /// Seeds for development. None of them is among the experiment's seeds.
     pub seeds: Vec<u64>,
-    /// Settings of all development runs, over those of the arm: shorter budgets, say.
+    /// Settings of all development runs, applied over those of the arm, for example shorter budgets.
     #[serde(default)]
     set: Settings,
 }
@@ -52,12 +52,12 @@ pub(super) struct Development {
 pub(super) struct Arm {
     /// Its name in the jobs' names.
     pub name: String,
-    /// For people.
+    /// Name for people.
     pub title: String,
-    /// Settings over the common ones.
+    /// Settings applied over the common ones.
     #[serde(default)]
     set: Settings,
-    /// What development chooses among, over `set`. Every arm that trains has the same number of them.
+    /// Settings to choose from, applied over `set`. Every arm that trains has the same number of them.
     #[serde(default)]
     pub tries: Vec<Settings>,
 }
@@ -66,11 +66,11 @@ pub(super) struct Arm {
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
     pub arm: String,
-    /// Which of its arm's tries this is.
+    /// The try of the arm.
     pub setting: usize,
     pub seed: u64,
     pub spec: Value,
-    /// The same spec of the same experiment is submitted once.
+    /// Idempotency key: the same spec of the same experiment is submitted once.
     pub key: String,
 }
 
@@ -87,16 +87,16 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Each arm has the same chances.
+    /// Checks that each arm has the same number of tries.
     fn check(&self) -> Result<(), String> {
         if self.arms.is_empty() || self.seeds.is_empty() {
-            return Err("it needs at least one arm and one seed".into());
+            return Err("an experiment needs at least one arm and one seed".into());
         }
         let Some(development) = &self.development else {
             let tried = self.arms.iter().find(|arm| !arm.tries.is_empty());
             return tried.map_or(Ok(()), |arm| {
                 Err(format!(
-                    "arm {} has tries, and there is no `development` to choose among them",
+                    "arm {} has tries, but the experiment has no `development` part to choose among them",
                     arm.name
                 ))
             });
@@ -105,7 +105,9 @@ impl Experiment {
             return Err("development needs at least one seed".into());
         }
         if let Some(seed) = development.seeds.iter().find(|seed| self.seeds.contains(seed)) {
-            return Err(format!("seed {seed} both chooses settings and measures them"));
+            return Err(format!(
+                "seed {seed} is in both `development` and `seeds`; use different seeds"
+            ));
         }
         let most = self.arms.iter().map(|arm| arm.tries.len()).max().unwrap_or(0);
         let unequal =
@@ -124,7 +126,7 @@ impl Experiment {
         self.spec(arm, &[&arm.set], 0).is_ok_and(|spec| spec["algorithm"]["kind"] != "evaluation")
     }
 
-    /// The jobs that choose settings: arm by arm within a try and a seed.
+    /// The jobs of the development part: arm by arm within a try and a seed.
     pub fn development(&self) -> Result<Vec<Planned>, Failure> {
         let mut planned = Vec::new();
         let Some(development) = &self.development else { return Ok(planned) };
@@ -145,7 +147,8 @@ impl Experiment {
         Ok(planned)
     }
 
-    /// The jobs that measure, each arm with its chosen try: arm by arm within a seed, so that an early look compares.
+    /// The jobs that measure, each arm with its chosen try: arm by arm within a seed, so that early results
+    /// can be compared.
     pub fn measurement(&self, chosen: impl Fn(&Arm) -> usize) -> Result<Vec<Planned>, Failure> {
         let mut planned = Vec::new();
         for &seed in &self.seeds {
@@ -185,12 +188,12 @@ impl Experiment {
     }
 }
 
-/// Sets a value at a dotted path; what lies on the way must be objects.
+/// Sets a value at a dotted path. All parents must be objects.
 fn set(spec: &mut Value, path: &str, value: Value) -> Result<(), String> {
     let mut at = spec;
     for part in path.split('.') {
         let Value::Object(fields) = at else {
-            return Err(format!("{path}: there is no object above {part}"));
+            return Err(format!("{path}: the parent of {part} is not an object"));
         };
         at = fields.entry(part).or_insert_with(|| Value::Object(Map::new()));
     }

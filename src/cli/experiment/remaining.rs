@@ -1,4 +1,4 @@
-//! How long runs will take: by the service's estimates before the first, by the runs that are over afterwards.
+//! Remaining time: by the service's estimates before the first run ends, by finished runs after that.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::{
     quantity::summary,
 };
 
-/// Seconds of all these runs, one after the other; none if the service cannot tell for one of them. Runs of an arm that
-/// differ by their seeds take the same.
+/// Seconds of all these runs, one after the other. None if the service cannot estimate one of them. Runs of
+/// an arm that differ only in the seed take the same time.
 pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
     let mut known: HashMap<(&str, usize, &str), Option<f64>> = HashMap::new();
     let mut sum = Some(0.0);
@@ -19,7 +19,7 @@ pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>
         let seconds = match known.get(&alike) {
             Some(seconds) => *seconds,
             None => {
-                let estimate = api.post("/v1/jobs:estimate", &planned.spec).await?;
+                let estimate = api.post("/v1/jobs/estimate", &planned.spec).await?;
                 let seconds = estimate["seconds"]["likely"].as_f64();
                 known.insert(alike, seconds);
                 seconds
@@ -30,7 +30,7 @@ pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>
     Ok(sum)
 }
 
-/// Seconds of all these runs, one after the other, by what the runs of their arms took, or those of all arms.
+/// Seconds of all these runs, one after the other, from finished runs of their arms or else of all arms.
 pub(super) fn after(took: &HashMap<String, Vec<f64>>, waiting: &[Planned]) -> f64 {
     let mean = |values: &[f64]| summary(values).map(|s| s.mean);
     let all: Vec<f64> = took.values().flatten().copied().collect();

@@ -1,9 +1,9 @@
-//! How sure a mean over few seeds is, without assuming how seeds are distributed.
+//! Confidence of a mean over few seeds, without assumptions about the distribution over seeds.
 
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-/// Resamples of an interval.
+/// Resamples per interval.
 const RESAMPLES: usize = 10_000;
 
 /// The 95 % bootstrap interval of the mean (percentiles of resampled means); none for fewer than two values. The same

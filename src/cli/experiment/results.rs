@@ -1,4 +1,4 @@
-//! The folder that an experiment's results are written into. Runs that are there already are not run again.
+//! The folder of an experiment's results. Runs that are stored there are not run again.
 
 use std::{
     collections::HashMap,
@@ -34,7 +34,7 @@ impl Results {
         Self(folder.to_owned())
     }
 
-    /// What an earlier start wrote.
+    /// Results of an earlier start.
     pub fn kept(&self) -> Result<Kept, Failure> {
         let mut kept = HashMap::new();
         for name in [RUNS, TRIES] {
@@ -46,7 +46,7 @@ impl Results {
                 Err(e) => return Err(format!("cannot read {shown}: {e}").into()),
             };
             let runs: Vec<Run> = serde_json::from_str(&text).map_err(|e| {
-                format!("{shown} has no runs of this version ({e}); name another folder with --out")
+                format!("{shown} is not readable by this version ({e}); choose another folder with --out")
             })?;
             let succeeded = runs.into_iter().filter(|run| run.status == JobStatus::Succeeded);
             kept.extend(succeeded.map(|run| (run.key.clone(), run)));
@@ -54,12 +54,12 @@ impl Results {
         Ok(Kept(kept))
     }
 
-    /// Writes what the tries came to so far.
+    /// Writes the results of the tries so far.
     pub fn write_tries(&self, tried: &[Run], table: &str) -> Result<(), Failure> {
         self.write_files([(TRIES, &*json(tried)?), ("development.md", table)])
     }
 
-    /// Writes what the runs that measure came to so far.
+    /// Writes the results of the measuring runs so far.
     pub fn write(&self, experiment: &Experiment, runs: &[Run]) -> Result<(), Failure> {
         let mut sorted = runs.to_vec();
         let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);

@@ -1,4 +1,4 @@
-//! Runs jobs, some at a time, and reads what they came to.
+//! Runs jobs, several at a time, and reads their results.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -9,15 +9,15 @@ use crate::{
     quantity::span,
 };
 
-/// Pause between two looks at the jobs under way.
+/// Pause between two polls of the running jobs.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How far all runs of the command have come.
+/// Progress of all runs of the command.
 pub(super) struct Progress {
     total: usize,
     done: usize,
     parallel: usize,
-    /// Seconds of the runs of each arm that are over.
+    /// Seconds of the finished runs of each arm.
     took: HashMap<String, Vec<f64>>,
 }
 
@@ -26,15 +26,15 @@ impl Progress {
         Self { total, done: 0, parallel, took: HashMap::new() }
     }
 
-    /// What is ahead, and how long it takes by the service's own estimates.
+    /// Remaining runs, and their time by the service's estimates.
     pub async fn announcement(&self, api: &Api, ahead: &[Planned]) -> Result<String, Failure> {
         let estimated = remaining::estimate(api, ahead).await?;
         let runs = format!("{} runs, {} at a time", self.total, self.parallel);
         Ok(match estimated {
             Some(seconds) => format!("{runs}: about {}", span(seconds / self.parallel as f64)),
-            None => format!(
-                "{runs}; how long they take is not known until this service has run a job like them"
-            ),
+            None => {
+                format!("{runs}; their time is unknown until this service has run a similar job")
+            }
         })
     }
 
@@ -43,12 +43,12 @@ impl Progress {
         self.took.entry(run.arm.clone()).or_default().push(run.seconds);
         let left = remaining::after(&self.took, waiting) / self.parallel as f64;
         let left =
-            if waiting.is_empty() { String::new() } else { format!("  {} left here", span(left)) };
+            if waiting.is_empty() { String::new() } else { format!("  {} left", span(left)) };
         format!("{:>4} of {}  {}{left}", self.done, self.total, run.line())
     }
 }
 
-/// Runs all of these that are not kept. `keep` is told what is over whenever that is more.
+/// Runs the jobs that have no stored result. It calls `keep` whenever another run ends.
 pub(super) async fn all(
     api: &Api,
     planned: Vec<Planned>,
@@ -90,7 +90,7 @@ pub(super) async fn all(
     Ok(runs)
 }
 
-/// The job of a run: that of an earlier start, unless it failed or was cancelled, or a new one.
+/// The job of a run: that of an earlier start, or a new one if the earlier one failed or was cancelled.
 async fn submit(api: &Api, planned: &Planned) -> Result<String, Failure> {
     let mut key = planned.key.clone();
     loop {

@@ -1,4 +1,4 @@
-//! The table: a row per arm.
+//! The table: one row per arm.
 
 use std::fmt::Write;
 
@@ -82,7 +82,7 @@ fn with_deviation(rates: impl Iterator<Item = f64>) -> String {
     found.map_or("–".into(), |s| format!("{:.1} ± {:.1}", 100.0 * s.mean, 100.0 * s.deviation))
 }
 
-/// Mean environment steps until a rate; none unless every run got there.
+/// Mean environment steps until a rate. None unless every run reached it.
 fn steps_until(runs: &[&Run], rate: f64) -> Option<f64> {
     let reached: Option<Vec<f64>> = runs.iter().map(|run| run.env_steps_until(rate)).collect();
     summary(&reached?).map(|s| s.mean)
@@ -100,7 +100,7 @@ fn until(runs: &[&Run], rate: f64, first: Option<f64>) -> String {
     }
 }
 
-/// Means at the temperatures that success is not quoted at.
+/// Means at the other temperatures.
 fn other_temperatures(runs: &[&Run]) -> String {
     let Some(first) = runs.first() else { return "–".into() };
     let means: Vec<String> = first

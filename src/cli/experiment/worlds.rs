@@ -1,4 +1,4 @@
-//! What a file asks for: one experiment, or several worlds with an experiment each.
+//! Reads a file with one experiment, or with several worlds of one experiment each.
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +22,16 @@ pub(super) struct World {
     pub results: Results,
 }
 
-/// The experiments of a file; of several, those of `only` alone if it names one.
+/// The experiments of a file. If `only` names a world, that world's experiment alone.
 pub(super) fn load(file: &Path, out: &Path, only: Option<&str>) -> Result<Vec<World>, Failure> {
     let read: Value = read_yaml(file)?;
     if read["worlds"].is_null() {
         if let Some(only) = only {
-            return Err(format!("{} has no worlds, so none called {only}", file.display()).into());
+            return Err(format!(
+                "{} has no worlds, so --world {only} cannot be used",
+                file.display()
+            )
+            .into());
         }
         return Ok(vec![World { experiment: Experiment::load(file)?, results: Results::new(out) }]);
     }

@@ -17,7 +17,7 @@ use crate::{
 
 /// A line that is no action of the environment.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line} is no action: {why}")]
+#[error("line {line} is not an action: {why}")]
 pub struct UnreadableAction {
     line: usize,
     why: String,
@@ -107,7 +107,10 @@ mod tests {
         assert!(calls[0].starts_with("<tool_call>"), "{calls:?}");
         let object = ActionForm::Json { json_schema: String::new() };
         let wrong = read("{\"a\": 1}\nleft", &object).map_err(|e| e.to_string());
-        assert_eq!(wrong.err().as_deref(), Some("line 2 is no action: it is not a JSON object"));
+        assert_eq!(
+            wrong.err().as_deref(),
+            Some("line 2 is not an action: it is not a JSON object")
+        );
         Ok(())
     }
 }

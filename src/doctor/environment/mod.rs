@@ -82,8 +82,8 @@ pub async fn examine(
     effort: &Effort,
 ) -> Vec<Finding> {
     let mut seen = Examination::new(format!("{} {}", record.name, record.url));
-    let remedy = "check that it runs, that its address is right and that it serves OpenEnv over WebSocket; \
-                  where it asks for a key, set the registered variable here too";
+    let remedy = "check that it is running, that its URL is right and that it serves OpenEnv over WebSocket; if it \
+                  requires a key, set the registered variable here, too";
     let reached = async {
         let server = Server::new(record, key).map_err(|e| e.to_string())?;
         let server = Arc::new(server.hurried());
@@ -220,7 +220,7 @@ impl<'a> Examiner<'a> {
         let outcome = match failed {
             None => Ok(format!("{held} at a time")),
             Some(EnvError::Full { reason, .. }) => Err(Trouble {
-                what: format!("it held {held} sessions of the {wanted} registered: {reason}"),
+                what: format!("it opened {held} of the {wanted} registered sessions: {reason}"),
                 remedy: "register fewer with --sessions, or start the server with more \
                          (OpenEnv: max_concurrent_envs)",
             }),
@@ -249,7 +249,7 @@ impl<'a> Examiner<'a> {
             if !self.found.splits.is_empty() && !self.found.splits.contains(&self.held_out) {
                 let listed = self.found.splits.join(", ");
                 return Err(Trouble {
-                    what: format!("it lists no tasks of {}, but of {listed}", self.held_out),
+                    what: format!("it lists no tasks of {}, but tasks of {listed}", self.held_out),
                     remedy: "list tasks to evaluate on, or name their split with --held-out",
                 });
             }

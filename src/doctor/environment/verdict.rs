@@ -8,7 +8,7 @@ use crate::{
     experience::{context::Context, message},
 };
 
-/// What came of a check.
+/// Result of a check.
 type Outcome = Result<String, Trouble>;
 
 /// Errors that are told, most frequent first.
@@ -17,16 +17,17 @@ const MOST_ERRORS: usize = 5;
 /// An error, and what to change.
 pub(super) fn failure(error: &EnvError) -> Trouble {
     let remedy = match error {
-        EnvError::Away { .. } => "check that it runs and stays up, and that its address is right",
+        EnvError::Away { .. } => "check that it is running and stable, and that its URL is right",
         EnvError::Full { .. } => {
-            "others play there too: register fewer sessions, or start the server with more"
+            "other clients use it, too: register fewer sessions, or start the server with more"
         }
         EnvError::Transient { .. } => {
-            "it hung up, or a step took longer than its deadline: see its log, or register a longer --step-seconds"
+            "it closed the connection, or a step exceeded its deadline: see its log, or register a longer \
+             --step-seconds"
         }
-        EnvError::Changed { .. } => "somebody changed it during the check: check it again",
+        EnvError::Changed { .. } => "it changed during the check: run the check again",
         EnvError::Permanent { .. } | EnvError::Ended | EnvError::Diverged => {
-            "a job would lose this episode: correct the environment; its log says more"
+            "a job would lose this episode: fix the environment; see its log"
         }
     };
     Trouble { what: error.to_string(), remedy }
@@ -39,13 +40,13 @@ pub(super) fn episodes(traces: &[Trace], actions_given: bool) -> Outcome {
     let (all, taken) = (count(traces.len(), "episode"), count(steps, "step"));
     let errors: Vec<_> = traces.iter().flat_map(error_answers).collect();
     if failed > 0 {
-        let remedy = "a job loses the episodes that fail: see the errors below";
+        let remedy = "a job loses failed episodes: see the errors below";
         return Err(Trouble { what: format!("{failed} of {all} failed; {taken} worked"), remedy });
     }
     match errors.first() {
         Some(error) if errors.len() == steps => {
-            let what = format!("it took none of {steps} actions: {error}");
-            let remedy = "give it actions that it takes, one a line, with --actions FILE";
+            let what = format!("it accepted none of {steps} actions: {error}");
+            let remedy = "give valid actions, one per line, with --actions FILE";
             match actions_given {
                 true => Err(Trouble { what, remedy }),
                 false => Ok(format!("{what}; {remedy}")),
@@ -56,7 +57,7 @@ pub(super) fn episodes(traces: &[Trace], actions_given: bool) -> Outcome {
     }
 }
 
-/// Steps in which the agent was told of an error.
+/// Steps whose observation was an error.
 fn error_answers(trace: &Trace) -> impl Iterator<Item = String> {
     let told = trace.steps.iter().map(|(step, _)| message::written(&step.messages));
     told.filter(|text| text.starts_with("Error: "))
@@ -94,7 +95,7 @@ pub(super) fn speed(traces: &[Trace], step_seconds: i32) -> Option<Outcome> {
     Some(match slow > deadline / 2 {
         false => Ok(told),
         true => Err(Trouble {
-            what: format!("{told}; after {step_seconds} s a step has failed"),
+            what: format!("{told}; a step fails after {step_seconds} s"),
             remedy: "make its steps faster, or register a longer --step-seconds",
         }),
     })
@@ -123,8 +124,8 @@ pub(super) fn length(traces: &[Trace], max_steps: u32) -> Option<Outcome> {
                 count(whole().count(), "episode"),
                 count(max_steps as usize, "step")
             ),
-            remedy: "let it end every episode (done: true, and metadata.truncated where a limit ends it), \
-                     or check with a higher --max-steps",
+            remedy: "make it end every episode (done: true, and metadata.truncated if a limit ends it), or check \
+                     with a higher --max-steps",
         }));
     }
     let lengths = || whole().map(|trace| trace.steps.len());
@@ -159,11 +160,11 @@ pub(super) fn reward(traces: &[Trace], actions_given: bool) -> Option<Outcome> {
         (true, _) => Ok(told),
         (false, true) => Err(Trouble {
             what: format!("the reward never varied: {told}"),
-            remedy: "nothing can be learnt from a reward that is always the same: check how it is computed, \
-                     and that the actions of the file solve some tasks and fail others",
+            remedy: "a constant reward teaches nothing: check how it is computed, and that the actions of the file \
+                     solve some tasks and fail others",
         }),
         (false, false) => Ok(format!(
-            "{told}; the reward never varied, which made-up actions may explain: try --actions FILE"
+            "{told}; the reward never varied, perhaps because actions were made up: try --actions FILE"
         )),
     })
 }
@@ -184,21 +185,21 @@ pub(super) fn repeats(pairs: &[(&Trace, Trace)], replayable: bool) -> Option<Out
     if let Some(error) = failed {
         let Trouble { what, remedy } = failure(error);
         return Some(Err(Trouble {
-            what: format!("played again, an episode failed: {what}"),
+            what: format!("an episode failed when it was played again: {what}"),
             remedy,
         }));
     }
-    let same = format!("{} came out the same twice", count(pairs.len(), "episode"));
+    let same = format!("{} had the same result twice", count(pairs.len(), "episode"));
     let difference = pairs.iter().find_map(|(first, again)| difference(first, again));
     Some(match (difference, replayable) {
         (None, true) => Ok(same),
         (None, false) => {
-            Ok(format!("{same}: register it with --replayable, which more algorithms can use"))
+            Ok(format!("{same}: register it with --replayable, so that more algorithms can use it"))
         }
         (Some(difference), false) => Ok(format!("it does not repeat, as registered: {difference}")),
         (Some(difference), true) => Err(Trouble {
             what: format!("the same task, seed and actions gave another episode: {difference}"),
-            remedy: "register it without --replayable, or let all its chance come from the seed of the reset",
+            remedy: "register it without --replayable, or derive all its randomness from the seed of the reset",
         }),
     })
 }
@@ -252,8 +253,8 @@ pub(super) fn shared_task(name: &str) -> Trouble {
     Trouble { what: format!("task {name:?} is in both splits"), remedy: APART }
 }
 
-const APART: &str = "evaluations would measure what was trained on: list other tasks for each split, or draw tasks by \
-                     the reset's seed (even in training, odd for held-out tasks)";
+const APART: &str = "evaluations would use training tasks: list other tasks for each split, or draw tasks by the \
+                     reset's seed (even in training, odd for held-out tasks)";
 
 /// Whether openings of held-out tasks occurred in training.
 pub(super) fn held_out(traces: &[Trace], openings: &[Context]) -> Outcome {
@@ -270,7 +271,7 @@ pub(super) fn held_out(traces: &[Trace], openings: &[Context]) -> Outcome {
         )),
         // It says nothing about tasks.
         Some(_) if trained.len() == 1 && played > 1 => {
-            Ok("all openings are the same, so they do not tell tasks apart".to_owned())
+            Ok("all openings are the same, so tasks cannot be distinguished by them".to_owned())
         }
         Some(opening) => {
             let brief: String = opening.chars().take(80).collect();

@@ -24,44 +24,44 @@ use super::{
 pub enum AlgorithmSpec {
     /// Natural Language Actor-Critic.
     Nlac(#[garde(dive)] NlacSpec),
-    /// Natural language reinforcement learning: values in words, and the best of several actions by them.
+    /// Natural language reinforcement learning: language values, and the best of several actions by them.
     Nlrl(#[garde(dive)] NlrlSpec),
-    /// Rejection fine-tuning: imitate one's own successes.
+    /// Rejection fine-tuning: imitates the successful episodes of the policy.
     RejectionFineTuning(#[garde(dive)] RejectionSpec),
-    /// An actor-critic whose critic says a number.
+    /// An actor-critic whose critic predicts a number.
     ScalarCritic(#[garde(dive)] ScalarSpec),
     /// GRPO: a policy gradient from groups of episodes of one task.
     Grpo(#[garde(dive)] GrpoSpec),
     /// PPO: a policy gradient from the values of a critic.
     Ppo(#[garde(dive)] PpoSpec),
-    /// SAC-GLAM: an off-policy actor-critic over the actions that the environment says are possible.
+    /// SAC-GLAM: an off-policy actor-critic over the admissible actions of the environment.
     SacGlam(#[garde(dive)] SacGlamSpec),
-    /// PPO-GLAM: a policy gradient over the actions that the environment says are possible.
+    /// PPO-GLAM: a policy gradient over the admissible actions of the environment.
     PpoGlam(#[garde(dive)] PpoGlamSpec),
-    /// No training: a checkpoint, the base model (ReAct) or a chat model plays, and is measured.
+    /// No training: evaluates a checkpoint, the base model (ReAct) or a chat model.
     Evaluation(#[garde(dive)] EvaluatedSpec),
 }
 
 impl AlgorithmSpec {
-    /// Its word in a spec.
+    /// The name in a spec.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.into()
     }
 
-    /// The words of all.
+    /// All names.
     #[must_use]
     pub const fn names() -> &'static [&'static str] {
         Self::VARIANTS
     }
 
-    /// Something is learnt.
+    /// Whether it trains anything.
     #[must_use]
     pub const fn trains(&self) -> bool {
         self.evaluated().is_none()
     }
 
-    /// Its policy is an adapter: one that it trains, or one that it evaluates.
+    /// Whether its policy is an adapter that it trains or evaluates.
     #[must_use]
     pub const fn loads_adapters(&self) -> bool {
         match self.evaluated() {
@@ -70,7 +70,7 @@ impl AlgorithmSpec {
         }
     }
 
-    /// How many episodes of each task a job measures by.
+    /// Evaluation episodes per task.
     #[must_use]
     pub const fn trials(&self) -> u32 {
         match self.evaluated() {
@@ -79,7 +79,7 @@ impl AlgorithmSpec {
         }
     }
 
-    /// What a job evaluates that trains nothing.
+    /// What an evaluation job evaluates.
     #[must_use]
     pub const fn evaluated(&self) -> Option<&EvaluatedSpec> {
         match self {
@@ -93,77 +93,77 @@ impl AlgorithmSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct NlacSpec {
-    /// k: futures that the evaluator reads.
+    /// k: predictions that the evaluator reads.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub futures: u32,
-    /// m: refinement rounds; a Yes ends them early.
+    /// m: maximum number of refinement rounds. A verdict Yes ends them early.
     #[garde(range(max = 8))]
     #[schema(maximum = 8)]
     pub rounds: u32,
-    /// What is distilled when the first verdict is Yes.
+    /// What is distilled if the first verdict is Yes.
     #[garde(skip)]
     pub on_yes: OnYes,
-    /// What is distilled when a verdict is No and the refinement is the same action to the environment: it changes the
-    /// reasoning alone.
+    /// What is distilled if a verdict is No but the refinement is the same action for the environment, so
+    /// that only the reasoning changed.
     #[garde(skip)]
     pub on_same_action: OnSameAction,
-    /// Iterations in which only the critic learns, while the policy rehearses its own actions.
+    /// Iterations in which only the critic learns. The policy rehearses its own actions meanwhile.
     #[garde(range(max = 10_000))]
     #[schema(maximum = 10_000)]
     pub warmup_iterations: u32,
-    /// Weight of L1 (the critic's loss).
+    /// Weight of L1, the critic's loss.
     #[garde(range(min = 0.0, max = 100.0))]
     #[schema(minimum = 0.0, maximum = 100.0)]
     pub critic_weight: f32,
-    /// Weight of L2 (the policy's loss).
+    /// Weight of L2, the policy's loss.
     #[garde(range(min = 0.0, max = 100.0))]
     #[schema(minimum = 0.0, maximum = 100.0)]
     pub policy_weight: f32,
-    /// How the target weights follow.
+    /// How the target weights follow the online weights.
     #[garde(dive)]
     pub target: TargetUpdate,
-    /// Rewrite the reasoning of every target so that it cites nothing that only hindsight knows
-    /// (for models that reason; the prompt set needs a `corrector`).
+    /// Rewrites the reasoning of each target so that it cites nothing that only hindsight knows. For
+    /// reasoning models; the prompt set needs a `corrector`.
     #[garde(skip)]
     pub correct_reasoning: bool,
-    /// Which weights play which part.
+    /// Weights of each part.
     #[garde(skip)]
     pub weights: RoleWeights,
-    /// How each part is sampled.
+    /// Sampling of each part.
     #[garde(dive)]
     pub sampling: RoleSampling,
-    /// Which transitions are replayed.
+    /// Replay of transitions.
     #[garde(dive)]
     pub replay: ReplaySpec,
-    /// A part of the method switched off, to show what it does.
+    /// Ablation: disables one part of the method to measure its effect.
     #[garde(dive)]
     pub ablation: Ablation,
 }
 
-/// What is distilled when no round changed the action.
+/// What is distilled if no round changed the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnYes {
-    /// The action itself: the policy is told to go on like that.
+    /// The action itself, so that the policy keeps it.
     DistillOriginal,
     /// Nothing.
     Skip,
 }
 
-/// What is distilled when a refinement changes the reasoning alone.
+/// What is distilled if a refinement changes only the reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnSameAction {
     /// The refinement, with its reasoning.
     DistillRefinement,
-    /// The action as it was.
+    /// The original action.
     DistillOriginal,
     /// Nothing.
     Skip,
 }
 
-/// How the target weights follow the online weights, at each publication.
+/// How the target weights follow the online weights at each publication.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TargetUpdate {
@@ -174,9 +174,9 @@ pub enum TargetUpdate {
         #[schema(minimum = 0.0, maximum = 1.0)]
         rate: f32,
     },
-    /// target ← online at every so many publications, and nothing in between. 1 has no lag.
+    /// target ← online every N publications, and no change in between. 1 has no lag.
     Copy {
-        /// Publications.
+        /// N, the number of publications.
         #[garde(range(min = 1, max = 10_000))]
         #[schema(minimum = 1, maximum = 10_000)]
         every: u32,
@@ -201,24 +201,24 @@ impl Default for TargetUpdate {
     }
 }
 
-/// A part of the method switched off or replaced, to show what it does.
+/// Ablation: disables or replaces one part of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(rename_all = "snake_case")]
 pub enum Ablation {
-    /// The whole method.
+    /// The complete method.
     None,
-    /// The successor model is never trained.
+    /// The successor is never trained.
     UntrainedCritic,
-    /// Each transition is refined by another one's critique.
+    /// Each transition is refined by the critique of another transition.
     ShuffledCritiques,
-    /// Targets come from endings alone: nothing is bootstrapped.
+    /// Targets only at the ends of episodes: no bootstrapping.
     TerminalTargets,
-    /// Self-Distillation: the evaluator reads `futures` real rollouts from the state instead of
-    /// predictions; there is no successor model.
+    /// Self-Distillation: the evaluator reads `futures` real rollouts from the state in place of predictions.
+    /// There is no successor.
     RawRollouts,
-    /// NLQL: the best of several actions by the language critic is distilled; nothing is refined.
+    /// NLQL: distills the best of several actions by the language critic. No refinement.
     BestOfActions {
-        /// Actions that are sampled in each state.
+        /// Number of actions that are sampled in each state.
         #[garde(range(min = 1, max = 16))]
         #[schema(minimum = 1, maximum = 16)]
         candidates: u32,

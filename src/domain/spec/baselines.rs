@@ -1,4 +1,4 @@
-//! The baselines, on the same machinery.
+//! Settings of the baselines.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -10,44 +10,43 @@ use super::{algorithm::TargetUpdate, replay::ReplaySpec, roles::SamplingSpec};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct RejectionSpec {
-    /// Newest successful episodes that are imitated.
+    /// Maximum number of successful episodes that are imitated, newest first.
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub keep_episodes: u32,
-    /// Most successful episodes of one task that are kept from one iteration, so that easy tasks do not crowd out
-    /// the others.
+    /// Maximum number of successful episodes per task and iteration, so that easy tasks do not dominate.
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub per_task: u32,
-    /// Whether the same action in the same state is imitated once, however many episodes took it.
+    /// Whether the same action in the same state is imitated only once, even if several episodes took it.
     #[garde(skip)]
     pub deduplicate: bool,
-    /// Most steps of them per iteration.
+    /// Maximum number of their steps per iteration.
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub batch: u32,
 }
 
-/// Settings of the scalar critic (NLAC's ablation: a number instead of a text). The critic says one of
-/// `bins` evenly spaced values of the return; the policy learns from several actions by their values.
+/// Settings of the scalar critic (NLAC's ablation: a number in place of a text). The critic predicts one of
+/// `bins` evenly spaced values of the return. The policy learns from several actions by their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScalarSpec {
-    /// Values that the critic can say: 0, 1 … `bins - 1`.
+    /// Number of values that the critic can predict: 0, 1 … `bins - 1`.
     #[garde(range(min = 2, max = 9))]
     #[schema(minimum = 2, maximum = 9)]
     pub bins: u32,
-    /// The return that bin 0 stands for.
+    /// Return at bin 0.
     #[garde(range(min = -1e6, max = 1e6))]
     pub lowest: f64,
-    /// The return that the last bin stands for.
+    /// Return at the last bin.
     #[garde(range(min = -1e6, max = 1e6), custom(above(&self.lowest)))]
     pub highest: f64,
-    /// Actions that are sampled and valued in each state.
+    /// Number of actions that are sampled and valued in each state.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub candidates: u32,
-    /// Values that are sampled and averaged for each action.
+    /// Number of values that are sampled and averaged per action.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub values: u32,
@@ -55,7 +54,7 @@ pub struct ScalarSpec {
     #[garde(range(min = 1e-3, max = 100.0))]
     #[schema(minimum = 0.001, maximum = 100.0)]
     pub temperature: f32,
-    /// Iterations in which only the critic learns, while the policy rehearses its own actions.
+    /// Iterations in which only the critic learns. The policy rehearses its own actions meanwhile.
     #[garde(range(max = 10_000))]
     #[schema(maximum = 10_000)]
     pub warmup_iterations: u32,
@@ -67,13 +66,13 @@ pub struct ScalarSpec {
     #[garde(range(min = 0.0, max = 100.0))]
     #[schema(minimum = 0.0, maximum = 100.0)]
     pub policy_weight: f32,
-    /// How the target weights follow.
+    /// How the target weights follow the online weights.
     #[garde(dive)]
     pub target: TargetUpdate,
-    /// How the policy's actions are sampled, inside targets and to be valued.
+    /// Sampling of the policy's actions inside targets and for valuing.
     #[garde(dive)]
     pub action: SamplingSpec,
-    /// Which transitions are replayed.
+    /// Replay of transitions.
     #[garde(dive)]
     pub replay: ReplaySpec,
 }

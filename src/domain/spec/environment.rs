@@ -1,4 +1,4 @@
-//! Where an agent acts.
+//! Environments of jobs.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -6,97 +6,103 @@ use utoipa::ToSchema;
 
 use crate::domain::text_enum::text_enum;
 
-/// Where the agent acts.
+/// Environment of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EnvironmentSpec {
-    /// A form that must be complete before the request is carried out; nobody says what it needs.
+    /// Help desk: complete a form before the request is carried out. Nobody tells the agent what the form
+    /// needs.
     HelpDesk {},
-    /// A form whose needs follow from three attributes of the request; whole combinations are held out.
+    /// Service desk: a form whose needs follow from three attributes of the request. Whole combinations are
+    /// held out.
     ServiceDesk(#[garde(skip)] ServiceDeskSpec),
-    /// Change an order by tool calls, under a policy; whole combinations of wish and product are held out.
+    /// Tool desk: change an order by tool calls under a policy. Whole combinations of wish and product are
+    /// held out.
     ToolDesk {},
-    /// Guess an object by yes/no questions; a rule-based oracle answers from an object table.
+    /// Twenty Questions: guess an object by yes/no questions, answered by rules from an object table.
     TwentyQuestions {
-        /// Questions before the game is lost.
+        /// Number of questions before the game is lost.
         #[serde(default = "default_questions")]
         #[garde(range(min = 1, max = 100))]
         #[schema(minimum = 1, maximum = 100, default = 20)]
         max_questions: u32,
-        /// Which objects there are, and in which language they are asked for.
+        /// Objects and language of the game.
         #[serde(default)]
         #[garde(skip)]
         #[schema(inline)]
         table: ObjectTable,
     },
-    /// Guess an object of a list by yes/no questions, which a chat model answers.
+    /// Twenty Questions with your own objects, answered by a chat model.
     TwentyQuestionsChat {
-        /// The registered engine that answers, of kind `openai` or `tgi`.
+        /// Registered engine that answers, of kind `openai` or `tgi`.
         #[garde(length(min = 1, max = 100))]
         #[schema(min_length = 1, max_length = 100)]
         oracle: String,
-        /// Questions before the game is lost.
+        /// Number of questions before the game is lost.
         #[serde(default = "default_questions")]
         #[garde(range(min = 1, max = 100))]
         #[schema(minimum = 1, maximum = 100, default = 20)]
         max_questions: u32,
-        /// A data file with one object on each line: `object, another name; category`. Without it, the list that ships.
+        /// Data file with one object per line: `object, another name; category`. The default is the built-in
+        /// list.
         #[serde(default)]
         #[garde(inner(length(min = 1, max = 500)))]
         #[schema(min_length = 1, max_length = 500)]
         objects: Option<String>,
     },
-    /// Solve a problem in one reply; its final answer is compared with the right one.
+    /// Mathematics: solve a problem in one reply. Its final answer is compared with the correct one.
     Mathematics {
-        /// A data file of problems to train on, in the form of MATH or GSM8K: one JSON object on each line.
+        /// Data file of training problems in the format of MATH or GSM8K: one JSON object per line.
         #[garde(length(min = 1, max = 500))]
         #[schema(min_length = 1, max_length = 500, example = "math/train.jsonl")]
         train: String,
-        /// A data file of problems to measure with.
+        /// Data file of evaluation problems.
         #[garde(length(min = 1, max = 500))]
         #[schema(min_length = 1, max_length = 500, example = "math/test.jsonl")]
         held_out: String,
-        /// Who says whether an answer is right.
+        /// Checker of the answers.
         #[serde(default)]
         #[garde(skip)]
         #[schema(inline)]
         checker: AnswerChecker,
     },
-    /// Reach goals in a world of plants and animals, with actions to choose from (Playground-Text).
+    /// Playground-Text: reach goals in a world of plants and animals by choosing among admissible actions.
     Playground {
-        /// How large the world is.
+        /// Size of the world.
         #[serde(default)]
         #[garde(skip)]
         #[schema(inline)]
         size: PlaygroundSize,
     },
-    /// Serve a user by calling tools over a database, under a policy (τ-bench).
+    /// τ-bench: serve a user by calling tools on a database, under a policy.
     TauBench(#[garde(dive)] TauBenchSpec),
-    /// Agents of yours act, and call the model through the gateway.
+    /// Gateway: your own agents act, and call the model through nlac.
     Gateway(#[garde(dive)] GatewaySpec),
-    /// A registered environment: a server that somebody else runs.
+    /// None. The job learns from its `datasets` alone.
+    Logs {},
+    /// A registered environment server.
     Remote(#[garde(dive)] RemoteSpec),
 }
 
-/// The service desk: what it says, and what it is measured with.
+/// Settings of the service desk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceDeskSpec {
-    /// Which of the missing fields a refusal names.
+    /// Which missing field a rejection names.
     #[serde(default)]
     #[schema(inline)]
     pub refusal: NamedField,
-    /// The combinations to measure with. They are not trained on.
+    /// Held-out combinations, for evaluation only.
     #[serde(default)]
     #[schema(inline)]
     pub held_out: ServiceTasks,
 }
 
-/// Which of the missing fields a refusal names.
+/// Which missing field a rejection names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NamedField {
-    /// Any of them; the episode's seed decides which.
+    /// A random one, by the episode's seed.
     #[default]
     Any,
     /// The first in the order kind, product, tier.
@@ -107,66 +113,66 @@ pub enum NamedField {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceTasks {
-    /// 16 combinations to report results on. The other 44 are trained on.
+    /// 16 combinations for final results. Training uses the other 44.
     #[default]
     Test,
-    /// 8 combinations to choose settings with. The 36 that are in neither part are trained on.
+    /// 8 combinations for choosing settings. Training uses the 36 that are in neither part.
     Development,
 }
 
-/// Who says whether an answer is right.
+/// Checker of answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerChecker {
-    /// nlac itself, by algebra and by numbers.
+    /// nlac itself, by algebra and numerically.
     #[default]
     BuiltIn,
-    /// The server that the service was started with (`--answer-checker`).
+    /// The server in `--answer-checker` of the service.
     External,
 }
 
-/// τ-bench: its data, its tasks and its user.
+/// Settings of τ-bench: data, tasks and user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct TauBenchSpec {
-    /// A data directory with the benchmark's `retail` and `airline`, which do not ship.
+    /// Data directory with the benchmark's `retail` and `airline`, which are not part of nlac.
     #[garde(length(min = 1, max = 500))]
     #[schema(min_length = 1, max_length = 500, example = "tau_bench")]
     pub data: String,
     /// Who plays the user.
     #[garde(dive)]
     pub user: TauUser,
-    /// Tasks to train on.
+    /// Training tasks.
     #[serde(default = "retail_train")]
     #[garde(skip)]
     #[schema(inline)]
     pub train: TauTasks,
-    /// Tasks to measure with.
+    /// Evaluation tasks.
     #[serde(default = "retail_test")]
     #[garde(skip)]
     #[schema(inline)]
     pub held_out: TauTasks,
-    /// How the agent learns of the tools and calls them.
+    /// How the agent sees and calls tools.
     #[serde(default)]
     #[garde(skip)]
     #[schema(inline)]
     pub form: TauForm,
-    /// Turns of the agent before the episode is lost; 30 in the benchmark.
+    /// Agent turns before the episode is lost. The benchmark has 30.
     #[serde(default = "default_turns")]
     #[garde(range(min = 1, max = 200))]
     #[schema(minimum = 1, maximum = 200, default = 30)]
     pub max_turns: u32,
 }
 
-/// How an agent of τ-bench learns of the tools and calls them.
+/// How an agent of τ-bench sees and calls tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TauForm {
-    /// The chat template shows the tools, and the agent calls them in the format of its model.
+    /// The chat template shows the tools. The agent calls them in the format of its model.
     #[default]
     Tools,
-    /// The system prompt describes the tools, and the agent writes `Action:` and a call in JSON (the benchmark's ReAct
-    /// agent).
+    /// The system prompt describes the tools. The agent writes `Action:` and a call in JSON, like the
+    /// benchmark's ReAct agent.
     React,
 }
 
@@ -176,7 +182,7 @@ pub enum TauForm {
 pub enum TauUser {
     /// A registered engine of kind `openai` or `tgi`, at temperature 0.
     Engine(#[garde(length(min = 1, max = 100))] String),
-    /// These replies in their order, whatever the agent says; then the user is satisfied.
+    /// These replies in order, whatever the agent says. After the last one the user is satisfied.
     Script(#[garde(length(min = 1, max = 100), inner(length(max = 4_000)))] Vec<String>),
 }
 
@@ -195,46 +201,63 @@ text_enum!(
 );
 
 /// How a job learns from the calls of agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct GatewaySpec {
-    /// New steps with a known reward that an iteration waits for. An episode gives its steps when it has ended.
+    /// Number of new steps with a known reward that an iteration waits for. An episode adds its steps when it
+    /// ends.
     #[serde(default = "default_new_steps")]
     #[garde(range(min = 1, max = 1_000_000))]
     #[schema(minimum = 1, maximum = 1_000_000, default = 256)]
     pub steps: u32,
-    /// Seconds after which an iteration begins with fewer new steps, if there is any; it waits for all of them unless
-    /// given.
+    /// Seconds after which an iteration begins with fewer new steps, if there are any. By default it waits
+    /// for all of them.
     #[serde(default)]
     #[garde(inner(range(min = 1, max = 604_800)))]
     #[schema(minimum = 1, maximum = 604_800)]
     pub seconds: Option<u32>,
+    /// Share of new episodes that the newest checkpoint answers. The stable one answers the others: the promoted
+    /// checkpoint, or the base model until there is one.
+    #[serde(default = "whole")]
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0, default = 1.0)]
+    pub canary: f64,
+    /// Share of the stable checkpoint's calls that the newest one answers as well. No agent sees these answers: nlac
+    /// stores them, and compares them with those that were given.
+    #[serde(default)]
+    #[garde(range(min = 0.0, max = 1.0))]
+    #[schema(minimum = 0.0, maximum = 1.0, default = 0.0)]
+    pub shadow: f64,
 }
 
-/// A registered environment, and how a job plays there.
+const fn whole() -> f64 {
+    1.0
+}
+
+/// A registered environment and its use in a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteSpec {
-    /// Its registered name.
+    /// Registered name.
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, example = "my-desk")]
     pub name: String,
-    /// What every reset is sent beside seed and task: the environment's own settings.
+    /// Settings of the environment, sent with every reset beside seed and task.
     #[serde(default)]
     #[garde(skip)]
     #[schema(value_type = Object)]
     pub reset: serde_json::Map<String, serde_json::Value>,
-    /// The split of its task list that training draws from.
+    /// Split of its task list for training.
     #[serde(default = "default_train")]
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, default = "train")]
     pub train: String,
-    /// The split of its task list that evaluations draw from.
+    /// Split of its task list for evaluation.
     #[serde(default = "default_held_out")]
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, default = "held_out")]
     pub held_out: String,
-    /// The return from which on an episode is solved, where the environment does not say whether it is.
+    /// Return from which an episode counts as solved, if the environment does not report success.
     #[serde(default = "default_solved")]
     #[garde(skip)]
     #[schema(default = 1.0)]
@@ -242,14 +265,14 @@ pub struct RemoteSpec {
 }
 
 impl EnvironmentSpec {
-    /// Turns before the help desk closes; part of the task.
+    /// Turns before the help desk closes. Part of the task.
     pub const HELP_DESK_TURNS: u32 = 5;
-    /// Turns before the service desk closes; part of the task.
+    /// Turns before the service desk closes. Part of the task.
     pub const SERVICE_DESK_TURNS: u32 = 6;
-    /// Turns before the tool desk closes; part of the task.
+    /// Turns before the tool desk closes. Part of the task.
     pub const TOOL_DESK_TURNS: u32 = 5;
 
-    /// Most steps that an episode can have.
+    /// Maximum number of steps of an episode.
     #[must_use]
     pub const fn most_steps(&self) -> u32 {
         match self {
@@ -262,11 +285,11 @@ impl EnvironmentSpec {
             Self::TauBench(tau_bench) => tau_bench.max_turns,
             Self::Playground { size: PlaygroundSize::Full } => 30,
             Self::Playground { size: PlaygroundSize::Small | PlaygroundSize::Tiny } => 12,
-            Self::Gateway(_) | Self::Remote(_) => u32::MAX,
+            Self::Gateway(_) | Self::Logs {} | Self::Remote(_) => u32::MAX,
         }
     }
 
-    /// The registered engine that plays the user or the oracle, where the environment has one.
+    /// The registered engine that plays the user or the oracle, if the environment has one.
     #[must_use]
     pub const fn chat(&self) -> Option<&String> {
         match self {
@@ -276,7 +299,7 @@ impl EnvironmentSpec {
         }
     }
 
-    /// The data files that it reads.
+    /// Data files of the environment.
     #[must_use]
     pub fn files(&self) -> Vec<&str> {
         match self {
@@ -291,11 +314,12 @@ impl EnvironmentSpec {
             | Self::TwentyQuestions { .. }
             | Self::Playground { .. }
             | Self::Gateway(_)
+            | Self::Logs {}
             | Self::Remote(_) => Vec::new(),
         }
     }
 
-    /// Where a spec names the chat engine.
+    /// JSON pointer of the chat engine in a spec.
     #[must_use]
     pub const fn chat_pointer(&self) -> &'static str {
         match self {
@@ -304,7 +328,7 @@ impl EnvironmentSpec {
         }
     }
 
-    /// How a job learns from agents' calls, where its environment is the gateway.
+    /// How a job learns from agents' calls, if its environment is the gateway.
     #[must_use]
     pub const fn gateway(&self) -> Option<&GatewaySpec> {
         match self {
@@ -313,7 +337,13 @@ impl EnvironmentSpec {
         }
     }
 
-    /// The registered environment, where it is one.
+    /// Whether nlac plays episodes in it.
+    #[must_use]
+    pub const fn is_playable(&self) -> bool {
+        !matches!(self, Self::Gateway(_) | Self::Logs {})
+    }
+
+    /// The registered environment, if it is one.
     #[must_use]
     pub const fn remote(&self) -> Option<&RemoteSpec> {
         match self {
@@ -323,29 +353,29 @@ impl EnvironmentSpec {
     }
 }
 
-/// The objects of Twenty Questions.
+/// Objects of Twenty Questions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectTable {
-    /// Eighty objects, questions in plain English; every fifth object is held out.
+    /// Eighty objects and questions in plain English. Every fifth object is held out.
     #[default]
     Full,
-    /// Sixteen objects and five attributes, in fixed sentences that a tiny model can hold; the first guess
-    /// ends the game.
+    /// Sixteen objects and five attributes in fixed sentences for a tiny model. The first guess ends the
+    /// game.
     Small,
 }
 
-/// The worlds of Playground-Text.
+/// Worlds of Playground-Text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaygroundSize {
-    /// Nine kinds each of furniture, plants, herbivores and carnivores; eight objects at a time.
+    /// Nine kinds each of furniture, plants, herbivores and carnivores. Eight objects at a time.
     #[default]
     Full,
-    /// Two or three kinds each; five objects at a time, goals of at most twelve steps.
+    /// Two or three kinds each. Five objects at a time, and goals of at most twelve steps.
     Small,
-    /// Nine kinds; five objects at a time, goals of at most eight steps, one line of few words that says everything, for
-    /// tiny models.
+    /// Nine kinds. Five objects at a time, goals of at most eight steps, and one short line per observation.
+    /// For tiny models.
     Tiny,
 }
 

@@ -1,4 +1,4 @@
-//! A job that trains nothing: a policy plays, and is measured.
+//! Settings of a job that trains nothing and evaluates a policy.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,20 @@ use utoipa::ToSchema;
 
 use crate::domain::ids::{CheckpointId, JobId};
 
-/// What is evaluated, and on what. `evaluation` says by which tasks, and at which temperatures.
+/// Settings of an evaluation job. `evaluation` sets its tasks and temperatures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluatedSpec {
-    /// The checkpoint that acts. Without one, the model of `model.engine` acts as it is: the base model, which is ReAct,
+    /// Checkpoint to evaluate. Without it, the model of `model.engine` is evaluated: the base model (ReAct)
     /// or a chat model.
     #[garde(skip)]
     pub checkpoint: Option<CheckpointId>,
-    /// Episodes of each task. They differ by what the policy samples alone. The results have pass^k for every k up to this.
+    /// Episodes per task. They differ only by the policy's samples. The results have pass^k for each k up to
+    /// this number.
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
     pub trials: u32,
-    /// A job whose last evaluation this one is compared with, task by task. Both need the same seed.
+    /// Job to compare with: its last evaluation, task by task. Both need the same seed.
     #[garde(skip)]
     pub against: Option<JobId>,
 }

@@ -9,84 +9,84 @@ use super::{
     replay::ReplaySpec,
 };
 
-/// Settings of SAC-GLAM (arXiv 2410.12481; algorithms: §2). The policy chooses among the actions that the environment
-/// says are possible. `optimizer.learning_rate` is the policy's; `optimizer.minibatch` is the states of an update, and
-/// `optimizer.loss_mean` does not matter, because every state counts the same.
+/// Settings of SAC-GLAM (arXiv 2410.12481; algorithms: §2). The policy chooses among the admissible actions.
+/// `optimizer.learning_rate` is the policy's, and `optimizer.minibatch` is the number of states per update.
+/// `optimizer.loss_mean` has no effect, because every state counts the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct SacGlamSpec {
-    /// γ: discount of what follows, from one step to the next.
+    /// γ: discount factor per step.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub gamma: f32,
-    /// n: steps whose rewards a return adds up, before the value of the state after them stands for the rest.
+    /// n: number of rewards in a return, before the value of the next state replaces the rest.
     #[garde(range(min = 1, max = 1_000))]
     #[schema(minimum = 1, maximum = 1_000)]
     pub n_step: u32,
-    /// τ: how far the target critic follows the critic at each update.
+    /// τ: how fast the target critic follows the critic at each update.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub target_rate: f32,
     /// α: weight of the policy's entropy.
     #[garde(dive)]
     pub temperature: TemperatureSpec,
-    /// Whether the entropy is part of the value of the state after a return, as in the paper. It rewards surviving: at
-    /// γ 0.99, α 0.05 and six actions it is worth about 9, against a reward of 1. Without it, the entropy is in the
-    /// policy's loss alone.
+    /// Whether the value of the next state includes the entropy, as in the paper. This rewards survival: at γ
+    /// 0.99, α 0.05 and six actions it is worth about 9, against a reward of 1. Without it, the entropy is
+    /// only in the policy's loss.
     #[garde(skip)]
     pub entropy_in_backup: bool,
-    /// How the critic learns.
+    /// Training of the critic.
     #[garde(dive)]
     pub critic: ChoiceCriticSpec,
     /// Updates in which only the critic learns.
     #[garde(range(max = 1_000_000))]
     #[schema(maximum = 1_000_000)]
     pub warmup_updates: u32,
-    /// Which transitions are replayed. Without it, they are drawn uniformly, as in the paper.
+    /// Replay of transitions. By default uniform, as in the paper.
     #[garde(dive)]
     pub replay: ReplaySpec,
 }
 
-/// Settings of PPO-GLAM (algorithms: §3.3): PPO over the actions that the environment says are possible. The ratio is that
-/// of the normalised policies, and the critic says the value of a state. `optimizer.learning_rate` is the policy's.
+/// Settings of PPO-GLAM (algorithms: §3.3): PPO over the admissible actions. The ratio uses the normalized
+/// policies, and the critic predicts the value of a state. `optimizer.learning_rate` is the policy's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct PpoGlamSpec {
-    /// γ: discount of what follows, from one step to the next.
+    /// γ: discount factor per step.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub gamma: f32,
-    /// λ: 1 compares a value with the rewards that followed, 0 with the next state's value.
+    /// λ of GAE: 1 compares a value with all later rewards, 0 with the next state's value.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub lambda: f32,
-    /// Whether the advantages of an iteration are brought to mean 0 and variance 1, over all steps.
+    /// Whether the advantages of an iteration are normalized to mean 0 and variance 1 over all steps.
     #[garde(skip)]
     pub whiten: bool,
-    /// Bounds of the ratio of the policy to the one that chose.
+    /// Clip range of the ratio of the policy to the policy that acted.
     #[garde(dive)]
     pub clip: ClipSpec,
     /// Weight of the policy's entropy in its loss.
     #[garde(range(min = 0.0, max = 10.0))]
     #[schema(minimum = 0.0, maximum = 10.0)]
     pub entropy: f32,
-    /// How the critic learns.
+    /// Training of the critic.
     #[garde(dive)]
     pub critic: CriticSpec,
 }
 
-/// How the weight of the policy's entropy is found.
+/// How the weight of the policy's entropy is set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TemperatureSpec {
-    /// It stays.
+    /// Constant.
     Fixed {
         /// α.
         #[garde(range(min = 0.0, max = 100.0))]
         #[schema(minimum = 0.0, maximum = 100.0)]
         alpha: f32,
     },
-    /// The entropy is led to a share of the greatest one that is possible in a state, log |A|.
+    /// Adjusts α so that the entropy is a share of the maximum entropy of a state, log |A|.
     Share {
         /// α before the first update.
         #[garde(range(min = 1e-6, max = 100.0))]
@@ -101,8 +101,8 @@ pub enum TemperatureSpec {
         #[schema(minimum = 0.0, maximum = 1.0)]
         learning_rate: f32,
     },
-    /// The entropy is led to a number of nats. The paper's is -0.125. No policy over a list of actions has a negative
-    /// entropy, so a negative target is a schedule: α can only fall.
+    /// Adjusts α so that the entropy is a number of nats. The paper uses -0.125. A policy over a list of
+    /// actions has no negative entropy, so a negative target is a schedule: α can only fall.
     Entropy {
         /// α before the first update.
         #[garde(range(min = 1e-6, max = 100.0))]
@@ -129,7 +129,7 @@ impl TemperatureSpec {
         }
     }
 
-    /// Adam's learning rate on log α; none where it stays.
+    /// Adam's learning rate on log α. None if α is constant.
     #[must_use]
     pub const fn learning_rate(self) -> Option<f32> {
         match self {
@@ -140,7 +140,7 @@ impl TemperatureSpec {
         }
     }
 
-    /// The entropy that the policy is led to in a state with so many candidates, nats.
+    /// Target entropy in nats of a state with this number of candidates.
     #[must_use]
     pub fn target(self, candidates: usize) -> f64 {
         match self {
@@ -151,11 +151,12 @@ impl TemperatureSpec {
     }
 }
 
-/// How a critic of candidates learns: Q of each, by a multi-layer perceptron on the model's state after its last token.
+/// Training of the critic of candidates: a multi-layer perceptron on the model's state after the last token
+/// predicts Q of each.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChoiceCriticSpec {
-    /// Peak learning rate; it decays as the policy's does.
+    /// Peak learning rate. It decays like the policy's.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub learning_rate: f32,

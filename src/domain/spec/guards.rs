@@ -1,4 +1,4 @@
-//! What watches a run, and how the critic's health is measured.
+//! Guards, and the measurement of the critic's health.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -6,58 +6,67 @@ use utoipa::ToSchema;
 
 use crate::domain::guard::{Guard, GuardAction};
 
-/// How one guard is set.
+/// Settings of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardSpec {
-    /// Readings above it count; the guard's own default if none is given.
+    /// Threshold of the readings. The default is the guard's own.
     #[garde(inner(range(min = 0.0, max = 1.0)))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub threshold: Option<f64>,
-    /// How many readings in a row.
-    #[garde(range(min = 1, max = 1000))]
+    /// Number of consecutive readings above the threshold that trip the guard. Each guard has its own default.
+    #[garde(inner(range(min = 1, max = 1000)))]
     #[schema(minimum = 1, maximum = 1000)]
-    pub patience: u32,
-    /// What happens then.
+    pub patience: Option<u32>,
+    /// Action of the guard.
     #[garde(skip)]
     pub action: GuardAction,
 }
 
 impl Default for GuardSpec {
     fn default() -> Self {
-        Self { threshold: None, patience: 2, action: GuardAction::Warn }
+        Self { threshold: None, patience: None, action: GuardAction::Warn }
     }
 }
 
-/// What watches a run; see each guard's own words.
+/// Guards of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardsSpec {
-    /// Generative collapse.
+    /// Collapse of the generated texts.
     #[garde(dive)]
     pub collapse: GuardSpec,
     /// Hindsight in targets.
     #[garde(dive)]
     pub leakage: GuardSpec,
-    /// An evaluator that approves of everything.
+    /// An evaluator that accepts everything.
     #[garde(dive)]
     pub sycophancy: GuardSpec,
     /// Catastrophic forgetting.
     #[garde(dive)]
     pub forgetting: GuardSpec,
-    /// Success that was there before.
+    /// Loss of earlier success.
     #[garde(dive)]
     pub regression: GuardSpec,
-    /// Refinements that the environment cannot read.
+    /// Refinements that the environment cannot parse.
     #[garde(dive)]
     pub invalid_refinements: GuardSpec,
-    /// A critic that restates instead of predicting.
+    /// A critic that restates the prompt and does not predict.
     #[garde(dive)]
     pub lazy_critic: GuardSpec,
+    /// Calls of agents that fail.
+    #[garde(dive)]
+    pub live_errors: GuardSpec,
+    /// Answers to agents that take longer than before.
+    #[garde(dive)]
+    pub live_latency: GuardSpec,
+    /// Agents that gain less than before.
+    #[garde(dive)]
+    pub live_reward: GuardSpec,
 }
 
 impl GuardsSpec {
-    /// How a guard is set.
+    /// Settings of a guard.
     #[must_use]
     pub const fn of(&self, guard: Guard) -> &GuardSpec {
         match guard {
@@ -68,38 +77,58 @@ impl GuardsSpec {
             Guard::Regression => &self.regression,
             Guard::InvalidRefinements => &self.invalid_refinements,
             Guard::LazyCritic => &self.lazy_critic,
+            Guard::LiveErrors => &self.live_errors,
+            Guard::LiveLatency => &self.live_latency,
+            Guard::LiveReward => &self.live_reward,
         }
     }
 }
 
-/// How the critic's health is measured, at every evaluation. What is played and written for it trains
-/// nothing and counts in no budget.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
+/// How the critic's health is measured at every evaluation. These episodes and texts train nothing and count
+/// in no budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthSpec {
-    /// Held-out steps whose future is predicted, and refined actions that are played against the
-    /// originals from the same state; 0 measures nothing.
+    /// Number of held-out steps with predictions, and of refined actions that are played against the original
+    /// action from the same state. 0 disables the measurement.
     #[garde(range(max = 10_000))]
     #[schema(maximum = 10_000)]
     pub states: u32,
-    /// Futures predicted for each step.
+    /// Predictions per step.
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
     pub futures: u32,
+    /// Share of the episodes of agents and datasets that the job does not learn from: the critic is measured on them. Only
+    /// for jobs that do not evaluate in an environment.
+    #[garde(range(min = 0.0, max = 0.5))]
+    #[schema(minimum = 0.0, maximum = 0.5)]
+    pub held_out: f64,
+}
+
+impl HealthSpec {
+    /// One of so many episodes is held out; none if 0.
+    #[must_use]
+    pub fn held_out_every(&self) -> Option<i32> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a share that is stored has few digits"
+        )]
+        (self.held_out > 0.0).then(|| (1.0 / self.held_out).round().min(1e9) as i32)
+    }
 }
 
 impl Default for HealthSpec {
     fn default() -> Self {
-        Self { states: 64, futures: 4 }
+        Self { states: 64, futures: 4, held_out: 0.1 }
     }
 }
 
-/// General prompts of the prompt set, answered by the base model and mixed into what is learnt: in
-/// expectation the KL divergence from the base model on those prompts.
+/// Rehearsal: general prompts of the prompt set with answers of the base model are mixed into training. In
+/// expectation this is the KL divergence from the base model on those prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct RehearsalSpec {
-    /// Examples per replayed transition.
+    /// Rehearsal examples per replayed transition.
     #[garde(range(min = 0.0, max = 4.0))]
     #[schema(minimum = 0.0, maximum = 4.0)]
     pub share: f32,
@@ -107,7 +136,7 @@ pub struct RehearsalSpec {
     #[garde(range(min = 0.0, max = 100.0))]
     #[schema(minimum = 0.0, maximum = 100.0)]
     pub weight: f32,
-    /// Most tokens of one answer.
+    /// Maximum number of tokens per answer.
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,

@@ -1,5 +1,5 @@
-//! The job spec: what a user asks for. Unknown fields are refused, every number has a bound, and every
-//! default is what the demo runs with.
+//! The job spec. Unknown fields are rejected, every number has a bound, and every default is the demo's
+//! value.
 
 mod algorithm;
 mod baselines;
@@ -40,7 +40,7 @@ pub use roles::{RoleSampling, RoleWeights, SamplingSpec};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
-    /// A name for people: lower-case letters, digits and dashes. Part of the adapters' names.
+    /// Name: lower-case letters, digits and dashes. It is part of the adapters' names.
     #[garde(length(min = 1, max = 40), pattern("^[a-z0-9][a-z0-9-]*$"))]
     #[schema(
         min_length = 1,
@@ -49,105 +49,104 @@ pub struct JobSpec {
         example = "help-desk"
     )]
     pub name: String,
-    /// Every random choice of the job follows from it.
+    /// Seed of all random choices of the job.
     #[serde(default)]
     #[garde(range(max = 9_007_199_254_740_991))]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub seed: u64,
-    /// Where the agent acts.
+    /// Environment of the agent.
     #[garde(dive)]
     pub environment: EnvironmentSpec,
-    /// Which model, where it is served and where it is trained.
+    /// Model, engine and trainer.
     #[garde(dive)]
     pub model: ModelSpec,
     /// Training algorithm.
     #[garde(dive)]
     pub algorithm: AlgorithmSpec,
-    /// Names of datasets: logged episodes to learn from. They are linked when iteration 1 begins.
+    /// Names of datasets: logged episodes to learn from. The job reads them when iteration 1 begins.
     #[serde(default)]
     #[garde(length(max = 16), inner(length(min = 1, max = 63)))]
     #[schema(max_items = 16)]
     pub datasets: Vec<String>,
-    /// How much is collected per iteration, and how.
+    /// Collection of episodes.
     #[serde(default)]
     #[garde(dive)]
     pub rollout: RolloutSpec,
-    /// The adapter's shape.
+    /// Shape of the adapter.
     #[serde(default)]
     #[garde(dive)]
     pub lora: LoraSpec,
-    /// How the trainer steps.
+    /// Optimizer settings.
     #[serde(default)]
     #[garde(dive)]
     pub optimizer: OptimizerSpec,
-    /// When and how success is measured.
+    /// Evaluations.
     #[serde(default)]
     #[garde(dive)]
     pub evaluation: EvaluationSpec,
-    /// How the critic's health is measured.
+    /// Measurement of the critic's health.
     #[serde(default)]
     #[garde(dive)]
     pub health: HealthSpec,
-    /// What watches the run.
+    /// Guards of the run.
     #[serde(default)]
     #[garde(dive)]
     pub guards: GuardsSpec,
-    /// What keeps the model from forgetting the rest.
+    /// Rehearsal against forgetting.
     #[serde(default)]
     #[garde(dive)]
     pub rehearsal: RehearsalSpec,
-    /// What may overlap.
+    /// Overlap of phases.
     #[serde(default)]
     #[garde(dive)]
     pub pipeline: PipelineSpec,
-    /// When the job ends.
+    /// Budgets that end the job.
     #[serde(default)]
     #[garde(dive)]
     pub budget: BudgetSpec,
 }
 
-/// Which model, where it is served and where it is trained.
+/// Model, engine and trainer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
-    /// The base model's name, as engine and trainer are registered with.
+    /// Name of the base model, as in the registrations of engine and trainer.
     #[garde(length(min = 1, max = 200))]
     #[schema(min_length = 1, max_length = 200, example = "help-desk-base")]
     pub base: String,
-    /// A registered engine.
+    /// Registered engine.
     #[serde(default = "default_local")]
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, default = "local")]
     pub engine: String,
-    /// A registered trainer.
+    /// Registered trainer.
     #[serde(default = "default_local")]
     #[garde(length(min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, default = "local")]
     pub trainer: String,
-    /// A registered engine that plays the parts whose weights are `frozen`: a chat endpoint, its model
-    /// never trained.
+    /// Registered chat engine for the parts with `frozen` weights. Its model is never trained.
     #[serde(default)]
     #[garde(inner(length(min = 1, max = 100)))]
     #[schema(min_length = 1, max_length = 100)]
     pub frozen: Option<String>,
-    /// The prompt set: one that ships, or your own. The job keeps the prompts that the set has when it is submitted.
+    /// Prompt set, built-in or your own. The job keeps the prompts that the set has at submission.
     #[serde(default = "default_prompts")]
     #[garde(length(min = 1, max = 63), pattern("^[a-z0-9_-]+$"))]
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9_-]+$", default = "standard")]
     pub prompts: String,
-    /// The checkpoint that training starts from, of the same base model, trainer and rank; an untrained adapter unless
-    /// given.
+    /// Checkpoint to start training from, of the same base model, trainer and rank. By default an untrained
+    /// adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(skip)]
     pub start_from: Option<CheckpointId>,
-    /// How the model writes tool calls, where its environment offers tools.
+    /// Format of the model's tool calls, if its environment has tools.
     #[serde(default)]
     #[garde(skip)]
     #[schema(inline)]
     pub tool_format: ToolFormat,
 }
 
-/// How a model family writes tool calls.
+/// Format of a model family's tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFormat {
@@ -160,16 +159,16 @@ pub enum ToolFormat {
     Mistral,
 }
 
-/// How much is collected per iteration, and how.
+/// Collection of episodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolloutSpec {
-    /// Episodes per iteration; 0 learns from datasets alone.
+    /// Episodes per iteration. 0 learns from datasets only.
     #[garde(range(max = 100_000), custom(whole_groups(&self.group)))]
     #[schema(maximum = 100_000)]
     pub episodes: u32,
-    /// Episodes of one group: they have the same task and the same environment seed, and differ by what the policy
-    /// samples. Algorithms that compare episodes with their group need at least 2.
+    /// Episodes per group. Episodes of a group have the same task and environment seed, and differ only by
+    /// the policy's samples. Algorithms that compare episodes of a group need at least 2.
     #[garde(range(min = 1, max = 1_024))]
     #[schema(minimum = 1, maximum = 1_024)]
     pub group: u32,
@@ -177,36 +176,36 @@ pub struct RolloutSpec {
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: f32,
-    /// Most tokens of one action.
+    /// Maximum number of tokens per action.
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,
-    /// Steps after which an episode is truncated, unless its task has ended.
+    /// Number of steps after which an episode is truncated, unless its task has ended.
     #[garde(range(min = 1, max = 10_000))]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_steps: u32,
-    /// Replies in a row that are no action, after which an episode is truncated, unless its task has ended. No built-in
-    /// task lasts longer than the default at its default settings.
+    /// Number of consecutive unparseable replies after which an episode is truncated, unless its task has
+    /// ended. With default settings, no built-in task is longer than the default.
     #[garde(range(min = 1, max = 10_000))]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_unreadable: u32,
-    /// Seconds after which an episode is truncated, waiting for a busy engine included.
+    /// Seconds after which an episode is truncated. Waiting for a busy engine counts.
     #[garde(range(min = 1, max = 86_400))]
     #[schema(minimum = 1, maximum = 86_400)]
     pub max_seconds: u32,
 }
 
-/// The adapter's shape.
+/// Shape of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoraSpec {
-    /// Rank. The scale is alpha / rank; trainers of the Tinker family fix alpha at 32.
+    /// Rank. The scale is alpha / rank. Trainers with the Tinker API fix alpha at 32.
     #[garde(range(min = 1, max = 512))]
     #[schema(minimum = 1, maximum = 512)]
     pub rank: u32,
 }
 
-/// How the trainer steps: Adam on the sum of both losses.
+/// Optimizer settings: Adam on the sum of both losses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSpec {
@@ -214,19 +213,19 @@ pub struct OptimizerSpec {
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub learning_rate: f32,
-    /// Share of the peak that is left at the end of the cosine decay; 1 keeps it constant.
+    /// Share of the peak learning rate at the end of the cosine decay. 1 keeps it constant.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub final_share: f32,
-    /// Iterations at the peak before the decay begins.
+    /// Iterations at the peak learning rate before the decay.
     #[garde(range(max = 100_000))]
     #[schema(maximum = 100_000)]
     pub hold_iterations: u32,
-    /// Adam's first decay.
+    /// Adam's β₁.
     #[garde(range(min = 0.0, max = 0.9999))]
     #[schema(minimum = 0.0, maximum = 0.9999)]
     pub beta1: f32,
-    /// Adam's second decay.
+    /// Adam's β₂.
     #[garde(range(min = 0.0, max = 0.99999))]
     #[schema(minimum = 0.0, maximum = 0.99999)]
     pub beta2: f32,
@@ -234,7 +233,7 @@ pub struct OptimizerSpec {
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub epsilon: f32,
-    /// Largest gradient norm; 0 does not clip.
+    /// Maximum gradient norm. 0 disables clipping.
     #[garde(range(min = 0.0, max = 1000.0))]
     #[schema(minimum = 0.0, maximum = 1000.0)]
     pub grad_clip_norm: f32,
@@ -242,65 +241,78 @@ pub struct OptimizerSpec {
     #[garde(range(min = 1, max = 4096))]
     #[schema(minimum = 1, maximum = 4096)]
     pub minibatch: u32,
-    /// Passes over an iteration's examples.
+    /// Passes over the examples of an iteration.
     #[garde(range(min = 1, max = 64))]
     #[schema(minimum = 1, maximum = 64)]
     pub epochs: u32,
-    /// What a minibatch's loss is a mean over.
+    /// What the loss of a minibatch averages over.
     #[garde(skip)]
     pub loss_mean: LossMean,
 }
 
-/// What a minibatch's loss is a mean over. The weights of examples (λ, importance) scale the loss and are no part of the
-/// mean. Adam hardly notices a scale that all examples share; clipping and the ratio of the weights do.
+/// What the loss of a minibatch averages over. Weights of examples (λ, importance) scale the loss and are not
+/// part of the mean. Adam is almost insensitive to a scale that all examples share; clipping and the ratio of
+/// the weights are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossMean {
-    /// The tokens of all examples: a target of 150 tokens counts ten times as much as an action of 15.
+    /// All tokens: a target of 150 tokens counts ten times as much as an action of 15.
     Tokens,
-    /// The examples, each by the mean over its own tokens: a target counts as much as an action.
+    /// Examples, each by its mean over tokens: a target counts as much as an action.
     Sequences,
 }
 
-/// What may overlap.
+/// Overlap of phases.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate,
 )]
 #[serde(default, deny_unknown_fields)]
 pub struct PipelineSpec {
-    /// Versions by which the adapters that act may lag behind the one that is learnt from. 0 runs one
-    /// phase after the other, and the same seed gives the same result; from 1 on the next iterations
-    /// collect and annotate while this one learns. From 2 on what annotates lags by one version less:
-    /// its lag is added to each step that an outcome is carried back through an episode.
+    /// Maximum number of versions by which the acting adapters may be older than the trained one. 0 runs one
+    /// phase after the other, and the same seed gives the same result. From 1 on, the next iterations collect
+    /// and annotate while this one learns. From 2 on, annotation is one version less behind. This delay adds
+    /// to each step by which an outcome moves back through an episode.
     #[garde(range(max = 16))]
     #[schema(maximum = 16)]
     pub max_staleness: u32,
 }
 
-/// When the job ends: after the iteration in which the first of these is reached.
+/// Budgets. The job ends after the iteration in which it reaches the first of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSpec {
-    /// Iterations to run; the learning rate decays over them.
+    /// Number of iterations. The learning rate decays over them.
     #[garde(range(min = 1, max = 100_000))]
     #[schema(minimum = 1, maximum = 100_000)]
     pub iterations: u32,
-    /// Optimizer steps. The iteration that reaches them stops there.
+    /// Optimizer steps. The iteration that reaches the number stops there.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     pub optimizer_steps: Option<u64>,
-    /// Environment steps taken to learn from.
+    /// Environment steps for training.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     pub env_steps: Option<u64>,
-    /// Tokens generated and trained on, prompts included.
+    /// Generated and trained tokens, prompts included.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     pub tokens: Option<u64>,
-    /// Seconds since the job started, pauses included.
+    /// Seconds since the start of the job, pauses included.
     #[garde(inner(range(min = 1)))]
     #[schema(minimum = 1)]
     pub wall_seconds: Option<u64>,
+}
+
+impl JobSpec {
+    /// One of so many episodes of agents and datasets is held out to measure the critic; none where the job evaluates in an
+    /// environment.
+    #[must_use]
+    pub fn held_out_every(&self) -> Option<i32> {
+        match self.evaluation.from {
+            EvaluationSource::Environment => None,
+            EvaluationSource::External | EvaluationSource::None => self.health.held_out_every(),
+        }
+    }
 }
 
 fn whole_groups(group: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {

@@ -1,4 +1,4 @@
-//! Natural language reinforcement learning: where language values come from, and how actions are chosen by them.
+//! Natural language reinforcement learning: language values and choices by them.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,15 @@ use crate::domain::generation::Weights;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct NlrlSpec {
-    /// What a language value is written from.
+    /// Source of the language values.
     #[garde(dive)]
     pub form: ValueForm,
-    /// N: actions that are sampled in each state. Equal ones are valued once.
+    /// N: actions that are sampled in each state. Equal actions are valued once.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub candidates: u32,
-    /// Iterations in which only the language values are learnt, while the policy rehearses its own actions.
+    /// Iterations in which only the language values are learned. The policy rehearses its own actions
+    /// meanwhile.
     #[garde(range(max = 10_000))]
     #[schema(maximum = 10_000)]
     pub warmup_iterations: u32,
@@ -31,22 +32,23 @@ pub struct NlrlSpec {
     #[garde(range(min = 0.0, max = 100.0))]
     #[schema(minimum = 0.0, maximum = 100.0)]
     pub policy_weight: f32,
-    /// Which weights play which part.
+    /// Weights of each part.
     #[garde(skip)]
     pub weights: NlrlWeights,
-    /// How each part is sampled.
+    /// Sampling of each part.
     #[garde(dive)]
     pub sampling: NlrlSampling,
 }
 
-/// What a language value is written from.
+/// Source of the language values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ValueForm {
-    /// Language Monte Carlo: what really followed the action, in the iteration's own episodes.
+    /// Language Monte Carlo: what followed the action in the iteration's own episodes.
     MonteCarlo(#[garde(dive)] MonteCarloSpec),
-    /// Language temporal difference: the next observation, and predictions from there on. Off-policy, from replay.
+    /// Language temporal difference: the next observation, and predictions from there. Off-policy, from
+    /// replay.
     TemporalDifference(#[garde(dive)] TemporalDifferenceSpec),
 }
 
@@ -54,36 +56,37 @@ pub enum ValueForm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct MonteCarloSpec {
-    /// Outcomes that one language value is written from, at most. Where the episodes hold fewer of the same action in
-    /// the same state, and the environment is replayable, further rollouts are played from there. Their steps count.
+    /// Maximum number of outcomes per language value. If the episodes have fewer for the same action in the
+    /// same state, and the environment is replayable, further rollouts are played from there. Their steps
+    /// count.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub rollouts: u32,
 }
 
-/// Settings of language temporal difference. Its actions and predictions are those of the target weights.
+/// Settings of language temporal difference. Its actions and predictions use the target weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct TemporalDifferenceSpec {
-    /// Predictions that one language value is written from, each after an action of its own.
+    /// Predictions per language value, each after an action of its own.
     #[garde(range(min = 1, max = 16))]
     #[schema(minimum = 1, maximum = 16)]
     pub variations: u32,
-    /// How the target weights follow.
+    /// How the target weights follow the online weights.
     #[garde(dive)]
     pub target: TargetUpdate,
-    /// How a' is sampled.
+    /// Sampling of a'.
     #[garde(dive)]
     pub next_action: SamplingSpec,
-    /// How the prediction after a' is sampled.
+    /// Sampling of the prediction after a'.
     #[garde(dive)]
     pub next_prediction: SamplingSpec,
-    /// Which transitions are replayed. `refused_bonus` counts for those where another action was chosen.
+    /// Replay of transitions. `refused_bonus` applies to transitions where another action was chosen.
     #[garde(dive)]
     pub replay: ReplaySpec,
 }
 
-/// Which weights play which part of NLRL.
+/// Weights of each part of NLRL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NlrlWeights {
@@ -95,7 +98,7 @@ pub struct NlrlWeights {
     pub chooser: Weights,
 }
 
-/// How each part of NLRL is sampled.
+/// Sampling of each part of NLRL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct NlrlSampling {

@@ -4,17 +4,18 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Settings of GRPO (algorithms: §3.4). `rollout.group` says how many episodes share a task.
+/// Settings of GRPO (algorithms: §3.4). `rollout.group` is the number of episodes that share a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrpoSpec {
-    /// Whether an advantage is divided by the standard deviation of its group's returns.
+    /// Whether an advantage is divided by the standard deviation of the group's returns.
     #[garde(skip)]
     pub normalize: bool,
-    /// Bounds of the ratio of the policy to the one that sampled; null is importance sampling without bounds.
+    /// Clip range of the ratio of the policy to the policy that sampled. Null is importance sampling without
+    /// bounds.
     #[garde(dive)]
     pub clip: Option<ClipSpec>,
-    /// β: weight of the divergence from the base model (k3). 0 asks the base model nothing.
+    /// β: weight of the KL divergence from the base model (k3). 0 disables it.
     #[garde(range(min = 0.0, max = 10.0))]
     #[schema(minimum = 0.0, maximum = 10.0)]
     pub kl_weight: f32,
@@ -24,47 +25,48 @@ pub struct GrpoSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct PpoSpec {
-    /// γ: discount of what follows, from one token of the policy to the next.
+    /// γ: discount factor per token of the policy.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub gamma: f32,
-    /// λ: 1 compares a value with the rewards that followed, 0 with the next token's value.
+    /// λ of GAE: 1 compares a value with all later rewards, 0 with the next token's value.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub lambda: f32,
-    /// Whether the advantages of an iteration are brought to mean 0 and variance 1, over all tokens of the policy.
+    /// Whether the advantages of an iteration are normalized to mean 0 and variance 1 over all tokens of the
+    /// policy.
     #[garde(skip)]
     pub whiten: bool,
-    /// Bounds of the ratio of the policy to the one that sampled.
+    /// Clip range of the ratio of the policy to the policy that sampled.
     #[garde(dive)]
     pub clip: ClipSpec,
-    /// From this ratio on, a token with a negative advantage pulls no further; null is no such bound. It needs a trainer
-    /// with the loss `ppo_dual_clip`.
+    /// Dual clip: from this ratio on, a token with a negative advantage has no gradient. Null disables it. It
+    /// needs a trainer with the loss `ppo_dual_clip`.
     #[garde(inner(range(min = 1.0, max = 1000.0), custom(beyond(&self.clip))))]
     #[schema(minimum = 1.0, maximum = 1000.0)]
     pub dual_clip: Option<f32>,
-    /// β: weight of the divergence from the base model (k3). 0 asks the base model nothing.
+    /// β: weight of the KL divergence from the base model (k3). 0 disables it.
     #[garde(range(min = 0.0, max = 10.0))]
     #[schema(minimum = 0.0, maximum = 10.0)]
     pub kl_weight: f32,
-    /// How the critic learns.
+    /// Training of the critic.
     #[garde(dive)]
     pub critic: CriticSpec,
 }
 
-/// How a critic with a value head learns.
+/// Training of a critic with a value head.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct CriticSpec {
-    /// Peak learning rate; it decays as the policy's does.
+    /// Peak learning rate. It decays like the policy's.
     #[garde(range(min = 0.0, max = 1.0))]
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub learning_rate: f32,
-    /// How far an iteration may pull a value from where it was; null is no bound.
+    /// Maximum change of a value per iteration. Null is no bound.
     #[garde(inner(range(min = 0.0, max = 1e6)))]
     #[schema(minimum = 0.0, maximum = 1_000_000.0)]
     pub value_clip: Option<f32>,
-    /// Hidden layers of the value head; with 0 it is one linear map.
+    /// Hidden layers of the value head. With 0 it is one linear map.
     #[garde(range(max = 8))]
     #[schema(maximum = 8)]
     pub layers: u32,
@@ -74,7 +76,7 @@ pub struct CriticSpec {
     pub hidden: u32,
 }
 
-/// Bounds of the ratio of two policies for a token. Beyond them, an example pulls no further.
+/// Clip range of the ratio of two policies for a token. An example outside of the range has no gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClipSpec {

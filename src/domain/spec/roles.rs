@@ -1,4 +1,4 @@
-//! The parts that one model plays: with which weights, sampled how.
+//! Parts of the model: their weights and their sampling.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::domain::generation::Weights;
 
-/// Which weights play which part. Targets want `target`; tiny models keep their auxiliary parts on `base`.
+/// Weights of each part. Targets need `target`. Tiny models keep their auxiliary parts on `base`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleWeights {
@@ -16,17 +16,17 @@ pub struct RoleWeights {
     pub next_prediction: Weights,
     /// The language Bellman backup.
     pub bellman: Weights,
-    /// The futures that the evaluator reads.
+    /// Predictions for the evaluator.
     pub successor: Weights,
     /// The evaluator.
     pub evaluator: Weights,
-    /// The refinement policy.
+    /// Refiner.
     pub refiner: Weights,
-    /// Takes hindsight out of a target's reasoning.
+    /// Corrector: removes hindsight from a target's reasoning.
     pub corrector: Weights,
 }
 
-/// How each part is sampled.
+/// Sampling of each part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleSampling {
@@ -39,21 +39,21 @@ pub struct RoleSampling {
     /// The language Bellman backup.
     #[garde(dive)]
     pub bellman: SamplingSpec,
-    /// The futures that the evaluator reads.
+    /// Predictions for the evaluator.
     #[garde(dive)]
     pub successor: SamplingSpec,
     /// The evaluator.
     #[garde(dive)]
     pub evaluator: SamplingSpec,
-    /// The refinement policy.
+    /// Refiner.
     #[garde(dive)]
     pub refiner: SamplingSpec,
-    /// Takes hindsight out of a target's reasoning.
+    /// Corrector: removes hindsight from a target's reasoning.
     #[garde(dive)]
     pub corrector: SamplingSpec,
 }
 
-/// How one part is sampled.
+/// Sampling of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct SamplingSpec {
@@ -61,7 +61,7 @@ pub struct SamplingSpec {
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: f32,
-    /// Most tokens to write.
+    /// Maximum number of tokens.
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,

@@ -8,12 +8,12 @@ pub enum PostgresError {
     /// No binaries.
     #[error(
         "Postgres is not installed: run `apt-get install postgresql` (or your system's package), or set \
-         PG_BIN_DIR to the directory of `initdb`, or set DATABASE_URL to a database that you have"
+         PG_BIN_DIR to the directory of `initdb`, or set DATABASE_URL to your own database"
     )]
     NoBinaries,
     /// The data directory was made by another major version.
     #[error(
-        "{path} was made by Postgres {found}, but only {present} is installed: install Postgres {found}, \
+        "{path} was created by Postgres {found}, but only {present} is installed: install Postgres {found}, \
          or choose another --data-dir"
     )]
     Version {
@@ -25,9 +25,9 @@ pub enum PostgresError {
         present: String,
     },
     /// Another process uses the directory.
-    #[error("{0} is used by another nlac that is running: stop it, or choose another --data-dir")]
+    #[error("{0} is used by another running nlac: stop it, or choose another --data-dir")]
     InUse(String),
-    /// Postgres refuses to run as root, and the user it runs as cannot reach the directory.
+    /// Postgres cannot run as root, and the user it runs as cannot reach the directory.
     #[error(
         "as root, Postgres runs as user {user}, who cannot reach {path}: choose a --data-dir outside \
          private directories, such as /var/lib/nlac"
@@ -39,7 +39,7 @@ pub enum PostgresError {
         path: String,
     },
     /// Root, and nobody to run as.
-    #[error("Postgres does not run as root, and there is neither a user postgres nor nobody")]
+    #[error("Postgres does not run as root, and the system has neither a user postgres nor nobody")]
     NoUser,
     /// A program failed.
     #[error("{program} failed: {output}")]

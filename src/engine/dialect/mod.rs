@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// Requests that a replica has, whoever sent them.
+/// Requests that a replica has, from all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Queue {
     pub running: u64,
@@ -100,7 +100,7 @@ pub(super) fn of(
         EngineKind::Vllm => Ok(Box::new(vllm::Vllm(wire))),
         EngineKind::Sglang => Ok(Box::new(sglang::Sglang(wire))),
         kind @ (EngineKind::Tgi | EngineKind::Openai) => {
-            Err(wire.wrong(format!("{kind} serves no adapters; it plays frozen parts only")))
+            Err(wire.wrong(format!("{kind} serves no adapters; it can play only frozen parts")))
         }
     }
 }
@@ -189,7 +189,9 @@ impl Wire {
                 let reason = format!("it serves that name from {root}, not from {path}");
                 Err(self.refused(&adapter.name, reason))
             }
-            None => Err(self.refused(&adapter.name, "it does not list it after loading")),
+            None => {
+                Err(self.refused(&adapter.name, "it does not list the adapter after loading it"))
+            }
         }
     }
 

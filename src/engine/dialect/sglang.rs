@@ -52,8 +52,8 @@ fn is_late(reason: &str) -> bool {
 }
 
 impl Sglang {
-    /// Turns an answer into data, or refuses it. It echoes neither model nor prompt: the adapter is one that
-    /// it refuses by name when it lacks it, and of the prompt there is the number of its tokens.
+    /// Turns an answer into data, or rejects it. The answer echoes neither model nor prompt. SGLang rejects an
+    /// unknown adapter by name, and returns the number of prompt tokens.
     fn checked(
         &self,
         request: &Request,
@@ -63,7 +63,7 @@ impl Sglang {
         let GenerateAnswer { text, meta_info: meta } = answer;
         if meta.prompt_tokens as usize != request.prompt.len() {
             return Err(wire.wrong(format!(
-                "it read {} tokens of prompt, not the {} that were sent",
+                "it read {} prompt tokens, but {} were sent",
                 meta.prompt_tokens,
                 request.prompt.len()
             )));
@@ -75,7 +75,7 @@ impl Sglang {
                 tracing::debug!(engine = wire.engine, ?message, "aborted");
                 return Err(wire.aborted());
             }
-            None => return Err(wire.wrong("it does not tell why the text ended")),
+            None => return Err(wire.wrong("it returns no finish reason")),
         };
         if meta.output_token_logprobs.len() != meta.completion_tokens as usize {
             return Err(wire.wrong("a token of its answer is missing"));
@@ -118,6 +118,8 @@ impl Sglang {
                 max_new_tokens: sampling.max_tokens,
                 temperature: sampling.temperature,
                 sampling_seed: sampling.seed,
+                stop: &request.stop,
+                no_stop_trim: !request.stop.is_empty(),
             },
             return_logprob: true,
             logprob_start_len,
@@ -144,8 +146,7 @@ impl Sglang {
         let told = meta.input_token_logprobs;
         let tail = told.len().checked_sub(tokens.len()).map(|from| &told[from..]);
         let tail = tail.filter(|tail| tail.iter().map(|(_, id, _)| id).eq(tokens));
-        let tail =
-            tail.ok_or_else(|| wire.wrong("it tells nothing of the tokens that were sent"))?;
+        let tail = tail.ok_or_else(|| wire.wrong("it returns nothing about the prompt tokens"))?;
         let logprobs: Option<Vec<f32>> = tail.iter().map(|(logprob, ..)| *logprob).collect();
         let missing = || wire.wrong("a log-probability of the prompt is missing");
         let logprobs = logprobs.ok_or_else(missing)?;

@@ -25,7 +25,7 @@ const PROMPTS: usize = 256;
 pub(super) struct Vllm(pub(super) Wire);
 
 impl Vllm {
-    /// Turns an answer into data, or refuses it whole.
+    /// Turns an answer into data, or rejects all of it.
     fn checked(
         &self,
         request: &Request,
@@ -47,14 +47,14 @@ impl Vllm {
         let model = wire.model(request);
         if answer.model != model {
             return Err(wire.wrong(format!(
-                "asked for model {model}, answered by {}; what it wrote is refused",
+                "asked for model {model}, answered by {}; the answer is rejected",
                 answer.model
             )));
         }
         answer.choices.sort_by_key(|choice| choice.index);
         let numbers: Vec<_> = answer.choices.iter().map(|choice| choice.index).collect();
         if !numbers.iter().copied().eq(0..count as usize) {
-            return Err(wire.wrong(format!("asked for {count} choices, got those of {numbers:?}")));
+            return Err(wire.wrong(format!("asked for {count} choices, got choices {numbers:?}")));
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Vllm {
     fn tail(&self, sent: &[u32], tokens: usize, choice: Choice) -> Result<Vec<f32>, EngineError> {
         let Self(wire) = self;
         if choice.prompt_token_ids.as_deref() != Some(sent) {
-            return Err(wire.wrong("it read another prompt than was sent"));
+            return Err(wire.wrong("it read another prompt than the one sent"));
         }
         let all = choice.prompt_logprobs.filter(|all| all.len() == sent.len());
         let all = all.ok_or_else(|| wire.wrong("it returns no log-probabilities of the prompt"))?;
@@ -100,7 +100,7 @@ impl Vllm {
             .prompt_token_ids
             .ok_or_else(|| wire.wrong("it returns no token ids; nlac needs `return_token_ids`"))?;
         if prompt != request.prompt {
-            return Err(wire.wrong("it read another prompt than was sent"));
+            return Err(wire.wrong("it read another prompt than the one sent"));
         }
         let token_ids =
             choice.token_ids.ok_or_else(|| wire.wrong("it returns no token ids of its answer"))?;
@@ -142,6 +142,8 @@ impl Dialect for Vllm {
             max_tokens: request.sampling.max_tokens,
             temperature: request.sampling.temperature,
             seed: request.sampling.seed,
+            stop: &request.stop,
+            include_stop_str_in_output: !request.stop.is_empty(),
             n: (count > 1).then_some(count),
             return_token_ids: true,
             logprobs: request.logprobs.then_some(0),
@@ -167,6 +169,8 @@ impl Dialect for Vllm {
                 max_tokens: 1,
                 temperature: 0.0,
                 seed: None,
+                stop: &[],
+                include_stop_str_in_output: false,
                 n: None,
                 return_token_ids: true,
                 logprobs: None,

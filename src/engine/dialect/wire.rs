@@ -20,6 +20,10 @@ pub(super) struct CompletionBody<'a> {
     pub temperature: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub stop: &'a [String],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_stop_str_in_output: bool,
     /// Texts wanted where more than one is; the i-th is sampled by the seed plus i.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<u32>,
@@ -29,8 +33,8 @@ pub(super) struct CompletionBody<'a> {
     /// 0: of each prompt's own tokens alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_logprobs: Option<u32>,
-    /// The first token whose log-probability is read. vLLM ignores the field and tells all of them; the embedded engine
-    /// computes nothing anew before it.
+    /// The first token whose log-probability is read. vLLM ignores the field and returns all of them. The
+    /// embedded engine recomputes nothing before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_logprobs_start: Option<usize>,
     /// Keeps the prefix caches of two adapters apart on engines that key them by name alone.
@@ -140,7 +144,7 @@ pub(super) struct TokenizedAnswer {
 #[derive(Serialize)]
 pub(super) struct GenerateBody<'a> {
     pub input_ids: &'a [u32],
-    pub sampling_params: SamplingParams,
+    pub sampling_params: SamplingParams<'a>,
     pub return_logprob: bool,
     /// -1: of the written tokens only.
     pub logprob_start_len: i32,
@@ -150,11 +154,16 @@ pub(super) struct GenerateBody<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct SamplingParams {
+pub(super) struct SamplingParams<'a> {
     pub max_new_tokens: u32,
     pub temperature: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub stop: &'a [String],
+    /// The text that ended the answer stands at its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_stop_trim: bool,
 }
 
 #[derive(Deserialize)]

@@ -31,7 +31,7 @@ impl Breaker {
         self.trying = self.until.is_some_and(|until| now >= until);
     }
 
-    /// A request is over, answered or given up: whoever comes next may try.
+    /// A request is over, answered or given up. The next one may try.
     pub fn released(&mut self) {
         self.trying = false;
     }
@@ -70,7 +70,7 @@ mod tests {
         assert!(breaker.admits(start));
         assert!(breaker.failed(start, false));
         assert!(!breaker.admits(start));
-        // What was under way when it began to rest says nothing new.
+        // A request that ran when the cool-down began says nothing new.
         assert!(!breaker.failed(start, false) && !breaker.failed(start, true));
 
         let later = start + REST;

@@ -19,9 +19,9 @@ pub(super) struct Load {
 
 #[derive(Default)]
 struct Now {
-    /// Tokens of the texts under way, prompts and what they may write.
+    /// Tokens of running texts: prompts and maximum answers.
     tokens: u64,
-    /// Texts under way.
+    /// Running texts.
     texts: u64,
     /// Up to when busy time has been counted; none while idle.
     counted: Option<Instant>,
@@ -40,7 +40,7 @@ impl Load {
         }
     }
 
-    /// Tokens and texts under way.
+    /// Tokens and texts in progress.
     pub(super) fn now(&self) -> (u64, u64) {
         let now = self.lock();
         (now.tokens, now.texts)

@@ -226,6 +226,7 @@ impl Pool {
             adapter: adapter.cloned(),
             prompt: prompt.to_vec(),
             sampling: Sampling { temperature: 0.0, max_tokens: PROBE_TOKENS, seed: None },
+            stop: Vec::new(),
             logprobs: true,
             session: 0,
             origin: None,
@@ -240,19 +241,18 @@ impl Pool {
         let adapted = &answers[1];
         if (&alone.token_ids, &alone.logprobs) == (&adapted.token_ids, &adapted.logprobs) {
             return Err(wrong(format!(
-                "replica {url} answers for the base model in the name of adapter {name}: the same {} tokens with \
-                 the same log-probabilities; restart it, and see that its --max-lora-rank is not below the job's \
-                 rank",
+                "replica {url} answers with the base model in place of adapter {name}: the same {} tokens with the \
+                 same log-probabilities; restart it, and check that its --max-lora-rank is not below the job's rank",
                 alone.token_ids.len()
             )));
         }
         let disturbed = answers.iter().step_by(2).filter(|beside| differ(&alone, beside)).count();
         if disturbed > PROBE_CROWD / 2 {
             return Err(wrong(format!(
-                "replica {url} lets adapters leak into the base model's answers when both are asked at once \
-                 ({disturbed} of {PROBE_CROWD} differ from what it says alone, beside {name}); vLLM's CPU build does \
-                 once all its slots are taken: start it with a --max-loras above the number of adapters that a job \
-                 publishes, two for each iteration"
+                "replica {url} mixes adapters into the base model's answers when both get requests at the same \
+                 time ({disturbed} of {PROBE_CROWD} answers changed beside {name}); vLLM's CPU build does this when \
+                 all its slots are used: start it with a --max-loras above the number of adapters that a job \
+                 publishes, two per iteration"
             )));
         }
         Ok(())
@@ -293,7 +293,15 @@ impl Engine for Pool {
             return Err(EngineError::Wrong { engine: self.name.clone(), what });
         }
         let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
-        let request = Request { adapter, prompt, sampling, logprobs: false, session, origin };
+        let request = Request {
+            adapter,
+            prompt,
+            sampling,
+            stop: Vec::new(),
+            logprobs: false,
+            session,
+            origin,
+        };
         let read = self.answer(request, Task::Score(&continuations)).await?;
         let scored = read.into_iter().map(|c| Scored {
             engine: c.engine,
@@ -303,9 +311,9 @@ impl Engine for Pool {
         Ok(scored.collect())
     }
 
-    /// On one replica after the other, so that not all stand still at once. What the first that answers
-    /// refuses, no other is shown. A replica that cannot be reached is left to be taught when it is next
-    /// asked; none that can is an error.
+    /// On one replica after the other, so that not all stand still at once. If the first answer is a rejection,
+    /// no other replica is asked. An unreachable replica loads the adapter at its next request. If none is
+    /// reachable, that is an error.
     async fn load(&self, adapter: &Adapter) -> Result<(), EngineError> {
         let adapter = &self.seen_there(adapter);
         let (mut loaded, mut last) = (0, None);
@@ -372,7 +380,7 @@ impl Engine for Pool {
                 Ok(()) => passed += 1,
                 Err(error) if error.is_transient() => {
                     let replica = &replica.url;
-                    tracing::warn!(replica, %error, adapter = adapter.name, "it could not be probed");
+                    tracing::warn!(replica, %error, adapter = adapter.name, "the probe failed");
                     last = Some(error);
                 }
                 Err(error) => return Err(error),

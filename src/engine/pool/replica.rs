@@ -17,7 +17,7 @@ use crate::{
     telemetry::Meters,
 };
 
-/// How old what a replica told of its queue may grow before it is asked again.
+/// Maximum age of a replica's reported queue before it is read again.
 const QUEUE_AGE: Duration = Duration::from_secs(5);
 /// Tokens of a request whose length nobody knows.
 const UNKNOWN_TOKENS: u64 = 512;
@@ -217,7 +217,7 @@ impl Replica {
         lock(&self.verified).remove(name);
     }
 
-    /// Notes how a call went. A refused request is an answer too.
+    /// Records the outcome of a call. A rejected request is an answer, too.
     pub fn note<T>(&self, outcome: &Result<T, EngineError>) {
         let mut breaker = self.breaker();
         match outcome {

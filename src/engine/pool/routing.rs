@@ -11,7 +11,7 @@ const BOUND: f64 = 1.05;
 pub(super) struct Candidate<'a> {
     /// What it is hashed by.
     pub name: &'a str,
-    /// Tokens of its requests under way.
+    /// Tokens of its running requests.
     pub outstanding: u64,
     /// It is well, and was not tried for this request.
     pub preferred: bool,

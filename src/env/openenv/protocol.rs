@@ -99,8 +99,8 @@ impl Observed {
                 .as_f64()
                 .filter(|reward| reward.is_finite())
                 .map(Some)
-                .ok_or_else(|| format!("a reward that is no finite number: {number}")),
-            other => Err(format!("a reward that is no number: {}", brief(other))),
+                .ok_or_else(|| format!("a reward that is not a finite number: {number}")),
+            other => Err(format!("a reward that is not a number: {}", brief(other))),
         }
     }
 
@@ -113,7 +113,7 @@ impl Observed {
         let Some(metadata) = self.metadata.as_ref().or(inside) else {
             return Ok(Details::default());
         };
-        Details::deserialize(metadata).map_err(|e| format!("metadata that cannot be read: {e}"))
+        Details::deserialize(metadata).map_err(|e| format!("invalid metadata: {e}"))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(reward("null"), Ok(None));
         assert_eq!(reward("true"), Ok(Some(1.0)));
         assert_eq!(reward("-2"), Ok(Some(-2.0)));
-        assert!(reward("\"1\"").unwrap_err().contains("no number"));
+        assert!(reward("\"1\"").unwrap_err().contains("not a number"));
         // Python writes NaN, which is no JSON.
         let nan = r#"{"type":"observation","data":{"observation":{},"reward":NaN}}"#;
         assert!(serde_json::from_str::<Answer>(nan).is_err());

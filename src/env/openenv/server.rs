@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: u32 = 4;
 /// For how long a server that is full is tried again before the work waits in the queue.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for whoever wants to know whether it is full: a server may take a moment to notice closed connections.
+/// The same to find out whether it is full: a server may take a moment to notice closed connections.
 const HURRY: Duration = Duration::from_secs(2);
 
 /// A server that was registered. Every episode has one of its slots and a connection of its own.
@@ -66,7 +66,7 @@ pub(super) enum Reply {
     Rejected(Rejection),
 }
 
-/// What came of one try to begin an episode.
+/// Outcome of one attempt to begin an episode.
 enum Begun {
     Episode(Connection, Observed),
     /// The slot comes back for the next try.
@@ -111,7 +111,7 @@ impl Server {
     ) -> Result<FoundEnvironment, EnvError> {
         self.in_doubt.store(false, Ordering::Relaxed);
         *known = None;
-        // A server that was started anew may have other tasks.
+        // A restarted server may have other tasks.
         self.counts.lock().await.clear();
         let found = discovery::discover(&self.client).await.map_err(|e| self.failed(&e))?;
         Ok(known.insert(found).clone())
@@ -256,7 +256,7 @@ impl Connection {
         let answer =
             self.socket.ask(text, server.deadline()).await.map_err(|e| server.failed(&e))?;
         let answer = serde_json::from_str(&answer)
-            .map_err(|e| server.permanent(format!("it answered what cannot be read: {e}")))?;
+            .map_err(|e| server.permanent(format!("it sent an invalid answer: {e}")))?;
         Ok(match answer {
             Answer::Observation(observed) => Reply::Observed(observed),
             Answer::Error(rejection) => Reply::Rejected(rejection),

@@ -166,7 +166,7 @@ impl Episode {
             (false, _) => End::Continues,
             (true, true) => End::Truncated { why: "the environment cut the episode".into() },
             (true, false) if !self.rewarded => {
-                return Err(permanent("it ended an episode and never gave a reward".into()));
+                return Err(permanent("it ended an episode without a reward".into()));
             }
             (true, false) => {
                 let known = (reward != Reward::Pending)
@@ -215,7 +215,7 @@ impl OpenEnv {
         observed.details().map_err(|reason| self.server.permanent(reason))
     }
 
-    /// What the agent is told of an observation: its messages, where it is a chat, or else a text from the user.
+    /// The messages of an observation for the agent: its own, where it is a chat, or else a text of the user.
     fn told(&self, observed: &Observed, messages: Vec<Message>) -> Vec<Message> {
         if messages.is_empty() {
             return vec![Message::user(self.text(observed))];
@@ -253,7 +253,7 @@ impl OpenEnv {
                 "parameters": tool["input_schema"],
             } }))
         });
-        let unreadable = |e| self.server.permanent(format!("a tool that cannot be read: {e}"));
+        let unreadable = |e| self.server.permanent(format!("an invalid tool: {e}"));
         tools.collect::<Result<Vec<Tool>, _>>().map_err(unreadable)
     }
 }

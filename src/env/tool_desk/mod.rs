@@ -112,7 +112,7 @@ pub struct Changes {
     pub pay: Option<Payment>,
     /// How the product is sent.
     pub send: Option<Carrier>,
-    /// The request is refused; then nothing else is done.
+    /// The request is rejected, and nothing else is done.
     pub refused: bool,
 }
 

@@ -44,7 +44,7 @@ impl Answered {
     ) -> Result<Self, NotBuilt> {
         for third in [Third::Train, Third::HeldOut] {
             if objects.split(third).next().is_none() {
-                let what = format!("no object of the list falls into the split {third:?}");
+                let what = format!("no object of the list is in the split {third:?}");
                 return Err(NotBuilt::Unreadable(what));
             }
         }

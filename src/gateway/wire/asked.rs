@@ -41,7 +41,7 @@ pub struct Asked {
     pub echo: Map<String, Value>,
 }
 
-/// Whether tools may be called. Decoding is not constrained, so a request that demands a call is refused.
+/// Whether tools may be called. Decoding is not constrained, so a request that forces a call is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model chooses.

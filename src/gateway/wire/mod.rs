@@ -1,17 +1,19 @@
-//! The APIs that agents speak: OpenAI's chat completions and responses, Anthropic's messages. A pure function reads each
-//! request, and another writes each answer.
+//! The APIs that agents speak: OpenAI's chat completions and responses, Anthropic's messages. A pure function
+//! reads each request, and another writes each answer.
 //!
-//! An agent keeps its SDK, so requests are read as SDKs and frameworks send them. Each dialect has one table of settings
-//! (`settings`): those that are read, those that change nothing in what the model writes, and those that are refused
-//! by name. A setting in no table is refused as unknown, so that no setting is lost silently.
+//! An agent keeps its SDK, so requests are read as SDKs and frameworks send them. Each dialect has one table of
+//! settings (`settings`): those that are read, those that change nothing in what the model writes, and those
+//! that are rejected by name. A setting in no table is rejected as unknown, so that no setting is lost
+//! silently.
 //!
-//! Types: the requests are read from JSON values and the answers are written as JSON values. The tests parse every
-//! OpenAI answer and event with the types of the crate `async-openai`. Those types are not used for requests, because
-//! they lose unknown keys and the text of items without `type`. They are not used for answers either: they have no
-//! reasoning in chat completions, leave out `content: null` and the keys of a tool that Python's types require, and
-//! cannot repeat settings with values that they do not know.
+//! Types: the requests are read from JSON values and the answers are written as JSON values. The tests parse
+//! every OpenAI answer and event with the types of the crate `async-openai`. Those types are not used for
+//! requests, because they lose unknown keys and the text of items without `type`. They are not used for answers
+//! either: they have no reasoning in chat completions, leave out `content: null` and the keys of a tool that
+//! Python's types require, and cannot repeat settings with values that they do not know.
 //!
-//! Streams are written from the finished answer: it is stored before it is sent. Each text is therefore one delta.
+//! Streams are written from the finished answer: it is stored before it is sent. Each text is therefore one
+//! delta.
 
 mod answer;
 mod asked;

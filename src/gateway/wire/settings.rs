@@ -1,4 +1,4 @@
-//! Tables of the settings of a request: what is read, what changes nothing, what is refused.
+//! Tables of the settings of a request: what is read, what changes nothing, what is rejected.
 
 use serde_json::Value;
 
@@ -12,14 +12,14 @@ pub(super) enum Rule {
     Harmless,
     /// Only a value that changes nothing is accepted.
     Only(fn(&Value) -> bool, &'static str),
-    /// It is refused, with what to do instead.
+    /// It is rejected, with a remedy.
     Refused(&'static str),
 }
 
-/// The settings of one dialect. A setting in no row is refused as unknown.
+/// The settings of one dialect. A setting in no row is rejected as unknown.
 pub(super) type Table = [(&'static str, Rule)];
 
-/// Refuses the first setting that the table does not accept. Null is the same as no setting.
+/// Rejects the first setting that the table does not accept. Null is the same as no setting.
 pub(super) fn check(body: &Field<'_>, table: &Table) -> Result<(), Refused> {
     for (key, value) in body.object()? {
         if value.is_null() {

@@ -30,14 +30,16 @@ pub(super) fn choice(body: &Field<'_>) -> Result<ToolChoice, Refused> {
 /// The error of a request that demands a call.
 pub(super) fn demanded(choice: &Field<'_>) -> Refused {
     choice
-        .unsupported("a call of a tool cannot be demanded")
+        .unsupported("a tool call cannot be forced")
         .remedy("send auto or none; decoding is not constrained")
 }
 
-/// Reads arguments: JSON in a text. Some clients send the JSON itself.
+/// Reads arguments: JSON in a text. Some clients send the JSON itself. No arguments are an empty object, as the answer
+/// said that the client repeats.
 pub(super) fn arguments(call: &Field<'_>) -> Result<String, Refused> {
-    let Some(field) = call.get("arguments") else { return Ok(String::new()) };
+    let Some(field) = call.get("arguments") else { return Ok("{}".into()) };
     match field.value() {
+        Value::String(text) if text.trim().is_empty() => Ok("{}".into()),
         Value::String(text) => Ok(text.clone()),
         Value::Object(_) => Ok(field.value().to_string()),
         _ => Err(field.wrong("a text")),

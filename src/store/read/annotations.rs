@@ -15,7 +15,7 @@ use crate::{
     store::StoreError,
 };
 
-/// What made a text.
+/// Provenance of a generated text.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct ProvenanceRow {
     /// The generation.
@@ -51,9 +51,9 @@ pub struct ProvenanceRow {
 /// A predicted future.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct PredictionRow {
-    /// Its id.
+    /// Id.
     pub id: PredictionId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// For a critique, or inside a target.
     pub purpose: PredictionUse,
@@ -65,7 +65,7 @@ pub struct PredictionRow {
     pub action: String,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     #[sqlx(flatten)]
     pub provenance: ProvenanceRow,
 }
@@ -73,11 +73,11 @@ pub struct PredictionRow {
 /// What the successor is trained to write: a language Bellman target, or a language value.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct TargetRow {
-    /// Its id.
+    /// Id.
     pub id: TargetId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
-    /// a', sampled anew at the next state, of several the first; null where nothing was bootstrapped.
+    /// a', newly sampled at the next state, the first if there are several; null without bootstrapping.
     pub next_action: Option<String>,
     /// The prediction it bootstraps from, of several the first; null where nothing was bootstrapped.
     pub next_prediction_id: Option<PredictionId>,
@@ -87,7 +87,7 @@ pub struct TargetRow {
     pub status: TargetStatus,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     #[sqlx(flatten)]
     pub provenance: ProvenanceRow,
 }
@@ -95,9 +95,9 @@ pub struct TargetRow {
 /// A critique.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct CritiqueRow {
-    /// Its id.
+    /// Id.
     pub id: CritiqueId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// Refinement round.
     pub round: i32,
@@ -109,7 +109,7 @@ pub struct CritiqueRow {
     pub verdict: Verdict,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     #[sqlx(flatten)]
     pub provenance: ProvenanceRow,
 }
@@ -117,21 +117,21 @@ pub struct CritiqueRow {
 /// A refined action.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct RefinementRow {
-    /// Its id.
+    /// Id.
     pub id: RefinementId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// Refinement round.
     pub round: i32,
     /// The critique it follows.
     pub critique_id: CritiqueId,
-    /// The environment can read it.
+    /// Whether the environment can parse it.
     pub valid: bool,
-    /// The environment would see another action than before.
+    /// Whether it differs from the previous action for the environment.
     pub changed: bool,
     /// The text.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     #[sqlx(flatten)]
     pub provenance: ProvenanceRow,
 }
@@ -139,9 +139,9 @@ pub struct RefinementRow {
 /// The best of several actions, by their language values.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct ChoiceRow {
-    /// Its id.
+    /// Id.
     pub id: ChoiceId,
-    /// Number of the iteration that made it.
+    /// Iteration that wrote it.
     pub iteration: i32,
     /// The values that the chooser read, in the order of its prompt.
     pub prediction_ids: Vec<PredictionId>,
@@ -151,7 +151,7 @@ pub struct ChoiceRow {
     pub changed: bool,
     /// What the chooser wrote.
     pub text: String,
-    /// What made it.
+    /// Provenance.
     #[sqlx(flatten)]
     pub provenance: ProvenanceRow,
 }

@@ -17,7 +17,7 @@ use crate::{
 /// An episode with its link to a job or a dataset.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct EpisodeRow {
-    /// Its id.
+    /// Id.
     pub id: EpisodeId,
     /// Where it came from.
     pub source: Source,

@@ -11,13 +11,13 @@ use crate::{
         job::{JobStatus, Phase},
         spec::JobSpec,
     },
-    store::StoreError,
+    store::{StoreError, datasets::LinkedDataset},
 };
 
 /// A job with its progress, its newest success and its promoted checkpoint.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct JobRow {
-    /// Its id.
+    /// Id.
     pub id: JobId,
     /// Name of the key that submitted it; `local` where nobody signs in.
     pub owner: String,
@@ -25,6 +25,8 @@ pub struct JobRow {
     pub status: JobStatus,
     /// What was asked for.
     pub spec: Json<JobSpec>,
+    /// The datasets that it is linked to, each at its version; none before iteration 1 begins.
+    pub datasets: Json<Vec<LinkedDataset>>,
     /// Why it failed, with the remedy.
     pub error: Option<String>,
     /// The engine or trainer that its work waits for, because it cannot be reached; null while nothing waits.
@@ -35,7 +37,7 @@ pub struct JobRow {
     pub waiting_since: Option<OffsetDateTime>,
     /// Why its next work cannot be planned; null while it can.
     pub plan_error: Option<String>,
-    /// The iteration that is under way, or the last one.
+    /// Current iteration, or the last one.
     pub iteration: Option<i32>,
     /// Its phase.
     pub phase: Option<Phase>,
@@ -99,7 +101,9 @@ pub async fn page(
 ) -> Result<Vec<JobRow>, StoreError> {
     Ok(sqlx::query_as(
         "-- read::jobs::page
-         select j.id, j.owner, j.status, j.spec, j.error, j.waiting_for, j.waiting_why, j.waiting_since, j.plan_error,
+         select j.id, j.owner, j.status, j.spec,
+             (select coalesce(json_agg(json_build_object('name', name, 'version', version, 'episodes', episodes)
+                  order by ordinal), '[]') from job_datasets where job_id = j.id) as datasets, j.error, j.waiting_for, j.waiting_why, j.waiting_since, j.plan_error,
              j.created_at, j.started_at, j.finished_at,
              i.index as iteration, i.phase, u.done as units_done, u.total as units,
              before.value as success_before, newest.value as success, j.promoted_checkpoint_id,
@@ -151,7 +155,7 @@ pub async fn page(
 /// A job in a list to choose from.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct JobTitle {
-    /// Its id.
+    /// Id.
     pub id: JobId,
     /// Its name.
     pub name: String,
@@ -204,13 +208,13 @@ pub async fn owners(conn: &mut PgConnection) -> Result<Vec<String>, StoreError> 
 /// An iteration and the units of work of its phase.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct IterationRow {
-    /// Its id.
+    /// Id.
     pub id: IterationId,
     /// Its number; 0 is the untrained adapter.
     pub index: i32,
-    /// What is under way.
+    /// Phase.
     pub phase: Phase,
-    /// Units of work of the phase that wait or are under way.
+    /// Waiting and running units of work in the phase.
     pub units_open: i64,
     /// Those that are done.
     pub units_done: i64,
@@ -301,7 +305,7 @@ pub async fn last_event(conn: &mut PgConnection, job: JobId) -> Result<i64, Stor
     .await?)
 }
 
-/// The newest of a job's events that say more than that work goes on, newest first.
+/// The newest events of a job except those of normal progress, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -331,7 +335,7 @@ pub async fn remarkable_events(
 /// A checkpoint with its success and the engines that have it loaded.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct CheckpointRow {
-    /// Its id.
+    /// Id.
     pub id: CheckpointId,
     /// Its job.
     pub job_id: JobId,

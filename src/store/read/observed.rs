@@ -128,7 +128,7 @@ pub async fn alike(conn: &mut PgConnection, spec: &JobSpec) -> Result<Observed, 
 }
 
 fn sample(counts: &Counts) -> Sample {
-    // Where nothing is replayed, the iteration's own steps are learnt from. An episode's last step ends it.
+    // Where nothing is replayed, training uses the iteration's own steps. An episode's last step ends it.
     let (replayed, open) = match counts.replayed {
         0 => (counts.steps, counts.steps - counts.episodes),
         replayed => (replayed, counts.open),

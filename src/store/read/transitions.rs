@@ -17,7 +17,7 @@ use crate::{
 /// A transition, with the newest annotation of a job that learns from it.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct TransitionRow {
-    /// Its id.
+    /// Id.
     pub id: TransitionId,
     /// The job whose annotation the later fields show; null where no job learns from it.
     pub job_id: Option<JobId>,
@@ -60,9 +60,9 @@ pub struct TransitionRow {
     pub next_admissible: Vec<String>,
     /// Goals that the step achieved, where the environment says so.
     pub achieved_goals: Vec<String>,
-    /// Critic loss per token when the job last learnt from it, nats; its priority in replay.
+    /// Critic loss per token when the job last learned from it, in nats. It is the priority in replay.
     pub loss: Option<f32>,
-    /// How often the job learnt from it.
+    /// Number of times that the job learned from it.
     pub uses: Option<i32>,
     /// Whether its episode was solved; null unless somebody said so.
     pub success: Option<bool>,

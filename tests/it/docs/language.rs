@@ -1,6 +1,9 @@
 //! Texts for people use the words of the glossary: its last table lists discouraged words and better ones.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use regex::Regex;
 
@@ -10,6 +13,8 @@ use super::blocks::{pages, root};
 const ALSO: &[&str] = &["CONTRIBUTING.md", "clients/python/README.md"];
 /// The most words of the README.
 const README: usize = 900;
+/// Comments, string literals and characters of Rust.
+const TOKENS: &str = r##"(?s)//[^\n]*|r#"(.*?)"#|"((?:[^"\\]|\\.)*)"|'(?:[^'\\]|\\.[^']*)'"##;
 
 /// A discouraged word or phrase.
 struct Discouraged {
@@ -64,6 +69,82 @@ fn objections(path: &str, text: &str, words: &[Discouraged]) -> Vec<String> {
         hits.collect::<Vec<_>>()
     };
     words.iter().flat_map(of).collect()
+}
+
+/// The texts of a Rust file that people see, on the same lines: messages of errors; of the command line, help and
+/// string literals; of the pages, string literals. Code, names and routes are left out.
+fn shown(path: &Path, source: &str) -> String {
+    let cli = path.starts_with("src/cli");
+    let page = path.starts_with("src/api/page");
+    let code = Regex::new(r"`[^`\n]*`|`|\{[^}\n]*\}").unwrap();
+    let mut kept = String::new();
+    let mut end = 0;
+    for found in Regex::new(TOKENS).unwrap().captures_iter(source) {
+        let token = found.get(0).unwrap();
+        let before = &source[end..token.start()];
+        kept.push_str(&"\n".repeat(before.matches('\n').count()));
+        end = token.end();
+        let help = token.as_str().strip_prefix("///").filter(|_| cli);
+        let error = before.trim_end().ends_with("#[error(");
+        let literal = found.get(1).or(found.get(2)).map(|literal| literal.as_str());
+        let literal = literal.filter(|text| text.contains(' ') && !text.starts_with('/'));
+        match help.or(literal.filter(|_| cli || page || error)) {
+            Some(text) => {
+                let text = code.replace_all(text, "|").replace("\\n", " ").replace('\\', " ");
+                kept.push_str(if help.is_none() { "|" } else { "" });
+                kept.push_str(&text);
+            }
+            None => kept.push_str(&"\n".repeat(token.as_str().matches('\n').count())),
+        }
+    }
+    kept
+}
+
+fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn texts_of_the_program_avoid_discouraged_words() {
+    let words = discouraged();
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    assert!(files.len() >= 300, "{}", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(root()).unwrap();
+        let text = shown(path, &fs::read_to_string(&file).unwrap());
+        found.extend(objections(&path.display().to_string(), &text, &words));
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn names_and_code_of_the_program_are_no_texts() {
+    let source = r##"
+/// It has learnt
+/// from `peers`.
+#[error("{peer} refused:\
+    it went on")]
+let (a, b) = ('"', "learnt"); // refused
+let c = ["/v1/peers of", r#"mend "it""#];
+"##;
+    let words = discouraged();
+    let lines = |path: &str| -> Vec<String> {
+        let found = objections("", &shown(Path::new(path), source), &words);
+        found.iter().map(|one| one.split(':').nth(1).unwrap().to_owned()).collect()
+    };
+    let mut cli = lines("src/cli/jobs.rs");
+    cli.sort();
+    assert_eq!(cli, ["2", "4", "5", "7"]);
+    assert_eq!(lines("src/net/error.rs"), ["4", "5"]);
 }
 
 #[test]

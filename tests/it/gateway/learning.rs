@@ -85,7 +85,7 @@ async fn results_of_others_choose_the_best_and_a_job_may_start_from_it() {
     let unknown = json!({ "checkpoint_id": job, "success": 1.0, "episodes": 1 });
     assert_eq!(service.post(&route, &unknown).await.0, 404);
 
-    // Another job goes on from the best one: its untrained version is the same adapter.
+    // Another job continues from the best one: its untrained version is the same adapter.
     let best = version(1);
     spec["model"]["start_from"] = best["id"].clone();
     spec["evaluation"] = json!({ "from": "none" });

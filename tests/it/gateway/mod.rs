@@ -4,6 +4,8 @@ mod calls;
 mod crash;
 mod errors;
 mod learning;
+mod live;
+mod recording;
 
 use nlac::{
     domain::spec::ToolFormat,
@@ -24,7 +26,7 @@ pub fn gateway_job() -> Value {
 
 /// An agent with an episode of its own.
 pub struct Agent<'a> {
-    service: &'a Service,
+    pub service: &'a Service,
     pub episode: Value,
 }
 

@@ -1,5 +1,5 @@
-//! A tiny transformer over bytes and a few words, with a long context and a chat template with tools. It has learnt to
-//! write a few replies, each as often as the others, whatever it is told; it has no other knowledge.
+//! A tiny transformer over bytes and a few words, with a long context and a chat template with tools. It has
+//! learned to write a few replies, each as often as the others, whatever it is told; it has no other knowledge.
 
 use std::path::Path;
 

@@ -59,7 +59,12 @@ impl Service {
         if settings.database_url.is_none() {
             settings.database_url = Some(cluster::database(&settings.data_dir).await);
         }
-        let app = App::start(&settings).await.unwrap();
+        Self::on_its_own(&settings).await
+    }
+
+    /// With settings of the test's own alone: without a URL of a database, it runs a Postgres in its data directory.
+    pub async fn on_its_own(settings: &ServiceSettings) -> Self {
+        let app = App::start(settings).await.unwrap();
         let url = format!("http://{}", app.address);
         Self { app, url, http: http(), _place: None }
     }

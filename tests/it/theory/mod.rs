@@ -128,8 +128,8 @@ fn acted(table: &Tabular) -> Vec<nlac::algo::Replayed> {
     batch
 }
 
-/// L1 is plain cross entropy on samples of the target, which is KL(target ‖ model) up to a constant:
-/// what is learnt covers every mode in proportion, and puts nothing where the target has nothing.
+/// L1 is plain cross entropy on samples of the target, which is KL(target ‖ model) up to a constant: the
+/// learned model covers every mode in proportion, and puts nothing where the target has nothing.
 #[test]
 fn invariant_07_the_critic_learns_the_targets_whole_distribution() {
     let config = Config::load(&model_dir()).unwrap();
@@ -157,7 +157,7 @@ fn invariant_07_the_critic_learns_the_targets_whole_distribution() {
     }
     let chance = |token| trainer.forward(&[example(token, 1.0)])[0][2].exp();
     let (first, second, third) = (chance(30), chance(31), chance(32));
-    // 93 other tokens share what is not yet learnt.
+    // 93 other tokens share what is not yet learned.
     assert!(first + second > 0.9 && third < 0.005, "{first} {second} {third}");
     assert!((first / (first + second) - 0.55).abs() < 0.03, "{first} {second}");
 }

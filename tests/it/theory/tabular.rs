@@ -39,10 +39,10 @@ use crate::support::{
     stub::{Asked, Stub},
 };
 
-/// What the table answers before it has learnt anything.
+/// What the table answers before it has learned anything.
 pub const IGNORANCE: &str = "next unknown then nothing end lost card is missing";
 
-/// How the Bellman part joins what came next with the rest.
+/// How the Bellman part joins the observation with the rest.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Telling {
     /// The next step before the rest, word for word.

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from .episode_state import EpisodeState
+from .agent_clients import AsyncAgentClients
 from .errors import NlacError
 from .rest.api.experience import give_reward
 from .rest.api.gateway import close_episode, discard_episode
 from .rest.models import EpisodeMade, EpisodeView
 
 if TYPE_CHECKING:
-    import anthropic
-    import openai
-
     from .aio import AsyncNlac
 
 
-class AsyncEpisode(EpisodeState):
+class AsyncEpisode(AsyncAgentClients):
     """An open episode. As a context manager it is closed at the end of the block.
 
     A block that raises leaves a truncated episode: its steps are kept, and it has no reward. An episode
@@ -30,20 +27,6 @@ class AsyncEpisode(EpisodeState):
         super().__init__(made)
         self._ask = server.ask
         self._rest = server.rest
-
-    def openai(self, **settings: Any) -> openai.AsyncOpenAI:
-        """A client of the package `openai` for the agent. Settings go to `openai.AsyncOpenAI`."""
-        import openai
-
-        return openai.AsyncOpenAI(base_url=self.base_url, api_key=self.api_key, **settings)
-
-    def anthropic(self, **settings: Any) -> anthropic.AsyncAnthropic:
-        """A client of the package `anthropic` for the agent. Settings go to `anthropic.AsyncAnthropic`."""
-        import anthropic
-
-        return anthropic.AsyncAnthropic(
-            base_url=self.anthropic_base_url, api_key=self.api_key, **settings
-        )
 
     async def reward(
         self, reward: float, *, success: bool | None = None, step: int | None = None

@@ -13,6 +13,7 @@ from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
     delete_job,
+    extend_job,
     get_evaluation,
     get_job,
     list_checkpoints,
@@ -27,6 +28,7 @@ from .rest.models import (
     EpisodeView,
     EvaluationView,
     EventView,
+    Extension,
     IterationView,
     JobView,
     Metric,
@@ -64,6 +66,14 @@ class AsyncJob(JobState):
     async def resume(self) -> AsyncJob:
         """Goes on where it was paused."""
         self.view = await self._ask(resume_job.asyncio_detailed, self.id, client=self._rest)
+        return self
+
+    async def extend(self, **limits: int) -> AsyncJob:
+        """Raises limits of the budget, such as `iterations=80`. A job that has succeeded continues."""
+        body = Extension.from_dict(limits)
+        self.view = await self._ask(
+            extend_job.asyncio_detailed, self.id, client=self._rest, body=body
+        )
         return self
 
     async def cancel(self) -> AsyncJob:

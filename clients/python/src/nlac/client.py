@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast
 
 from . import adapters, pages, wire
+from .checkpoint_choice import Choice, found, is_chosen
 from .episode_state import new_episode_body
 from .evaluations import Evaluated, evaluation_body
+from .external import Evaluation
 from .gateway import Episode
 from .job import Job
 from .prompt_sets import Prompts, prompts_body
@@ -53,8 +55,8 @@ from .rest.models import (
     TransitionView,
 )
 from .rest.types import UNSET, Response
-from .specs import Episodes, Spec, episodes_body, spec_body, spec_file
-from .wire import Id, as_uuid
+from .specs import Episodes, Spec, episodes_body, log_format, spec_body, spec_file
+from .wire import Id, as_uuid, given
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -168,6 +170,7 @@ class Nlac:
         job: Id,
         *,
         task: str = "",
+        purpose: Literal["collect", "evaluate"] = "collect",
         checkpoint: Id | None = None,
         engine: str | None = None,
         temperature: float | None = None,
@@ -179,13 +182,31 @@ class Nlac:
 
         The job's policy answers: `checkpoint`, or the newest at each call. With `engine` a registered chat
         engine answers, and the job still learns from the episode. `temperature` and `max_tokens` replace what
-        the agent asks for.
+        the agent asks for. The job does not learn from an episode whose purpose is `evaluate`.
         """
         body = new_episode_body(
-            task, checkpoint, engine, temperature, max_tokens, most_calls, idle_seconds
+            task, purpose, checkpoint, engine, temperature, max_tokens, most_calls, idle_seconds
         )
         made = self.ask(open_episode.sync_detailed, as_uuid(job), client=self.rest, body=body)
         return Episode(self, made)
+
+    def open_evaluation(
+        self,
+        job: Id,
+        *,
+        checkpoint: Choice = "newest",
+        unsolved: Iterable[type[BaseException]] = (),
+        post: bool | None = None,
+    ) -> Evaluation:
+        """Measures a checkpoint with an agent and test cases of yours. No job learns from the episodes.
+
+        `unsolved` are types of errors that count as not solved, in addition to `AssertionError`. The result
+        is posted if the job has `evaluation: {from: external}`; `post` decides otherwise.
+        """
+        of = self.job(job)
+        chosen = next((each for each in of.checkpoints() if is_chosen(each, checkpoint)), None)
+        view = found(chosen, checkpoint, of)
+        return Evaluation(self, of, view, unsolved=unsolved, post=post)
 
     def give_reward(
         self,
@@ -246,10 +267,29 @@ class Nlac:
         """Lets the running or paused job of a checkpoint go on from it."""
         return self._decide(roll_back_to_checkpoint.sync_detailed, checkpoint, reason)
 
-    def import_episodes(self, dataset: str, episodes: Episodes) -> ImportReport:
-        """Adds logged episodes to a dataset; the report names every line that is refused, and why."""
-        body = episodes_body(episodes)
-        return self.ask(import_episodes.sync_detailed, dataset, client=self.rest, body=body)
+    def import_episodes(
+        self,
+        dataset: str,
+        episodes: Episodes,
+        format: str = "nlac",
+        score: str | None = None,
+        reward: float | None = None,
+    ) -> ImportReport:
+        """Adds logged episodes to a dataset; the report names everything that is refused, and why.
+
+        A log of others has its own format, or `auto`. `score` names the score that is the reward where
+        a log has several, and `reward` is that of episodes that the log gives none. `nlac import` takes
+        larger logs.
+        """
+        return self.ask(
+            import_episodes.sync_detailed,
+            dataset,
+            client=self.rest,
+            body=episodes_body(episodes),
+            format_=log_format(format),
+            score=given(score),
+            reward=given(reward),
+        )
 
     def dataset_episodes(self, dataset: str, limit: int | None = None) -> Iterator[EpisodeView]:
         """The episodes of a dataset, newest first."""

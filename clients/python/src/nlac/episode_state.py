@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from .errors import NlacError
@@ -14,6 +14,7 @@ from .wire import Id, as_uuid
 
 def new_episode_body(
     task: str,
+    purpose: Literal["collect", "evaluate"],
     checkpoint: Id | None,
     engine: str | None,
     temperature: float | None,
@@ -24,6 +25,7 @@ def new_episode_body(
     """The request that opens an episode."""
     return NewEpisode(
         task=task,
+        purpose=purpose,
         checkpoint_id=UNSET if checkpoint is None else as_uuid(checkpoint),
         engine=engine or UNSET,
         temperature=UNSET if temperature is None else temperature,

@@ -12,6 +12,7 @@ from .rest.api.experience import list_episodes, list_transitions
 from .rest.api.jobs import (
     cancel_job,
     delete_job,
+    extend_job,
     get_evaluation,
     get_job,
     list_checkpoints,
@@ -26,6 +27,7 @@ from .rest.models import (
     EpisodeView,
     EvaluationView,
     EventView,
+    Extension,
     IterationView,
     JobView,
     Metric,
@@ -63,6 +65,12 @@ class Job(JobState):
     def resume(self) -> Job:
         """Goes on where it was paused."""
         self.view = self._ask(resume_job.sync_detailed, self.id, client=self._rest)
+        return self
+
+    def extend(self, **limits: int) -> Job:
+        """Raises limits of the budget, such as `iterations=80`. A job that has succeeded continues."""
+        body = Extension.from_dict(limits)
+        self.view = self._ask(extend_job.sync_detailed, self.id, client=self._rest, body=body)
         return self
 
     def cancel(self) -> Job:

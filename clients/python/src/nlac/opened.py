@@ -1,4 +1,4 @@
-"""An episode in one line, with a client of its own."""
+"""An episode or an evaluation in one line, with a client of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from .aio import AsyncNlac
+from .aio_external import AsyncEvaluation
 from .aio_gateway import AsyncEpisode
 from .client import Nlac
+from .external import Evaluation
 from .gateway import Episode
 from .job_state import JobState
 from .wire import Id
@@ -35,5 +37,29 @@ async def aepisode(
     async with (
         AsyncNlac(url, api_key) as server,
         await server.open_episode(_id(job), **settings) as opened,
+    ):
+        yield opened
+
+
+@contextmanager
+def evaluation(
+    job: JobState | Id, *, url: str | None = None, api_key: str | None = None, **settings: Any
+) -> Iterator[Evaluation]:
+    """An evaluation for the length of a block; settings are those of `Nlac.open_evaluation`.
+
+    The end of the block posts the result, if the job has `evaluation: {from: external}`.
+    """
+    with Nlac(url, api_key) as server, server.open_evaluation(_id(job), **settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def aevaluation(
+    job: JobState | Id, *, url: str | None = None, api_key: str | None = None, **settings: Any
+) -> AsyncIterator[AsyncEvaluation]:
+    """The same, for asyncio."""
+    async with (
+        AsyncNlac(url, api_key) as server,
+        await server.open_evaluation(_id(job), **settings) as opened,
     ):
         yield opened

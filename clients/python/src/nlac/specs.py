@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from .errors import NlacError
-from .rest.models import JobSpec
+from .rest.models import ImportEpisodesFormat, JobSpec
 from .rest.types import File
 
 Spec = Mapping[str, Any] | str | os.PathLike[str]
 """A spec, or the path of a YAML or JSON file that holds one."""
 
 Episodes = Iterable[Mapping[str, Any]] | str | os.PathLike[str]
-"""Logged episodes, or the path of a file with one per line."""
+"""Logged episodes, or the path of a file: one episode per line, or a log in its own format."""
 
 
 def spec_body(spec: Spec) -> JobSpec | File:
@@ -38,6 +38,11 @@ def episodes_body(episodes: Episodes) -> File:
     if isinstance(episodes, str | os.PathLike):
         return _bytes(_content(episodes))
     return _bytes("".join(json.dumps(dict(episode)) + "\n" for episode in episodes).encode())
+
+
+def log_format(name: str) -> ImportEpisodesFormat:
+    """Any name: the server says which ones it knows."""
+    return cast(ImportEpisodesFormat, name)
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:

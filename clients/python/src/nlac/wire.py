@@ -14,7 +14,7 @@ from .errors import NlacError, NotReachable, of_response
 from .rest import Client
 from .rest.errors import UnexpectedStatus
 from .rest.models import Problem
-from .rest.types import Response
+from .rest.types import UNSET, Response, Unset
 
 T = TypeVar("T")
 
@@ -101,3 +101,8 @@ def read(response: Response[Problem | T]) -> T:
 def as_uuid(id: Id) -> UUID:
     """For the generated functions; a text that is no UUID is the server's to refuse."""
     return cast(UUID, str(id))
+
+
+def given(value: T | None) -> T | Unset:
+    """For the generated functions; None is left out."""
+    return UNSET if value is None else value

@@ -51,7 +51,7 @@ impl ApiError {
         Self { status, kind, message: message.into(), param: None }
     }
 
-    /// The request's form is wrong: what pydantic refuses at vLLM.
+    /// The request's form is wrong: what pydantic rejects at vLLM.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self { kind: "Bad Request", ..Self::bad_request(message) }
     }

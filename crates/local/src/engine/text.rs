@@ -29,7 +29,7 @@ pub struct TextWriter<'a> {
 }
 
 impl<'a> TextWriter<'a> {
-    /// A text that goes on from a prompt.
+    /// A text that continues a prompt.
     pub fn new(
         tokenizer: &'a ChatTokenizer,
         options: &'a TextOptions,

@@ -1,5 +1,5 @@
-//! `config.json` of a Hugging Face model directory. What this transformer cannot do is refused by the
-//! name of the field that asks for it.
+//! `config.json` of a Hugging Face model directory. Unsupported features are rejected by the name of their
+//! field.
 
 use std::path::Path;
 

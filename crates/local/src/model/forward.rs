@@ -99,7 +99,7 @@ pub struct Extend<'a> {
     pub weights: &'a Weights,
     /// The tokens; at least one.
     pub tokens: &'a [u32],
-    /// What came before; grows by the tokens.
+    /// Cache of the earlier tokens. It grows by the new ones.
     pub cache: &'a mut KvCache,
     /// Logits of every new position are wanted, not only of the last.
     pub all_logits: bool,

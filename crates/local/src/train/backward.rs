@@ -28,7 +28,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// A sequence that is learnt by cross entropy.
+    /// A sequence that is learned by cross entropy.
     #[must_use]
     pub const fn said(input: Vec<u32>, targets: Vec<u32>, weights: Vec<f32>) -> Self {
         Self { input, targets, weights, loss: Loss::CrossEntropy }

@@ -1,4 +1,4 @@
-//! A model under training on disk: everything needed to go on.
+//! A model under training on disk: everything needed to continue.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -20,7 +20,7 @@ struct StateFile {
 }
 
 impl LoraTrainer {
-    /// Writes everything needed to go on: adapter, value head, moments, step count.
+    /// Writes everything needed to continue: adapter, value head, moments, step count.
     ///
     /// # Errors
     /// What writing runs into; the directory must not exist yet.

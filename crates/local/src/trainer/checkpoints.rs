@@ -13,7 +13,7 @@ use serde::Deserialize;
 /// What a checkpoint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// To go on training: adapter and optimizer.
+    /// To continue training: adapter and optimizer.
     Training,
     /// To sample from: PEFT files.
     Sampler,

@@ -66,7 +66,7 @@ pub trait Speech: Send + Sync {
     /// The words with which a turn begins.
     fn reply(&self, rng: &mut ChaCha8Rng) -> String;
 
-    /// A turn that goes on: the words with which it begins, and all that is said.
+    /// A turn without an end: the words with which it begins, and all that is said.
     fn turn(&self, rng: &mut ChaCha8Rng) -> (String, String);
 
     /// The turn at which the environment closes: the words with which it begins, and what is said before the closing.

@@ -6,7 +6,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::{Operator, Step};
 
-/// Larger integers are refused. A float ends at 1024 bits, so only a quotient could come back to one.
+/// Larger integers are rejected. A float ends at 1024 bits, so only a quotient could come back to one.
 const MAX_BITS: u64 = 1 << 16;
 
 /// How many products of 64-bit digits an expression may cost: well below a second.

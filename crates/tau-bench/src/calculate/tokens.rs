@@ -7,7 +7,7 @@ use super::{Operator, arithmetic::Operand};
 /// Python's tokenizer allows 200 open parentheses.
 const MAX_OPEN: usize = 200;
 
-/// Python refuses to read longer integers.
+/// Python rejects longer integers.
 const MAX_INT_DIGITS: usize = 4300;
 
 #[derive(Debug, Clone)]

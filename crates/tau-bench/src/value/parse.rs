@@ -2,7 +2,7 @@
 
 use super::{Map, Value};
 
-/// Deeper nesting is refused, because it would exhaust the stack; Python's own limit is higher.
+/// Deeper nesting is rejected, because it would exhaust the stack; Python's own limit is higher.
 const MAX_DEPTH: usize = 128;
 
 /// Why a text is no JSON.

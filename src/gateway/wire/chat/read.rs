@@ -104,7 +104,7 @@ fn call(call: &Field<'_>) -> Result<ToolCall, Refused> {
         "function" => {}
         kind => {
             let what = format_args!("a tool call of type {kind} is not supported");
-            return Err(call.unsupported(what).remedy("send a call of a function"));
+            return Err(call.unsupported(what).remedy("send a function call"));
         }
     }
     let function = call.need("function")?;

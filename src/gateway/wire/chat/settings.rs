@@ -52,7 +52,7 @@ pub(super) const TABLE: &Table = &[
     ("functions", Only(is_empty, "use `tools`")),
     ("function_call", Refused("use `tool_choice`")),
     ("audio", Refused("leave it out; the models write only text")),
-    ("moderation", Refused("leave it out; nothing is moderated")),
+    ("moderation", Refused("leave it out; there is no moderation")),
     ("prediction", Refused("leave it out")),
     ("web_search_options", Refused("give the agent a function that searches the web")),
 ];

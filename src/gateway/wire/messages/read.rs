@@ -20,7 +20,7 @@ pub(in crate::gateway::wire) fn read(body: &Value) -> Result<Asked, Refused> {
         return Err(body
             .need("messages")?
             .unsupported(
-                "the last message is the assistant's, and a begun answer cannot be continued",
+                "the last message is of the assistant, and continuing an answer is not supported",
             )
             .remedy("end with a message of the user"));
     }
@@ -67,7 +67,7 @@ fn offered(body: &Field<'_>) -> Result<Vec<Tool>, Refused> {
         "custom" => tools::function(&tool, "input_schema"),
         kind => Err(tool
             .unsupported(format_args!("a tool of type {kind} is not supported"))
-            .remedy("give the agent a tool with an input_schema that does it")),
+            .remedy("give the agent a tool with an input_schema for this purpose")),
     };
     field.list()?.into_iter().map(read).collect()
 }

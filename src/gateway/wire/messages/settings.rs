@@ -41,7 +41,7 @@ pub(super) const TABLE: &Table = &[
         Only(clears_only_thinking, "leave it out; the agent shortens its own messages"),
     ),
     ("mcp_servers", Only(is_empty, "give the agent functions that call the servers")),
-    ("fallbacks", Only(is_empty, "leave it out; only the model that is asked answers")),
+    ("fallbacks", Only(is_empty, "leave it out; only the requested model answers")),
     ("compaction", Refused("leave it out; the agent shortens its own messages")),
     ("container", Refused("leave it out; the service runs no code")),
     ("thread", Refused("send all messages")),

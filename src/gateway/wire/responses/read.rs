@@ -65,7 +65,7 @@ fn offered(body: &Field<'_>) -> Result<Vec<Tool>, Refused> {
         "function" => tools::function(&tool, "parameters"),
         kind => Err(tool
             .unsupported(format_args!("a tool of type {kind} is not supported"))
-            .remedy("give the agent a function that does it")),
+            .remedy("give the agent a function for this purpose")),
     };
     field.list()?.into_iter().map(read).collect()
 }

@@ -43,7 +43,7 @@ pub(super) const TABLE: &Table = &[
     ("background", Only(is_false, "leave it out and wait for the answer, or stream it")),
     ("context_management", Only(is_empty, "leave it out; the agent shortens its own input")),
     ("conversation", Refused("use previous_response_id or send the whole input")),
-    ("moderation", Refused("leave it out; nothing is moderated")),
+    ("moderation", Refused("leave it out; there is no moderation")),
     ("prompt", Refused("send the prompt itself as instructions and input")),
 ];
 

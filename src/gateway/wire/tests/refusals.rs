@@ -1,4 +1,4 @@
-//! What is refused, and how the APIs say it.
+//! Rejected requests, and the errors of each API.
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -11,7 +11,7 @@ fn refused(dialect: Dialect, body: &Value) -> Refused {
     dialect.read(body).err().unwrap_or_else(|| panic!("accepted: {body}"))
 }
 
-/// Every setting that would change what is written is refused, and the error names it.
+/// Every setting that would change what is written is rejected, and the error names it.
 #[test]
 fn unsupported_settings_are_refused_by_name() {
     let chat = json!({

@@ -34,12 +34,14 @@ fn next(dialect: Dialect, answered: &Value) -> Value {
     body(dialect, json!({ key: said }))
 }
 
-/// Arguments as compact JSON: Anthropic's API has objects where the model wrote text.
+/// Arguments as compact JSON: Anthropic's API has objects where the model wrote text. No arguments are an empty object.
 fn compact(mut message: Message) -> Message {
     for block in &mut message.blocks {
-        if let Block::ToolCall(call) = block
-            && let Ok(json @ Value::Object(_)) = serde_json::from_str(&call.arguments)
-        {
+        let Block::ToolCall(call) = block else { continue };
+        if call.arguments.trim().is_empty() {
+            call.arguments = "{}".into();
+        }
+        if let Ok(json @ Value::Object(_)) = serde_json::from_str(&call.arguments) {
             call.arguments = json.to_string();
         }
     }

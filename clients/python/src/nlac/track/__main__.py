@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NlacError as error:
         return _left(trackers, str(error), 1)
     except KeyboardInterrupt:
-        return _left(trackers, "interrupted; the same command goes on where it was", 130)
+        return _left(trackers, "interrupted; run the same command again to continue", 130)
     return 0 if not job.over or job.status == "succeeded" else 1
 
 

@@ -64,7 +64,7 @@ impl From<ApiError> for Stopped {
     }
 }
 
-/// One sequence under way.
+/// One running sequence.
 struct Choice<'a> {
     receiver: Pieces,
     text: TextWriter<'a>,

@@ -1,5 +1,5 @@
-//! What a generation may ask for. An unknown field is ignored, as vLLM ignores it; a field that vLLM
-//! knows and this engine cannot honour is refused.
+//! What a generation may ask for. An unknown field is ignored, as vLLM ignores it; a field that vLLM knows and
+//! this engine does not support is rejected.
 
 use std::collections::BTreeMap;
 

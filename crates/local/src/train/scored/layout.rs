@@ -1,5 +1,5 @@
-//! How candidates lie in a pass: every prompt once, and after it what is read of each candidate. A candidate sees the
-//! prompt and itself, and its positions go on from the prompt's.
+//! How candidates lie in a pass: every prompt once, and after it what is read of each candidate. A candidate
+//! sees the prompt and itself, and its positions continue those of the prompt.
 
 use super::ScoredExample;
 use crate::{

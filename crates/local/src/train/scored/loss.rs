@@ -6,7 +6,7 @@
 use super::ScoredExample;
 use crate::train::Clip;
 
-/// How candidates are learnt.
+/// How candidates are learned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScoredLoss {
     /// Σ π (α log π − Q): the policy of soft actor-critic over a finite set.
@@ -87,7 +87,7 @@ impl ScoredLoss {
 }
 
 impl ScoredExample {
-    /// Weight times loss where these scores are predicted; none where nothing is learnt.
+    /// Weight times loss where these scores are predicted; none where nothing is learned.
     #[must_use]
     pub fn loss_at(&self, scores: &[f32]) -> Option<f32> {
         Some((self.loss.as_ref()?.at(scores).0 * f64::from(self.weight)) as f32)

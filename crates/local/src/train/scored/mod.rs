@@ -7,7 +7,7 @@ mod pass;
 pub use loss::{ScoredLoss, log_policy};
 pub(super) use pass::{backward, scores};
 
-/// Candidates after one prompt, and what is learnt of them.
+/// Candidates after one prompt, and what is learned from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredExample {
     /// Tokens that every candidate follows; at least one. They are computed once.
@@ -16,6 +16,6 @@ pub struct ScoredExample {
     pub candidates: Vec<Vec<u32>>,
     /// Weight in the summed loss.
     pub weight: f32,
-    /// What is learnt; none where only scores are asked for.
+    /// What is learned; none where only scores are asked for.
     pub loss: Option<ScoredLoss>,
 }

@@ -23,8 +23,8 @@ pub(super) type Answer<T> = Result<Json<T>, ApiError>;
 pub(super) type Body<T> = Result<Json<T>, JsonRejection>;
 
 impl Shared {
-    /// Refuses a model that neither this process nor an earlier one has had. What an earlier one had
-    /// passes, and fails as stale when it is executed.
+    /// Rejects a model that neither this process nor an earlier one had. A model of an earlier process passes,
+    /// and fails as stale at its execution.
     pub(super) fn check_model(&self, model_id: &str) -> Result<(), ApiError> {
         if self.registry.model(model_id).is_some() || self.checkpoints.knows(model_id) {
             return Ok(());

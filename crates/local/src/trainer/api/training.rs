@@ -24,13 +24,15 @@ use crate::trainer::{
 };
 
 impl Shared {
-    /// Refuses what the model cannot learn by. A model of an earlier process fails as stale when it is executed.
+    /// Rejects losses that the model cannot learn from. A model of an earlier process fails as stale when it is
+    /// executed.
     fn check_loss(&self, request: &Forward) -> Result<(), ApiError> {
         let role = self.registry.model(&request.model_id).map(|record| record.shape.role);
         request.forward_backward_input.check(role.unwrap_or_default()).map_err(ApiError::invalid)
     }
 
-    /// Refuses a model that cannot follow the other. One of an earlier process fails as stale when it is executed.
+    /// Rejects a model that cannot follow the other. One of an earlier process fails as stale when it is
+    /// executed.
     fn check_following(&self, request: &Polyak) -> Result<(), ApiError> {
         let Polyak { model_id, source_model_id: source, rate, .. } = request;
         if !(0.0..=1.0).contains(rate) {

@@ -37,8 +37,8 @@ impl LossFn {
 }
 
 impl ForwardInput {
-    /// Refuses a loss that this trainer does not have or that is for the other kind of model, and settings that it does
-    /// not take.
+    /// Rejects a loss that this trainer does not have or that is for the other kind of model, and settings that
+    /// it does not support.
     pub fn check(&self, role: Role) -> Result<(), String> {
         let wanted = match self.scored_loss()? {
             Some(loss) => loss.role(),

@@ -31,7 +31,7 @@ pub struct HeadFields {
 }
 
 impl CreateModel {
-    /// Refuses a head that cannot be; none is a linear one.
+    /// Rejects an impossible head. None is a linear one.
     pub fn head(&self) -> Result<Option<HeadSpec>, String> {
         match self.value_head {
             None => Ok(None),
@@ -92,7 +92,7 @@ impl Default for AdamFields {
 }
 
 impl AdamFields {
-    /// Refuses what is out of range.
+    /// Rejects values out of range.
     pub fn check(&self) -> Result<(), String> {
         let positive = |v: f32| v.is_finite() && v >= 0.0;
         let beta = |v: f32| (0.0..1.0).contains(&v);

@@ -49,8 +49,8 @@ impl ForwardInput {
         }))
     }
 
-    /// Candidates, checked against a model's limits; none where the loss is another kind. Where they are learnt from,
-    /// what the loss needs must be there; else all of it may be left out.
+    /// Candidates, checked against a model's limits; none where the loss is another kind. For training,
+    /// everything that the loss needs must be there. Otherwise all of it may be left out.
     pub fn candidates(
         &self,
         vocab_size: usize,
@@ -114,7 +114,7 @@ impl Datum {
         Ok(ScoredExample { prompt, candidates, weight, loss })
     }
 
-    /// What is learnt; none where nothing of it is given and nothing must be.
+    /// What is learned. None where nothing is given and nothing is required.
     fn scored_loss(
         &self,
         loss: ScoredLossFn,

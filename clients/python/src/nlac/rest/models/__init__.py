@@ -14,6 +14,7 @@ from .advice_round import AdviceRound
 from .agent_key_list import AgentKeyList
 from .agent_key_view import AgentKeyView
 from .annotations import Annotations
+from .arm import Arm
 from .audit_list import AuditList
 from .audit_view import AuditView
 from .budget_outlook import BudgetOutlook
@@ -70,6 +71,7 @@ from .episode_list import EpisodeList
 from .episode_made import EpisodeMade
 from .episode_state import EpisodeState
 from .episode_view import EpisodeView
+from .episodes_made import EpisodesMade
 from .estimated import Estimated
 from .evaluation_view import EvaluationView
 from .event_kind import EventKind
@@ -77,11 +79,13 @@ from .event_list import EventList
 from .event_view import EventView
 from .export_job_form import ExportJobForm
 from .export_job_format import ExportJobFormat
+from .extension import Extension
 from .external_result import ExternalResult
 from .field_error import FieldError
 from .figure import Figure
 from .finish_reason import FinishReason
 from .generated_text import GeneratedText
+from .import_episodes_format import ImportEpisodesFormat
 from .import_report import ImportReport
 from .iteration_list import IterationList
 from .iteration_view import IterationView
@@ -92,6 +96,7 @@ from .job_view import JobView
 from .key_list import KeyList
 from .key_view import KeyView
 from .late_reward import LateReward
+from .linked_dataset import LinkedDataset
 from .list_models_response_200 import ListModelsResponse200
 from .list_models_response_default import ListModelsResponseDefault
 from .made_agent_key import MadeAgentKey
@@ -101,8 +106,10 @@ from .metric import Metric
 from .metric_list import MetricList
 from .new_agent_key import NewAgentKey
 from .new_episode import NewEpisode
+from .new_episodes import NewEpisodes
 from .new_evaluation import NewEvaluation
 from .new_key import NewKey
+from .new_recording import NewRecording
 from .new_webhook import NewWebhook
 from .opened_list import OpenedList
 from .opened_state import OpenedState
@@ -132,7 +139,7 @@ from .put_trainer import PutTrainer
 from .refined_action import RefinedAction
 from .refinement_request import RefinementRequest
 from .refinement_view import RefinementView
-from .refused_line import RefusedLine
+from .refused_record import RefusedRecord
 from .registration import Registration
 from .replica_choice import ReplicaChoice
 from .result_view import ResultView
@@ -181,6 +188,7 @@ __all__ = (
     "AgentKeyList",
     "AgentKeyView",
     "Annotations",
+    "Arm",
     "AuditList",
     "AuditView",
     "BudgetOutlook",
@@ -235,6 +243,7 @@ __all__ = (
     "EnvironmentView",
     "EpisodeList",
     "EpisodeMade",
+    "EpisodesMade",
     "EpisodeState",
     "EpisodeView",
     "Estimated",
@@ -244,11 +253,13 @@ __all__ = (
     "EventView",
     "ExportJobForm",
     "ExportJobFormat",
+    "Extension",
     "ExternalResult",
     "FieldError",
     "Figure",
     "FinishReason",
     "GeneratedText",
+    "ImportEpisodesFormat",
     "ImportReport",
     "IterationList",
     "IterationView",
@@ -259,6 +270,7 @@ __all__ = (
     "KeyList",
     "KeyView",
     "LateReward",
+    "LinkedDataset",
     "ListModelsResponse200",
     "ListModelsResponseDefault",
     "MadeAgentKey",
@@ -268,8 +280,10 @@ __all__ = (
     "MetricList",
     "NewAgentKey",
     "NewEpisode",
+    "NewEpisodes",
     "NewEvaluation",
     "NewKey",
+    "NewRecording",
     "NewWebhook",
     "OpenedList",
     "OpenedState",
@@ -299,7 +313,7 @@ __all__ = (
     "RefinedAction",
     "RefinementRequest",
     "RefinementView",
-    "RefusedLine",
+    "RefusedRecord",
     "Registration",
     "ReplicaChoice",
     "ResultView",

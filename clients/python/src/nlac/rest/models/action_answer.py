@@ -16,15 +16,15 @@ T = TypeVar("T", bound="ActionAnswer")
 
 @_attrs_define
 class ActionAnswer:
-    """What is done."""
+    """Action, and the texts behind it."""
 
     action: str
-    """ The action: as the policy wrote it, or as the rounds left it. """
+    """ Action: the policy's own, or the refined one. """
     advice: Advice | None
     version: int | None
-    """ The version that acts; null where the base model does. """
+    """ Version that acted; null for the base model. """
     written: GeneratedText
-    """ A generated text and what made it. """
+    """ A generated text and its provenance. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,11 +13,11 @@ T = TypeVar("T", bound="ActionFormType2")
 
 @_attrs_define
 class ActionFormType2:
-    """Calls of the tools that the environment lists when an episode begins."""
+    """Calls of the tools that the environment lists at the start of an episode."""
 
     form: ActionFormType2Form
     text: None | str
-    """ The field of an action that holds text for the user; null where the agent can only call tools. """
+    """ Field of an action for text to the user; null if the agent can only call tools. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,24 +18,24 @@ T = TypeVar("T", bound="ActionRequest")
 
 @_attrs_define
 class ActionRequest:
-    """Whose action, and where."""
+    """Request for an action."""
 
     base_of: None | Unset | UUID = UNSET
     checkpoint_id: None | Unset | UUID = UNSET
     greedy: bool | Unset = UNSET
-    """ The likeliest action instead of a sampled one. """
+    """ Greedy: the most likely action in place of a sampled one. """
     job_id: None | Unset | UUID = UNSET
     messages: list[ChatMessage] | None | Unset = UNSET
-    """ Or a conversation in chat form, as the policy sees it. """
+    """ State as a conversation in chat form, as the policy sees it. """
     rounds: int | Unset = UNSET
-    """ Most rounds of critique and refinement that improve the action before it is returned. A verdict Yes ends
+    """ Maximum number of rounds of critique and refinement before the action is returned. A verdict Yes ends
     them. """
     seed: int | Unset = UNSET
-    """ The same seed gives the same answer. """
+    """ Seed. The same seed gives the same answer. """
     timeout_s: int | Unset = UNSET
-    """ Seconds after which the answer is given up. """
+    """ Timeout of the answer in seconds. """
     tools: list[Tool] | Unset = UNSET
-    """ Tools that may be called, with `messages`. """
+    """ Tools that the policy can call, with `messages`. """
     transition_id: None | Unset | UUID = UNSET
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,26 +19,26 @@ T = TypeVar("T", bound="Advice")
 
 @_attrs_define
 class Advice:
-    """What the critic says about an action."""
+    """Critique and refinement of an action."""
 
     action: str
-    """ The action asked about. """
+    """ Requested action. """
     changed: bool
-    """ That is another action to the environment than the one asked about. """
+    """ Whether it differs from the requested action for the environment. """
     job_id: UUID
     """ A submitted job. """
     outcome: AdviceOutcome
     """ Why the rounds ended. """
     readable: bool
-    """ The environment can read it. """
+    """ Whether the environment can parse it. """
     refined: str
-    """ The action as the rounds left it. """
+    """ Action after the last round. """
     rounds: list[AdviceRound]
-    """ The rounds, in order. """
+    """ Rounds, in order. """
     usage: Usage
-    """ What was read and written for an answer. """
+    """ Token usage of an answer. """
     version: int | None
-    """ The version whose adapters spoke; null where the base model did. """
+    """ Version that answered; null for the base model. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,17 +18,17 @@ T = TypeVar("T", bound="AdviceRound")
 
 @_attrs_define
 class AdviceRound:
-    """One round: an action is judged and, if it is found wanting, rewritten."""
+    """One round: an action is judged and, if the verdict is No, refined."""
 
     action: str
-    """ The action judged. """
+    """ Judged action. """
     critique: GeneratedText
-    """ A generated text and what made it. """
+    """ A generated text and its provenance. """
     futures: list[GeneratedText]
-    """ What is predicted to come of it. """
+    """ Predictions of what happens after the action. """
     refinement: None | RefinedAction
     verdict: Verdict
-    """ The evaluator's answer. """
+    """ Verdict of the evaluator. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

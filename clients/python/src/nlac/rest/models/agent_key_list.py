@@ -15,10 +15,10 @@ T = TypeVar("T", bound="AgentKeyList")
 
 @_attrs_define
 class AgentKeyList:
-    """The keys of a job's agents."""
+    """Agent keys of a job."""
 
     data: list[AgentKeyView]
-    """ Newest first, those that were revoked included. """
+    """ Newest first, revoked keys included. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

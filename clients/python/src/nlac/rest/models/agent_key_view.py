@@ -14,10 +14,10 @@ T = TypeVar("T", bound="AgentKeyView")
 
 @_attrs_define
 class AgentKeyView:
-    """An agent's key."""
+    """An agent key."""
 
     created_at: datetime.datetime
-    """ When it was made. """
+    """ When it was created. """
     created_by: str
     """ Name of the API key that made it. """
     id: UUID
@@ -25,11 +25,11 @@ class AgentKeyView:
     job_id: UUID
     """ A submitted job. """
     name: str
-    """ Whose it is. """
+    """ Name of the agent. """
     prefix: str
-    """ The secret's first characters, to recognise it by. """
+    """ First characters of the secret, to identify the key. """
     revoked_at: datetime.datetime | None
-    """ When it was revoked; null if it was not. """
+    """ When it was revoked; null if it is active. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,18 +19,18 @@ T = TypeVar("T", bound="Annotations")
 
 @_attrs_define
 class Annotations:
-    """Everything that a job derived from a transition, oldest first."""
+    """All annotations of a transition by a job, oldest first."""
 
     choices: list[ChoiceView]
-    """ Chosen actions. """
+    """ Choices. """
     critiques: list[CritiqueView]
-    """ Verdicts. """
+    """ Critiques. """
     predictions: list[PredictionView]
-    """ Futures. """
+    """ Predictions. """
     refinements: list[RefinementView]
-    """ Rewritten actions. """
+    """ Refinements. """
     targets: list[TargetView]
-    """ Bellman targets, and language values. """
+    """ Bellman targets and language values. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

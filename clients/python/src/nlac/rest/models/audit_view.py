@@ -14,23 +14,23 @@ T = TypeVar("T", bound="AuditView")
 
 @_attrs_define
 class AuditView:
-    """What somebody did."""
+    """Entry of the audit log."""
 
     actor: str
-    """ The key's name; `local` while sign-in is off, `unknown` for a sign-in that failed. """
+    """ Name of the key; `local` if sign-in is off, `unknown` for a failed sign-in. """
     at: datetime.datetime
-    """ When. """
+    """ Time. """
     id: UUID
     """ An entry of the audit log. """
     key_id: None | UUID
     method: str
     """ HTTP method. """
     resource: None | str
-    """ What it was done to: the id or name in the path, or that of what was made. """
+    """ Id or name of the resource: that in the path, or that of the created resource. """
     route: str
-    """ The route as it is declared. """
+    """ Route. """
     status: int | None
-    """ HTTP status of the answer; null if none was given, as when the client went away. """
+    """ HTTP status of the answer; null without an answer, for example if the client disconnected. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

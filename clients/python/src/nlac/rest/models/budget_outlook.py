@@ -13,18 +13,18 @@ T = TypeVar("T", bound="BudgetOutlook")
 
 @_attrs_define
 class BudgetOutlook:
-    """A budget of the spec beside what the job would take without it."""
+    """A budget of the spec, compared with the estimate without it."""
 
     iteration: int | None
-    """ The iteration after which it likely does. """
+    """ Iteration after which it probably ends the job. """
     likely: float | None
-    """ What all iterations would likely take. """
+    """ Likely total of all iterations. """
     limit: float
-    """ What it allows. """
+    """ Limit. """
     message: str
-    """ The same for people. """
+    """ Message for people. """
     name: str
-    """ Its name in `budget`. """
+    """ Name in `budget`. """
     outlook: Outlook
     """ Whether a budget ends the job before its iterations do. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="CalledFunction")
 
 @_attrs_define
 class CalledFunction:
-    """A tool that is called."""
+    """Name and arguments of a tool call."""
 
     name: str
-    """ Its name. """
+    """ Name. """
     arguments: Any | Unset = UNSET
-    """ JSON in a string; on the way in also JSON itself. """
+    """ Arguments as JSON in a string. Input may also be a JSON object. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,18 +11,18 @@ T = TypeVar("T", bound="Capabilities")
 
 @_attrs_define
 class Capabilities:
-    """What an environment can do."""
+    """Capabilities of an environment."""
 
     concurrent: int | None
-    """ Sessions at a time; null where the environment sets no limit. """
+    """ Maximum number of sessions; null if there is no limit. """
     achieved_goals: bool = False
-    """ It says which goals a step achieved. """
+    """ It reports the goals that a step achieved. """
     admissible: bool = False
-    """ It says which actions are possible. """
+    """ It lists the admissible actions. """
     replayable: bool = False
-    """ The same task, seed and actions give the same episode: a state can be gone back to. """
+    """ The same task, seed and actions give the same episode, so earlier states can be restored. """
     splits: bool = False
-    """ Held-out tasks are others than those of training. """
+    """ Held-out tasks differ from training tasks. """
     tools: bool = False
     """ It offers tools. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

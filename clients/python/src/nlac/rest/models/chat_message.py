@@ -18,17 +18,17 @@ T = TypeVar("T", bound="ChatMessage")
 
 @_attrs_define
 class ChatMessage:
-    """A chat message. Fields that say nothing about the conversation are ignored."""
+    """A chat message. Other fields are ignored."""
 
     role: str
     """ `system`, `developer`, `user`, `assistant`, `tool` or `function`. """
     content: list[ChatPart] | None | str | Unset = UNSET
     is_error: bool | Unset = UNSET
-    """ The call failed. """
+    """ Whether the call failed. """
     reasoning_content: None | str | Unset = UNSET
     """ What the model thought before it spoke. """
     tool_call_id: None | str | Unset = UNSET
-    """ The call that a tool answers. """
+    """ Id of the call that a tool answers. """
     tool_calls: list[ChatToolCall] | None | Unset = UNSET
     """ Tools that are called, several at once if there are several. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -17,15 +17,15 @@ T = TypeVar("T", bound="ChatPart")
 
 @_attrs_define
 class ChatPart:
-    """A part of a message; exactly one of its fields is given."""
+    """Part of a message. Exactly one of its fields is given."""
 
     is_error: bool | Unset = UNSET
-    """ The call failed. """
+    """ Whether the call failed. """
     text: None | str | Unset = UNSET
-    """ What is said, thought or answered. """
+    """ Text, reasoning or tool result. """
     tool_call: ChatToolCall | None | Unset = UNSET
     tool_call_id: None | str | Unset = UNSET
-    """ The call that a tool result answers. """
+    """ Id of the call that a tool result answers. """
     type_: None | str | Unset = UNSET
     """ `text`, `reasoning`, `tool_call` or `tool_result`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

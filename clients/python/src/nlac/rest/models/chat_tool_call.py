@@ -20,9 +20,9 @@ class ChatToolCall:
     """A call of a tool."""
 
     function: CalledFunction
-    """ A tool that is called. """
+    """ Name and arguments of a tool call. """
     id: str | Unset = UNSET
-    """ The tool's answer names it. """
+    """ Id, for the tool's answer. """
     type_: str | Unset = UNSET
     """ `function`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -16,39 +16,39 @@ T = TypeVar("T", bound="CheckpointView")
 
 @_attrs_define
 class CheckpointView:
-    """A checkpoint as it is shown."""
+    """A checkpoint."""
 
     created_at: datetime.datetime
     """ When it was recorded. """
     expired_at: datetime.datetime | None
-    """ When the retention rule (`--keep-versions`) deleted its adapter and its trainer state; null while they are
+    """ When the retention rule (`--keep-versions`) deleted its adapter and trainer state; null if they are
     kept. """
     id: UUID
     """ One adapter version. """
     job_id: UUID
     """ A submitted job. """
     loaded_on: list[str]
-    """ Engines that had it loaded when they were last asked. """
+    """ Engines that had it loaded at the last check. """
     name: str
-    """ The name that engines know it by. """
+    """ Name on the engines. """
     optimizer_steps: int
-    """ Optimizer steps taken up to it. """
+    """ Optimizer steps up to it. """
     parents: list[UUID]
-    """ What it was made from. """
+    """ Source of the checkpoint. """
     path: str
     """ Directory of its PEFT files. """
     promoted: bool
-    """ It is the one that people chose to use. """
+    """ Whether it is promoted. """
     published_at: datetime.datetime | None
-    """ When it could be used. """
+    """ When it became usable. """
     role: CheckpointRole
-    """ What an adapter is for. """
+    """ Role of an adapter. """
     sha256: str
-    """ Of its tensors, hex. """
+    """ SHA-256 of the tensors, hex. """
     success: float | None
-    """ Success on held-out episodes at the spec's temperature, where it was evaluated. """
+    """ Success on held-out episodes at the spec's temperature; null if it was not evaluated. """
     version: int
-    """ Its number: the iteration's index. """
+    """ Version: the index of its iteration. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

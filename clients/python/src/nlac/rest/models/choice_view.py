@@ -16,22 +16,22 @@ T = TypeVar("T", bound="ChoiceView")
 
 @_attrs_define
 class ChoiceView:
-    """The best of several actions, by their language values."""
+    """The best of several actions by their language values."""
 
     action: None | str
-    """ The action; null where the choice could not be read. """
+    """ Chosen action; null if the choice could not be parsed. """
     changed: bool
-    """ The environment would see another action than the transition's own. """
+    """ Whether it differs from the transition's own action for the environment. """
     id: UUID
     """ The choice of an action by the values of several. """
     iteration: int
-    """ Number of the iteration that made it. """
+    """ Iteration that wrote it. """
     prediction_ids: list[UUID]
-    """ The values that the chooser read, in the order of its prompt. """
+    """ Values in the chooser's prompt, in order. """
     provenance: Provenance
-    """ What made a text. """
+    """ Provenance of a generated text. """
     text: str
-    """ What the chooser wrote. """
+    """ Text of the chooser. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,18 +17,18 @@ T = TypeVar("T", bound="ContextView")
 
 @_attrs_define
 class ContextView:
-    """A conversation as the agent saw it."""
+    """A conversation of the agent."""
 
     grown_from: int | None
-    """ The earlier context whose first messages it shares, from 0; null where it shares none. """
+    """ Number, from 0, of the earlier context with the same first messages; null if there is none. """
     messages: list[ChatMessage]
-    """ All of it. """
+    """ All messages. """
     shared: int
-    """ How many messages it shares with that one. """
+    """ Number of messages shared with that context. """
     switches: ContextViewSwitches
     """ Variables of the model's chat template. """
     tools: list[Tool]
-    """ Tools that the agent could call. """
+    """ Tools of the agent. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

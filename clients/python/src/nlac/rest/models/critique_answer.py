@@ -19,24 +19,24 @@ T = TypeVar("T", bound="CritiqueAnswer")
 
 @_attrs_define
 class CritiqueAnswer:
-    """What the critic says about an action."""
+    """Critique of an action."""
 
     action: str
-    """ The action judged. """
+    """ Judged action. """
     critique: GeneratedText
-    """ A generated text and what made it. """
+    """ A generated text and its provenance. """
     futures: list[GeneratedText]
-    """ What is predicted to come of the action. """
+    """ Predictions of what happens after the action. """
     job_id: UUID
     """ A submitted job. """
     readable: bool
-    """ The environment can read it. """
+    """ Whether the environment can parse it. """
     usage: Usage
-    """ What was read and written for an answer. """
+    """ Token usage of an answer. """
     verdict: Verdict
-    """ The evaluator's answer. """
+    """ Verdict of the evaluator. """
     version: int | None
-    """ The version whose adapters spoke; null where the base model did. """
+    """ Version that answered; null for the base model. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,21 +21,21 @@ class CritiqueView:
     """A critique."""
 
     action: str
-    """ The action judged. """
+    """ Judged action. """
     id: UUID
     """ An evaluator's verdict. """
     iteration: int
-    """ Number of the iteration that made it. """
+    """ Iteration that wrote it. """
     prediction_ids: list[UUID]
-    """ The futures it read. """
+    """ Predictions that the evaluator read. """
     provenance: Provenance
-    """ What made a text. """
+    """ Provenance of a generated text. """
     round_: int
     """ Refinement round. """
     text: str
     """ The text. """
     verdict: Verdict
-    """ The evaluator's answer. """
+    """ Verdict of the evaluator. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

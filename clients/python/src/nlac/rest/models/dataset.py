@@ -13,20 +13,24 @@ T = TypeVar("T", bound="Dataset")
 
 @_attrs_define
 class Dataset:
-    """A dataset as it is shown."""
+    """A dataset."""
 
     created_at: datetime.datetime
-    """ When its first episode came. """
+    """ When its first episode was stored. """
     episodes: int
     """ Episodes in it. """
     name: str
     """ Its name. """
     open_: int
-    """ Episodes whose reward is awaited. """
+    """ Number of episodes with a pending reward. """
     success: float | None
-    """ Share of episodes that were solved, of those that say; null if none says. """
+    """ Share of solved episodes among those with a known outcome; null if none has one. """
     transitions: int
-    """ Actions in them. """
+    """ Number of actions. """
+    version: int
+    """ Number of its newest version; 0 while it has no episodes. Every import that adds episodes makes a version,
+    and
+    a job learns from the versions that its `datasets` name. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,6 +47,8 @@ class Dataset:
 
         transitions = self.transitions
 
+        version = self.version
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -53,6 +59,7 @@ class Dataset:
                 "open": open_,
                 "success": success,
                 "transitions": transitions,
+                "version": version,
             }
         )
 
@@ -78,6 +85,8 @@ class Dataset:
 
         transitions = d.pop("transitions")
 
+        version = d.pop("version")
+
         dataset = cls(
             created_at=created_at,
             episodes=episodes,
@@ -85,6 +94,7 @@ class Dataset:
             open_=open_,
             success=success,
             transitions=transitions,
+            version=version,
         )
 
         dataset.additional_properties = d

@@ -12,10 +12,10 @@ T = TypeVar("T", bound="Decision")
 
 @_attrs_define
 class Decision:
-    """Why; the body may be left out."""
+    """Body of a decision. It is optional."""
 
     reason: None | str | Unset = UNSET
-    """ For those who read the job's events. """
+    """ Reason, shown in the job's events. """
 
     def to_dict(self) -> dict[str, Any]:
         reason: None | str | Unset

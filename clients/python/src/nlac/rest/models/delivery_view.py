@@ -17,24 +17,24 @@ T = TypeVar("T", bound="DeliveryView")
 
 @_attrs_define
 class DeliveryView:
-    """What became of telling a webhook of an event."""
+    """Delivery of an event to a webhook."""
 
     attempts: int
-    """ How often it was tried. """
+    """ Number of attempts. """
     due_at: datetime.datetime
-    """ When it is tried next, while it is waiting. """
+    """ Time of the next attempt, while waiting. """
     error: None | str
-    """ Why the last try failed. """
+    """ Error of the last attempt. """
     event_id: int
-    """ The event's id; with the webhook's it is sent as `webhook-id`. """
+    """ Event id. Together with the webhook's id it is sent as `webhook-id`. """
     job_id: UUID
     """ A submitted job. """
     kind: EventKind
-    """ What kind of thing happened. """
+    """ Kind of an event. """
     settled_at: datetime.datetime | None
     """ When it was delivered or given up. """
     state: DeliveryState
-    """ What became of telling somebody of an event. """
+    """ State of a delivery. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="DifferenceView")
 
 @_attrs_define
 class DifferenceView:
-    """By how much the results of one evaluation exceed those of another, on the tasks that both played."""
+    """Difference of two evaluations on their common tasks."""
 
     mean_return: MeanView | None
     success: MeanView | None

@@ -15,10 +15,10 @@ T = TypeVar("T", bound="DryRunAnswer")
 
 @_attrs_define
 class DryRunAnswer:
-    """What each part would be asked, and what would be read in its reply."""
+    """Rendered prompts and parsed replies."""
 
     parts: list[DryRunPart]
-    """ The parts that are played at this transition: of the two Bellman parts, one. """
+    """ The parts that are used at this transition. Of the two Bellman parts, one. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="DryRunPart")
 
 @_attrs_define
 class DryRunPart:
-    """What a part would be asked, and what would be read in its reply."""
+    """Rendered prompt and parsed reply of a part."""
 
     messages: list[ChatMessage]
     """ The rendered prompt, in chat form. """
@@ -27,7 +27,7 @@ class DryRunPart:
     """ A part of a prompt set, one file each. """
     reply: DryRunReply | None
     variables: list[DryRunVariable]
-    """ Where those of its variables come from that another part writes. """
+    """ Sources of the variables that another part writes. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

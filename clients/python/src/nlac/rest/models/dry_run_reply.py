@@ -16,24 +16,24 @@ T = TypeVar("T", bound="DryRunReply")
 
 @_attrs_define
 class DryRunReply:
-    """A reply and what is read in it. What the part does not say is null."""
+    """A reply and the values parsed from it. Values that the part does not write are null."""
 
     action_key: None | str
-    """ The action that the policy or the refiner wrote, as the environment tells actions apart. """
+    """ Action of the policy or the refiner, in the environment's canonical form. """
     choice: int | None
-    """ The number of the candidate that the chooser names, from 1. """
+    """ Number of the candidate that the chooser picks, from 1. """
     outcome: None | PredictedEnd
     source: TextSource
-    """ Where a text of a dry run comes from. """
+    """ Source of a text in a dry run. """
     target_form: bool | None
-    """ Whether a prediction or a target has the form that the set demands of a target. """
+    """ Whether a prediction or a target has the form that the set requires of a target. """
     target_status: None | TargetStatus
     text: str
-    """ The reply. """
+    """ Reply. """
     unreadable: None | str
-    """ Why the reply is no action. """
+    """ Why the reply is not an action. """
     value: int | None
-    """ The scalar critic's number. """
+    """ Number of the scalar critic. """
     verdict: None | Verdict
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

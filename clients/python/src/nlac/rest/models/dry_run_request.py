@@ -18,7 +18,7 @@ T = TypeVar("T", bound="DryRunRequest")
 
 @_attrs_define
 class DryRunRequest:
-    """What a prompt set is tried on."""
+    """Request for a dry run."""
 
     transition_id: UUID
     """ One step of an episode. """
@@ -27,7 +27,7 @@ class DryRunRequest:
     `evaluator`
     and `refiner`. """
     replies: SampleReplies | Unset = UNSET
-    """ What parts are supposed to reply. Without one, the newest stored reply for the transition is read. """
+    """ Replies to parse, by part. Without one, the newest stored reply for the transition is parsed. """
 
     def to_dict(self) -> dict[str, Any]:
         transition_id = str(self.transition_id)

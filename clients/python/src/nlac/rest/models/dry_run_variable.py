@@ -13,12 +13,12 @@ T = TypeVar("T", bound="DryRunVariable")
 
 @_attrs_define
 class DryRunVariable:
-    """A variable of a part."""
+    """Variable of a part."""
 
     name: str
-    """ Its name. """
+    """ Name. """
     source: TextSource
-    """ Where a text of a dry run comes from. """
+    """ Source of a text in a dry run. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,17 +16,16 @@ T = TypeVar("T", bound="Ending")
 
 @_attrs_define
 class Ending:
-    """How an episode ended."""
+    """End of an episode."""
 
     messages: list[ChatMessage] | Unset = UNSET
-    """ What the agent was told after its last action, where it would not call again: messages of `user` or `tool`.
-    """
+    """ What the agent saw after its last action, if it makes no further call: messages of `user` or `tool`. """
     reward: float | None | Unset = UNSET
-    """ Reward of the last step. Without one it is awaited, and may come days later. """
+    """ Reward of the last step. Without it, the reward is pending and can be reported later. """
     success: bool | None | Unset = UNSET
-    """ Whether the task was solved, where that is known. """
+    """ Whether the episode solved its task, if known. """
     truncated: bool | Unset = UNSET
-    """ Something that is not part of the task cut the episode: it has no end, and counts as not solved. """
+    """ Something outside of the task cut the episode. It then counts as not solved. """
 
     def to_dict(self) -> dict[str, Any]:
         messages: list[dict[str, Any]] | Unset = UNSET

@@ -11,20 +11,20 @@ T = TypeVar("T", bound="EngineCapabilities")
 
 @_attrs_define
 class EngineCapabilities:
-    """What an engine was found to be able to do; of several replicas, what all can."""
+    """Capabilities of an engine. For several replicas, what all of them can do."""
 
     max_model_len: int | None
-    """ Longest sequence, tokens. """
+    """ Maximum sequence length in tokens. """
     max_rank: int | None
-    """ The highest rank of an adapter, where it tells. """
+    """ Maximum rank of an adapter, if reported. """
     models: list[str]
-    """ Names that it serves: base model and adapters. """
+    """ Served names: base model and adapters. """
     replicas: int
-    """ Replicas that answered. """
+    """ Number of replicas that answered. """
     runtime_adapters: bool
-    """ Adapters can be loaded while it runs. """
+    """ Whether it can load adapters at run time. """
     version: str
-    """ Its version, as it tells it. """
+    """ Reported version. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,26 +16,26 @@ class EngineRecord:
     """A registered engine."""
 
     adapter_dir: None | str
-    """ Directory of the adapters as the engine sees it, where that is not this service's own path. """
+    """ Directory of the adapters as the engine sees it, if that differs from this service's path. """
     api_key_env: None | str
-    """ The environment variable of this service that holds the engine's API key. """
+    """ Environment variable of this service with the engine's API key. """
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the engine. """
     draining: list[str]
-    """ Replicas that get nothing new: what they are doing ends, then they may be stopped. """
+    """ Replicas that get no new requests. Requests in progress finish. """
     hedge_ms: int | None
-    """ Milliseconds after which a request without an answer is asked of another replica as well. """
+    """ Milliseconds after which an unanswered request is also sent to another replica. """
     kind: EngineKind
-    """ Dialects of engines. """
+    """ Protocols of engines. """
     model: str
-    """ The model's name in specs, where engine and trainer call the same model differently. """
+    """ Name of the model in specs, if engine and trainer use different names for it. """
     model_dir: None | str
-    """ Directory with the base model's tokenizer and chat template, as this service sees it; frozen engines
+    """ Directory of the base model's tokenizer and chat template, as this service sees it. Frozen engines
     need none. """
     name: str
-    """ The name that specs use. """
+    """ Name in specs. """
     seeds: bool
-    """ Whether requests carry a seed. """
+    """ Whether requests have a seed. """
     urls: list[str]
     """ `http://host:port` of every replica. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

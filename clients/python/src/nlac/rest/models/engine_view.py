@@ -19,36 +19,36 @@ T = TypeVar("T", bound="EngineView")
 
 @_attrs_define
 class EngineView:
-    """A registered engine and what it can do."""
+    """A registered engine and its capabilities."""
 
     adapter_dir: None | str
-    """ Directory of the adapters as the engine sees it, where that is not this service's own path. """
+    """ Directory of the adapters as the engine sees it, if that differs from this service's path. """
     api_key_env: None | str
-    """ The environment variable of this service that holds the engine's API key. """
+    """ Environment variable of this service with the engine's API key. """
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the engine. """
     draining: list[str]
-    """ Replicas that get nothing new: what they are doing ends, then they may be stopped. """
+    """ Replicas that get no new requests. Requests in progress finish. """
     hedge_ms: int | None
-    """ Milliseconds after which a request without an answer is asked of another replica as well. """
+    """ Milliseconds after which an unanswered request is also sent to another replica. """
     kind: EngineKind
-    """ Dialects of engines. """
+    """ Protocols of engines. """
     model: str
-    """ The model's name in specs, where engine and trainer call the same model differently. """
+    """ Name of the model in specs, if engine and trainer use different names for it. """
     model_dir: None | str
-    """ Directory with the base model's tokenizer and chat template, as this service sees it; frozen engines
+    """ Directory of the base model's tokenizer and chat template, as this service sees it. Frozen engines
     need none. """
     name: str
-    """ The name that specs use. """
+    """ Name in specs. """
     seeds: bool
-    """ Whether requests carry a seed. """
+    """ Whether requests have a seed. """
     urls: list[str]
     """ `http://host:port` of every replica. """
     capabilities: EngineCapabilities | None
     checked_at: datetime.datetime | None
-    """ When it was last asked. """
+    """ When the service last contacted it. """
     trouble: None | str
-    """ Why it did not answer when it was last asked; null if it did. """
+    """ Why the last contact failed; null if it succeeded. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class EnvironmentList:
     """All environments."""
 
     data: list[EnvironmentView]
-    """ Those that are built in, then the registered ones, each by name. """
+    """ Built-in environments, then registered ones, each by name. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

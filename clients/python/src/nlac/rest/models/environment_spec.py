@@ -11,7 +11,7 @@ T = TypeVar("T", bound="EnvironmentSpec")
 
 @_attrs_define
 class EnvironmentSpec:
-    """Where the agent acts."""
+    """Environment of the agent."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

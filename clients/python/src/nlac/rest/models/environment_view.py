@@ -21,25 +21,24 @@ T = TypeVar("T", bound="EnvironmentView")
 
 @_attrs_define
 class EnvironmentView:
-    """An environment that jobs can name, and what it can do."""
+    """An environment and its capabilities."""
 
     action: ActionFormType0 | ActionFormType1 | ActionFormType2 | None
     built_in: bool
-    """ It is built in; no other program is needed. """
+    """ Whether it is built in and needs no other program. """
     capabilities: Capabilities | None
     checked_at: datetime.datetime | None
-    """ When it was last asked. """
+    """ When the service last contacted it. """
     name: str
-    """ Its name. A job names a built-in environment as `environment.kind`, a registered one as `environment.name`
-    of the
-    kind `remote`. """
+    """ Name. A job uses a built-in environment as `environment.kind`, a registered one as `environment.name`
+    of the kind `remote`. """
     registration: None | Registration
     splits: list[str]
-    """ The splits whose tasks it lists. Without any, tasks are drawn by seeds alone. """
+    """ Splits with listed tasks. If there are none, seeds determine the tasks. """
     title: None | str
-    """ How it calls itself, with its version. """
+    """ The environment's own title and version. """
     trouble: None | str
-    """ Why it did not answer when it was last asked; null if it did. """
+    """ Why the last contact failed; null if it succeeded. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

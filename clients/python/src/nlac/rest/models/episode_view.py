@@ -25,52 +25,52 @@ T = TypeVar("T", bound="EpisodeView")
 
 @_attrs_define
 class EpisodeView:
-    """An episode as it is shown."""
+    """An episode."""
 
     checkpoint_id: None | UUID
     contexts: list[ContextView]
-    """ What the agent saw and said: one conversation, or several where it rewrote its history. """
+    """ Conversations of the agent: one, or several if the agent rewrote its history. """
     created_at: datetime.datetime
     """ When it was stored. """
     dataset: None | str
-    """ The dataset that it was imported into; null if it is a rollout. """
+    """ Dataset of the import; null for a rollout. """
     end_reason: EndReason
     """ Why an episode ended. """
     environment: None | str
-    """ The environment; null where it is not known. """
+    """ Environment; null if unknown. """
     error: None | str
-    """ What failed. """
+    """ Error of a failed episode. """
     id: UUID
     """ One rollout. """
     iteration: int | None
     """ Number of that iteration. """
     job_id: None | UUID
     model: None | str
-    """ The name of another model that acted, where it is known. """
+    """ Name of the other model that acted, if known. """
     ordinal: int | None
-    """ Its number in the iteration or in the dataset. """
+    """ Number in the iteration or the dataset. """
     purpose: None | Purpose
     return_: float | None
-    """ Sum of rewards; null unless observed. """
+    """ Sum of rewards; null if unknown. """
     reward_status: RewardStatus
-    """ Why a reward is there, or is not. A missing reward is never 0. """
+    """ Why a reward is known or not. A missing reward is never 0. """
     seed: int | None
-    """ Seed of the environment; null where it is not known. """
+    """ Seed of the environment; null if unknown. """
     source: Source
-    """ Where an episode came from. """
+    """ Origin of an episode. """
     state: EpisodeState
-    """ Whether something about an episode is still to come. """
+    """ State of an episode: whether a reward is still pending. """
     success: bool | None
-    """ Solved or not; null unless somebody said so. """
+    """ Whether the episode solved its task; null if unknown. """
     task: str
-    """ The task. """
+    """ Task. """
     temperature: float | None
     """ Sampling temperature of the policy; null unless it is a rollout. """
     truncated_by: None | TruncatedBy
     turns: int
-    """ Steps taken. """
+    """ Number of steps. """
     unreadable: int | None
-    """ Replies that were no action; null where another program read them. """
+    """ Unparseable replies; null if another program parsed them. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

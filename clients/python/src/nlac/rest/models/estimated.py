@@ -16,10 +16,10 @@ T = TypeVar("T", bound="Estimated")
 
 @_attrs_define
 class Estimated:
-    """A spec that could be submitted, and what it would take."""
+    """A valid spec and its estimate."""
 
     budgets: list[BudgetOutlook]
-    """ Every budget of the spec beside `iterations`. """
+    """ All budgets of the spec except `iterations`. """
     cost: Figure
     """ One quantity. """
     env_steps: Figure
@@ -43,7 +43,7 @@ class Estimated:
     trained_tokens: Figure
     """ One quantity. """
     warnings: list[str]
-    """ What a submission would warn of. """
+    """ Warnings of a submission. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,16 +16,16 @@ T = TypeVar("T", bound="EvaluationView")
 
 @_attrs_define
 class EvaluationView:
-    """The last evaluation of a job that is complete."""
+    """The last complete evaluation of a job."""
 
     against: None | UUID
     checkpoint_id: None | UUID
     iteration: int
-    """ The iteration that played it. """
+    """ Iteration that played it. """
     job_id: UUID
     """ A submitted job. """
     results: list[ResultView]
-    """ Its results, one for each temperature, lowest first. """
+    """ Results by temperature, lowest first. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ EventKind = Literal[
     "continued",
     "demoted",
     "evaluated",
+    "extended",
     "failed",
     "guard_tripped",
     "iteration_finished",

@@ -15,18 +15,18 @@ T = TypeVar("T", bound="EventView")
 
 @_attrs_define
 class EventView:
-    """An event as it is sent."""
+    """An event."""
 
     at: datetime.datetime
-    """ When. """
+    """ Time. """
     data: Any
     """ The same for programs. """
     id: int
-    """ Its place in the log; SSE's event id. """
+    """ Place in the log. It is the event id of SSE. """
     kind: EventKind
-    """ What kind of thing happened. """
+    """ Kind of an event. """
     message: str
-    """ One sentence for people. """
+    """ Message for people. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

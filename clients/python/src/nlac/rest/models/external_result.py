@@ -13,16 +13,16 @@ T = TypeVar("T", bound="ExternalResult")
 
 @_attrs_define
 class ExternalResult:
-    """A result of a checkpoint."""
+    """Posted result of a checkpoint."""
 
     checkpoint_id: UUID
     """ One adapter version. """
     episodes: int
-    """ Episodes that were played. """
+    """ Number of episodes. """
     success: float
-    """ Share of the episodes that were solved, 0 to 1. """
+    """ Share of solved episodes, 0 to 1. """
     return_: float | None | Unset = UNSET
-    """ Mean return of the episodes, where they have one. """
+    """ Mean return of the episodes, if they have returns. """
 
     def to_dict(self) -> dict[str, Any]:
         checkpoint_id = str(self.checkpoint_id)

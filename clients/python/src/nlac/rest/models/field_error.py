@@ -13,20 +13,20 @@ T = TypeVar("T", bound="FieldError")
 
 @_attrs_define
 class FieldError:
-    """A field that is wrong."""
+    """Invalid field."""
 
     message: str
-    """ Why. """
+    """ Reason. """
     path: str
-    """ Where, as in `algorithm.futures`; empty for the whole. """
+    """ Path of the field, such as `algorithm.futures`; empty for the whole document. """
     pointer: str
-    """ The same as a JSON pointer. """
+    """ The path as a JSON pointer. """
     column: int | None | Unset = UNSET
-    """ The column in that line, from 1. """
+    """ Column in that line, from 1. """
     line: int | None | Unset = UNSET
-    """ The line in the text that was sent, from 1. """
+    """ Line in the submitted text, from 1. """
     remedy: None | str | Unset = UNSET
-    """ What to do. """
+    """ Remedy. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

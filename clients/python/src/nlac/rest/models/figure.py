@@ -14,13 +14,13 @@ class Figure:
     """One quantity."""
 
     basis: str
-    """ What it is based on, and how sure it is. """
+    """ Basis and confidence of the figure. """
     least: float | None
-    """ At the lowest; null where no bound is known. """
+    """ Lower bound; null if unknown. """
     likely: float | None
-    """ At the mean of what it is based on; null where that is not known. """
+    """ Likely value; null if unknown. """
     most: float | None
-    """ At the highest; null where no bound is known. """
+    """ Upper bound; null if unknown. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,31 +20,31 @@ T = TypeVar("T", bound="GeneratedText")
 
 @_attrs_define
 class GeneratedText:
-    """A generated text and what made it."""
+    """A generated text and its provenance."""
 
     checkpoint_id: None | UUID
     engine: str
-    """ The engine that answered. """
+    """ Engine. """
     finish_reason: FinishReason
-    """ Why a generation ended. """
+    """ Finish reason of a generation. """
     model: str
-    """ The model name that the engine echoed: an adapter's own name. """
+    """ Model name that the engine returned: the adapter's name. """
     prompt_hash: str
     """ Content hash of the prompt template. """
     prompt_tokens: int
-    """ Tokens of the prompt. """
+    """ Prompt tokens. """
     role: Role
-    """ The part that the language model played (algorithms: NLAC §4). """
+    """ Part that the model played (algorithms: NLAC §4). """
     sampling: Sampling
     """ How a text was sampled. """
     sha256: None | str
-    """ Of the adapter's tensors, hex; null for the base model and a frozen one. """
+    """ SHA-256 of the adapter's tensors, hex; null for the base model and a frozen one. """
     text: str
     """ The text. """
     token_ids: list[int]
-    """ Tokens written. """
+    """ Generated tokens. """
     weights: Weights
-    """ Which weights played it. """
+    """ Weights of a part. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.refused_line import RefusedLine
+    from ..models.refused_record import RefusedRecord
 
 
 T = TypeVar("T", bound="ImportReport")
@@ -15,14 +15,16 @@ T = TypeVar("T", bound="ImportReport")
 
 @_attrs_define
 class ImportReport:
-    """What became of the lines."""
+    """Result of an import."""
 
-    refused: list[RefusedLine]
-    """ Lines that cannot be learnt from. """
+    refused: list[RefusedRecord]
+    """ Rejected records. """
     repeated: int
-    """ Episodes that were there already, by their id or content. """
+    """ Number of episodes that were already stored, by id or content. """
     stored: int
-    """ Episodes that were stored. """
+    """ Number of stored episodes. """
+    version: int
+    """ Newest version of the dataset. It is new if the import stored an episode. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -35,6 +37,8 @@ class ImportReport:
 
         stored = self.stored
 
+        version = self.version
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -42,6 +46,7 @@ class ImportReport:
                 "refused": refused,
                 "repeated": repeated,
                 "stored": stored,
+                "version": version,
             }
         )
 
@@ -49,13 +54,13 @@ class ImportReport:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.refused_line import RefusedLine
+        from ..models.refused_record import RefusedRecord
 
         d = dict(src_dict)
         refused = []
         _refused = d.pop("refused")
         for refused_item_data in _refused:
-            refused_item = RefusedLine.from_dict(refused_item_data)
+            refused_item = RefusedRecord.from_dict(refused_item_data)
 
             refused.append(refused_item)
 
@@ -63,10 +68,13 @@ class ImportReport:
 
         stored = d.pop("stored")
 
+        version = d.pop("version")
+
         import_report = cls(
             refused=refused,
             repeated=repeated,
             stored=stored,
+            version=version,
         )
 
         import_report.additional_properties = d

@@ -20,7 +20,7 @@ class IterationList:
     data: list[IterationView]
     """ Newest first. """
     next_: int | None
-    """ Pass it as `before` for the next page; null at the end. """
+    """ Cursor of the next page: pass it as `before`. Null on the last page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,22 +16,22 @@ T = TypeVar("T", bound="IterationView")
 
 @_attrs_define
 class IterationView:
-    """An iteration as it is shown."""
+    """An iteration."""
 
     finished_at: datetime.datetime | None
     """ When its last phase ended. """
     id: UUID
     """ One round of a job's loop. """
     index: int
-    """ Its number; 0 is the untrained adapter. """
+    """ Number. 0 is the untrained adapter. """
     phase: Phase
-    """ The part of an iteration that is under way; phases run in this order. """
+    """ Phase of an iteration. Phases run in this order. """
     started_at: datetime.datetime
     """ When it was planned. """
     units_done: int
-    """ Those that are done. """
+    """ Finished units of work in the phase. """
     units_open: int
-    """ Units of work of the phase that wait or are under way. """
+    """ Waiting and running units of work in the phase. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

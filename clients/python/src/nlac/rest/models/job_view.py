@@ -14,6 +14,7 @@ from ..models.phase import Phase, check_phase
 
 if TYPE_CHECKING:
     from ..models.job_spec import JobSpec
+    from ..models.linked_dataset import LinkedDataset
 
 
 T = TypeVar("T", bound="JobView")
@@ -21,55 +22,63 @@ T = TypeVar("T", bound="JobView")
 
 @_attrs_define
 class JobView:
-    """A job as it is shown."""
+    """A job."""
 
     created_at: datetime.datetime
-    """ When it was accepted. """
+    """ When it was submitted. """
+    datasets: list[LinkedDataset]
+    """ The datasets that it learns from, each at the version that it was linked at; none before iteration 1 begins.
+    """
     error: None | str
     """ Why it failed, with the remedy. """
     estimated_finish_at: datetime.datetime | None
-    """ When its last iteration will be done, at the pace of its newest ones, to the second; null unless it is
-    running and has a pace. It moves when an iteration is done, not with the clock. """
+    """ Estimated end of its last iteration at the current pace, to the second; null unless the job is running
+    and has a pace. It changes when an iteration ends. """
     finished_at: datetime.datetime | None
     """ When it reached a final status. """
     id: UUID
     """ A submitted job. """
     iteration: int | None
-    """ The iteration that is under way, or the last one. """
+    """ Current iteration, or the last one. """
     owner: str
-    """ Name of the key that submitted it; `local` where nobody signs in. """
+    """ Name of the key that submitted it; `local` if sign-in is off. """
     phase: None | Phase
     plan_error: None | str
-    """ Why its next work cannot be planned; null while it can. """
+    """ Why its next work cannot be planned; null if it can. """
     promoted_checkpoint_id: None | UUID
     promoted_name: None | str
-    """ Its adapter's name: what to give as `model` to the engine, which keeps it loaded. """
+    """ Name of the promoted adapter: the `model` of requests to the engine, which keeps it loaded. """
     promoted_version: int | None
-    """ Its version. """
+    """ Version of the promoted checkpoint. """
     spec: JobSpec
     """ A training job. """
     started_at: datetime.datetime | None
     """ When its first work was planned. """
     status: JobStatus
-    """ Where a job stands. """
+    """ Status of a job. """
     success: float | None
-    """ The newest such success. """
+    """ Newest such success. """
     success_before: float | None
-    """ Success on held-out episodes of the untrained adapter, at the spec's temperature. """
+    """ Success of the untrained adapter on held-out episodes, at the spec's temperature. """
     units: int | None
     """ Units of work of the phase. """
     units_done: int | None
-    """ Units of work of the phase that are done. """
+    """ Finished units of work in the phase. """
     waiting_for: None | str
-    """ The engine or trainer that its work waits for, because it cannot be reached; null while nothing waits. """
+    """ Unreachable engine or trainer that its work waits for; null if nothing waits. """
     waiting_since: datetime.datetime | None
-    """ Since when it waits. """
+    """ When the wait began. """
     waiting_why: None | str
-    """ What the last try to reach it said. """
+    """ Error of the last attempt to reach it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         created_at = self.created_at.isoformat()
+
+        datasets = []
+        for datasets_item_data in self.datasets:
+            datasets_item = datasets_item_data.to_dict()
+            datasets.append(datasets_item)
 
         error: None | str
         error = self.error
@@ -153,6 +162,7 @@ class JobView:
         field_dict.update(
             {
                 "created_at": created_at,
+                "datasets": datasets,
                 "error": error,
                 "estimated_finish_at": estimated_finish_at,
                 "finished_at": finished_at,
@@ -182,9 +192,17 @@ class JobView:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.job_spec import JobSpec
+        from ..models.linked_dataset import LinkedDataset
 
         d = dict(src_dict)
         created_at = isoparse(d.pop("created_at"))
+
+        datasets = []
+        _datasets = d.pop("datasets")
+        for datasets_item_data in _datasets:
+            datasets_item = LinkedDataset.from_dict(datasets_item_data)
+
+            datasets.append(datasets_item)
 
         def _parse_error(data: object) -> None | str:
             if data is None:
@@ -365,6 +383,7 @@ class JobView:
 
         job_view = cls(
             created_at=created_at,
+            datasets=datasets,
             error=error,
             estimated_finish_at=estimated_finish_at,
             finished_at=finished_at,

@@ -19,7 +19,7 @@ class KeyList:
     """A page of keys."""
 
     data: list[KeyView]
-    """ Newest first, those that were revoked included. """
+    """ Newest first, revoked keys included. """
     next_: None | UUID
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

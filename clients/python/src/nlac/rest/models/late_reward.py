@@ -12,14 +12,14 @@ T = TypeVar("T", bound="LateReward")
 
 @_attrs_define
 class LateReward:
-    """A reward that arrives late."""
+    """Reported reward."""
 
     reward: float
-    """ The reward. """
+    """ Reward. """
     step: int | None | Unset = UNSET
-    """ The step that it is for, from 0; the episode's last without it. """
+    """ Step of the reward, from 0. The default is the last step. """
     success: bool | None | Unset = UNSET
-    """ Whether the task was solved, where that is known now. """
+    """ Whether the episode solved its task, if known now. """
 
     def to_dict(self) -> dict[str, Any]:
         reward = self.reward

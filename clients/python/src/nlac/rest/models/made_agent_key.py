@@ -14,10 +14,10 @@ T = TypeVar("T", bound="MadeAgentKey")
 
 @_attrs_define
 class MadeAgentKey:
-    """A key with its secret."""
+    """An agent key with its secret."""
 
     created_at: datetime.datetime
-    """ When it was made. """
+    """ When it was created. """
     created_by: str
     """ Name of the API key that made it. """
     id: UUID
@@ -25,15 +25,15 @@ class MadeAgentKey:
     job_id: UUID
     """ A submitted job. """
     name: str
-    """ Whose it is. """
+    """ Name of the agent. """
     prefix: str
-    """ The secret's first characters, to recognise it by. """
+    """ First characters of the secret, to identify the key. """
     revoked_at: datetime.datetime | None
-    """ When it was revoked; null if it was not. """
+    """ When it was revoked; null if it is active. """
     api_key: str
-    """ What the agent's client shows as its API key, with the header `x-episode-id` for each episode. """
+    """ API key for the agent's client. Each call names its episode in the header `x-episode-id`. """
     base_url: str
-    """ Base URL for OpenAI's clients. Anthropic's clients take it without `/v1`. """
+    """ Base URL for OpenAI clients. Anthropic clients use it without `/v1`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,31 +16,31 @@ T = TypeVar("T", bound="MadeKey")
 
 @_attrs_define
 class MadeKey:
-    """A key with its secret."""
+    """An API key with its secret."""
 
     created_at: datetime.datetime
-    """ When it was made. """
+    """ When it was created. """
     created_by: str
-    """ Name of the key that made it. """
+    """ Name of the key that created it. """
     expires_at: datetime.datetime | None
-    """ When it ends by itself; null if it does not. """
+    """ When it expires; null if never. """
     id: UUID
     """ An API key. """
     last_used_at: datetime.datetime | None
-    """ When it was last used, to the minute; null if it never was. """
+    """ When it was last used, to the minute; null if never. """
     name: str
-    """ Whose it is; what jobs and the audit log call them. """
+    """ Name of its person or program, as shown in jobs and in the audit log. """
     prefix: str
-    """ The secret's first characters, to recognise it by. """
+    """ First characters of the secret, to identify the key. """
     requests_per_minute: int
-    """ Requests that it may make in a minute. """
+    """ Maximum number of requests per minute. """
     revoked_at: datetime.datetime | None
-    """ When it was revoked; null if it was not. """
+    """ When it was revoked; null if it is active. """
     scopes: list[Scope]
-    """ What it may do. """
+    """ Scopes. """
     secret: None | str
-    """ What to send as `Authorization: Bearer`. It is shown here alone; null where an earlier request with the same
-    idempotency key made the key. """
+    """ The secret, to be sent as `Authorization: Bearer`. Only this answer has it. Null if an earlier request
+    with the same idempotency key created the key. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,11 +14,11 @@ class MeanView:
     """A mean over tasks."""
 
     margin: float | None
-    """ Half the width of its 95 % interval (Student's t over tasks); null for one task. """
+    """ Half the width of the 95 % interval (Student's t over tasks); null for one task. """
     mean: float
     """ The mean. """
     tasks: int
-    """ The tasks. """
+    """ Number of tasks. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,13 +14,13 @@ class Metric:
     """One value of one series, at an iteration."""
 
     iteration: int
-    """ The iteration it describes. """
+    """ Iteration. """
     name: str
-    """ The series, e.g. `eval.success` or `critic.loss`; `names` lists those that exist. """
+    """ Name of the series, such as `eval.success` or `critic.loss`. `names` lists all series. """
     temperature: float | None
-    """ Sampling temperature it was measured at; null but for evaluations. """
+    """ Sampling temperature of an evaluation; null for other series. """
     value: float
-    """ The value, in the series' own unit. """
+    """ Value in the series' unit. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

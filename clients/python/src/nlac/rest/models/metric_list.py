@@ -15,7 +15,7 @@ T = TypeVar("T", bound="MetricList")
 
 @_attrs_define
 class MetricList:
-    """Time series."""
+    """Time series of metrics."""
 
     data: list[Metric]
     """ By name, iteration and temperature. """

@@ -10,10 +10,10 @@ T = TypeVar("T", bound="NewAgentKey")
 
 @_attrs_define
 class NewAgentKey:
-    """A key that an agent is to have."""
+    """Request for an agent key."""
 
     name: str
-    """ Whose it is. The job has no other key of this name in use. """
+    """ Name of the agent. It is unique among the active keys of the job. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

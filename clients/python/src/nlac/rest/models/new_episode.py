@@ -6,6 +6,7 @@ from uuid import UUID
 
 from attrs import define as _attrs_define
 
+from ..models.purpose import Purpose, check_purpose
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="NewEpisode")
@@ -13,22 +14,24 @@ T = TypeVar("T", bound="NewEpisode")
 
 @_attrs_define
 class NewEpisode:
-    """An episode that an agent is to play."""
+    """Request to open an episode for an agent."""
 
     checkpoint_id: None | Unset | UUID = UNSET
     engine: None | str | Unset = UNSET
-    """ A registered chat engine that answers instead of the job's policy. The job still learns from the episode.
-    """
+    """ Registered chat engine that answers in place of the job's policy. The job still learns from the
+    episode. """
     idle_seconds: int | Unset = 3600
     """ Seconds without a call after which the episode is truncated. """
     max_tokens: int | None | Unset = UNSET
-    """ Most tokens of an answer, in place of what the agent asks for. """
+    """ Maximum number of tokens per answer, in place of the agent's own. """
     most_calls: int | Unset = 200
-    """ Most calls. Further ones are refused, so that an agent in an endless loop ends. """
+    """ Maximum number of calls. The service rejects further calls, so that an agent in an endless loop stops. """
+    purpose: Purpose | Unset = UNSET
+    """ Purpose of a played episode. """
     task: str | Unset = UNSET
-    """ The task, by a name of yours: success is counted by it. """
+    """ Name of the task, of your choice. Success is counted per task. """
     temperature: float | None | Unset = UNSET
-    """ Temperature of all calls, in place of what the agent asks for. """
+    """ Temperature of all calls, in place of the agent's own. """
 
     def to_dict(self) -> dict[str, Any]:
         checkpoint_id: None | str | Unset
@@ -55,6 +58,10 @@ class NewEpisode:
 
         most_calls = self.most_calls
 
+        purpose: str | Unset = UNSET
+        if not isinstance(self.purpose, Unset):
+            purpose = self.purpose
+
         task = self.task
 
         temperature: float | None | Unset
@@ -76,6 +83,8 @@ class NewEpisode:
             field_dict["max_tokens"] = max_tokens
         if most_calls is not UNSET:
             field_dict["most_calls"] = most_calls
+        if purpose is not UNSET:
+            field_dict["purpose"] = purpose
         if task is not UNSET:
             field_dict["task"] = task
         if temperature is not UNSET:
@@ -126,6 +135,13 @@ class NewEpisode:
 
         most_calls = d.pop("most_calls", UNSET)
 
+        _purpose = d.pop("purpose", UNSET)
+        purpose: Purpose | Unset
+        if isinstance(_purpose, Unset):
+            purpose = UNSET
+        else:
+            purpose = check_purpose(_purpose)
+
         task = d.pop("task", UNSET)
 
         def _parse_temperature(data: object) -> float | None | Unset:
@@ -143,6 +159,7 @@ class NewEpisode:
             idle_seconds=idle_seconds,
             max_tokens=max_tokens,
             most_calls=most_calls,
+            purpose=purpose,
             task=task,
             temperature=temperature,
         )

@@ -18,26 +18,28 @@ T = TypeVar("T", bound="NewEvaluation")
 
 @_attrs_define
 class NewEvaluation:
-    """Who plays, and what. What is not said is as in the checkpoint's job: environment, prompts, temperatures, seed."""
+    """Request for an evaluation. Defaults come from the checkpoint's job: environment, prompts, temperatures,
+    seed.
+
+    """
 
     against: None | Unset | UUID = UNSET
     checkpoint: None | Unset | UUID = UNSET
     count: int | None | Unset = UNSET
-    """ How many tasks are drawn; as many as the job's full evaluations unless given. """
+    """ Number of tasks. The default is that of the job's full evaluations. """
     engine: None | str | Unset = UNSET
-    """ Another engine that serves who acts. Without a checkpoint, the engine's model acts: it may be a chat model.
-    """
+    """ Engine to use. Without a checkpoint, the engine's model is evaluated, for example a chat model. """
     environment: EnvironmentSpec | None | Unset = UNSET
     job: None | Unset | UUID = UNSET
     name: None | str | Unset = UNSET
-    """ A name for people; that of the job after `eval-` unless given. """
+    """ Name for people. The default is `eval-` and the name of the job. """
     seed: int | None | Unset = UNSET
-    """ Every random choice follows from it. Tasks are the same where it is the same. """
+    """ Seed of all random choices. The same seed gives the same tasks. """
     tasks: None | TaskSplit | Unset = UNSET
     temperatures: list[float] | None | Unset = UNSET
-    """ Sampling temperatures of the policy; 0 is greedy. All tasks are played at each. """
+    """ Sampling temperatures of the policy. 0 is greedy. All tasks are played at each temperature. """
     trials: int | None | Unset = UNSET
-    """ Episodes of each task; 1 unless given. """
+    """ Episodes per task. The default is 1. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.environment_spec import EnvironmentSpec

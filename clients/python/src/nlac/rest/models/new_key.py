@@ -15,17 +15,17 @@ T = TypeVar("T", bound="NewKey")
 
 @_attrs_define
 class NewKey:
-    """A key that is asked for."""
+    """Request for an API key."""
 
     name: str
-    """ Whose it is: a person or a program. Jobs and the audit log call them so; no two keys that are in use
-    share it. """
+    """ Name of the person or program that uses the key. It appears in jobs and in the audit log, and is
+    unique among active keys. """
     scopes: list[Scope]
-    """ What it may do. `submit` and `operate` include `read`, `admin` includes all. """
+    """ Scopes. `submit` and `operate` include `read`; `admin` includes all. """
     expires_at: datetime.datetime | None | Unset = UNSET
-    """ When it ends by itself; never unless given. """
+    """ When the key expires. By default it never expires. """
     requests_per_minute: int | Unset = 6000
-    """ Requests that it may make in a minute. """
+    """ Maximum number of requests per minute. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -14,13 +14,13 @@ T = TypeVar("T", bound="NewWebhook")
 
 @_attrs_define
 class NewWebhook:
-    """Whom to tell of what."""
+    """Request for a webhook."""
 
     url: str
-    """ Where events are posted to. """
+    """ URL for the POST requests. """
     job_id: None | Unset | UUID = UNSET
     kinds: list[EventKind] | Unset = UNSET
-    """ Kinds of events; all unless given. """
+    """ Kinds of events. The default is all. """
 
     def to_dict(self) -> dict[str, Any]:
         url = self.url

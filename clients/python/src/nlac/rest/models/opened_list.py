@@ -16,7 +16,7 @@ T = TypeVar("T", bound="OpenedList")
 
 @_attrs_define
 class OpenedList:
-    """A page of episodes that agents play."""
+    """A page of agents' episodes."""
 
     data: list[OpenedView]
     """ Newest first. """

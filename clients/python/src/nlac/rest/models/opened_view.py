@@ -9,48 +9,58 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 from dateutil.parser import isoparse
 
+from ..models.arm import Arm, check_arm
 from ..models.opened_state import OpenedState, check_opened_state
+from ..models.purpose import Purpose, check_purpose
 
 T = TypeVar("T", bound="OpenedView")
 
 
 @_attrs_define
 class OpenedView:
-    """An episode that an agent plays."""
+    """Episode of an agent."""
 
+    arm: Arm
+    """ Which version of a job's policy answers an episode. """
     calls: int
-    """ Calls that are stored. """
+    """ Number of stored calls. """
     checkpoint_id: None | UUID
     created_at: datetime.datetime
     """ When it was opened. """
+    dataset: None | str
+    """ The dataset that the episode is added to when it ends; null where it belongs to a job. """
     ended_at: datetime.datetime | None
     """ When it ended; null while it is open. """
     engine: None | str
-    """ The chat engine that answers instead of the policy; null where the policy does. """
+    """ Chat engine that answers in place of the policy; null if the policy answers. """
     id: UUID
     """ One rollout. """
     idle_seconds: int
-    """ Seconds without a call after which it is truncated. """
+    """ Seconds without a call after which the episode is truncated. """
     job_id: None | UUID
     last_call_at: datetime.datetime
-    """ When it was last called, or opened. """
+    """ Time of the last call, or of the opening. """
     max_tokens: int | None
-    """ Most tokens of an answer in place of what the agent asks for. """
+    """ Maximum number of tokens per answer in place of the agent's own. """
     most_calls: int
-    """ Most calls. """
+    """ Maximum number of calls. """
     name: None | str
-    """ The agent's own name for it; null where it shows a key of the episode's. """
+    """ The agent's own name for the episode; null if the agent uses the episode's key. """
     owner: str
-    """ Name of the key that opened it. """
+    """ Name of the key that opened the episode. """
+    purpose: Purpose
+    """ Purpose of a played episode. """
     state: OpenedState
     """ How an agent's episode stands. """
     task: str
     """ The task. """
     temperature: float | None
-    """ Temperature in place of what the agent asks for. """
+    """ Temperature in place of the agent's own. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        arm: str = self.arm
+
         calls = self.calls
 
         checkpoint_id: None | str
@@ -60,6 +70,9 @@ class OpenedView:
             checkpoint_id = self.checkpoint_id
 
         created_at = self.created_at.isoformat()
+
+        dataset: None | str
+        dataset = self.dataset
 
         ended_at: None | str
         if isinstance(self.ended_at, datetime.datetime):
@@ -92,6 +105,8 @@ class OpenedView:
 
         owner = self.owner
 
+        purpose: str = self.purpose
+
         state: str = self.state
 
         task = self.task
@@ -103,9 +118,11 @@ class OpenedView:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "arm": arm,
                 "calls": calls,
                 "checkpoint_id": checkpoint_id,
                 "created_at": created_at,
+                "dataset": dataset,
                 "ended_at": ended_at,
                 "engine": engine,
                 "id": id,
@@ -116,6 +133,7 @@ class OpenedView:
                 "most_calls": most_calls,
                 "name": name,
                 "owner": owner,
+                "purpose": purpose,
                 "state": state,
                 "task": task,
                 "temperature": temperature,
@@ -127,6 +145,8 @@ class OpenedView:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
+        arm = check_arm(d.pop("arm"))
+
         calls = d.pop("calls")
 
         def _parse_checkpoint_id(data: object) -> None | UUID:
@@ -145,6 +165,13 @@ class OpenedView:
         checkpoint_id = _parse_checkpoint_id(d.pop("checkpoint_id", None))
 
         created_at = isoparse(d.pop("created_at"))
+
+        def _parse_dataset(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        dataset = _parse_dataset(d.pop("dataset", None))
 
         def _parse_ended_at(data: object) -> datetime.datetime | None:
             if data is None:
@@ -207,6 +234,8 @@ class OpenedView:
 
         owner = d.pop("owner")
 
+        purpose = check_purpose(d.pop("purpose"))
+
         state = check_opened_state(d.pop("state"))
 
         task = d.pop("task")
@@ -219,9 +248,11 @@ class OpenedView:
         temperature = _parse_temperature(d.pop("temperature", None))
 
         opened_view = cls(
+            arm=arm,
             calls=calls,
             checkpoint_id=checkpoint_id,
             created_at=created_at,
+            dataset=dataset,
             ended_at=ended_at,
             engine=engine,
             id=id,
@@ -232,6 +263,7 @@ class OpenedView:
             most_calls=most_calls,
             name=name,
             owner=owner,
+            purpose=purpose,
             state=state,
             task=task,
             temperature=temperature,

@@ -18,20 +18,20 @@ T = TypeVar("T", bound="PredictionView")
 
 @_attrs_define
 class PredictionView:
-    """A predicted future."""
+    """A prediction."""
 
     action: str
-    """ The action whose future it is. """
+    """ Action of the prediction. """
     id: UUID
     """ A future described by the successor model. """
     iteration: int
-    """ Number of the iteration that made it. """
+    """ Iteration that wrote it. """
     ordinal: int
-    """ Its number among the round's futures. """
+    """ Number among the predictions of the round. """
     provenance: Provenance
-    """ What made a text. """
+    """ Provenance of a generated text. """
     purpose: PredictionUse
-    """ What a predicted future is for. """
+    """ Purpose of a prediction. """
     round_: int
     """ Refinement round. """
     text: str

@@ -17,22 +17,24 @@ T = TypeVar("T", bound="Problem")
 
 @_attrs_define
 class Problem:
-    """What is wrong, and what to do."""
+    """Error message and remedy."""
 
     code: str
-    """ What kind of problem it is, in a word that stays the same between versions. """
+    """ Kind of the problem. Codes are stable between versions. """
     detail: str
-    """ What is wrong. """
+    """ Error message. """
     status: int
     """ HTTP status. """
     title: str
-    """ The status in words. """
+    """ Status text. """
     type_: str
-    """ Always `about:blank`: the title says what kind it is. """
+    """ Always `about:blank`. The title has the kind of the problem. """
     errors: list[FieldError] | Unset = UNSET
-    """ Fields that are wrong. """
+    """ Invalid fields. """
     remedy: None | str | Unset = UNSET
-    """ What to do. """
+    """ Remedy. """
+    request_id: None | str | Unset = UNSET
+    """ Name of the request, also in the header `x-request-id` and in the log. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +61,12 @@ class Problem:
         else:
             remedy = self.remedy
 
+        request_id: None | str | Unset
+        if isinstance(self.request_id, Unset):
+            request_id = UNSET
+        else:
+            request_id = self.request_id
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -74,6 +82,8 @@ class Problem:
             field_dict["errors"] = errors
         if remedy is not UNSET:
             field_dict["remedy"] = remedy
+        if request_id is not UNSET:
+            field_dict["request_id"] = request_id
 
         return field_dict
 
@@ -110,6 +120,15 @@ class Problem:
 
         remedy = _parse_remedy(d.pop("remedy", UNSET))
 
+        def _parse_request_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        request_id = _parse_request_id(d.pop("request_id", UNSET))
+
         problem = cls(
             code=code,
             detail=detail,
@@ -118,6 +137,7 @@ class Problem:
             type_=type_,
             errors=errors,
             remedy=remedy,
+            request_id=request_id,
         )
 
         problem.additional_properties = d

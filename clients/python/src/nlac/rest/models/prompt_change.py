@@ -14,10 +14,10 @@ T = TypeVar("T", bound="PromptChange")
 
 @_attrs_define
 class PromptChange:
-    """What a push did to a part."""
+    """Change of a part by a push."""
 
     change: PartChange
-    """ What a push did to a part. """
+    """ Change of a part by a push. """
     part: PromptPart
     """ A part of a prompt set, one file each. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -16,9 +16,9 @@ class PromptFile:
     """A part of a prompt set."""
 
     file: str
-    """ Name of its file. """
+    """ File name. """
     hash_: str
-    """ SHA-256 of its text, hex: what generations name as `prompt_hash`. """
+    """ SHA-256 of the text, hex. Generations have it as `prompt_hash`. """
     part: PromptPart
     """ A part of a prompt set, one file each. """
     text: str

@@ -16,7 +16,7 @@ class PromptHash:
     """A part and the hash of its text."""
 
     hash_: str
-    """ SHA-256 of its text, hex: what generations name as `prompt_hash`. """
+    """ SHA-256 of the text, hex. Generations have it as `prompt_hash`. """
     part: PromptPart
     """ A part of a prompt set, one file each. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -22,15 +22,15 @@ class PromptSetSummary:
     created_at: datetime.datetime
     """ When this version was stored. """
     created_by: str
-    """ The key that pushed this version; `nlac` for a set that ships. """
+    """ Key that pushed this version; `nlac` for a built-in set. """
     name: str
-    """ Its name, as `model.prompts` of a job says it. """
+    """ Name, as in `model.prompts` of a job. """
     parts: list[PromptHash]
-    """ The parts that it has. """
+    """ Parts. """
     shipped: bool
-    """ It comes with the program and cannot be changed. """
+    """ Built in; cannot be changed. """
     version: int
-    """ Number of its newest version, which new jobs get. """
+    """ Newest version. New jobs use it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,11 +22,11 @@ class PromptSetVersion:
     created_at: datetime.datetime
     """ When it was stored. """
     created_by: str
-    """ The key that pushed it; `nlac` for a set that ships. """
+    """ Key that pushed it; `nlac` for a built-in set. """
     parts: list[PromptHash]
-    """ The parts that it has. """
+    """ Parts. """
     version: int
-    """ Its number, from 1. """
+    """ Number, from 1. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

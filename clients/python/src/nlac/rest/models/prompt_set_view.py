@@ -19,15 +19,15 @@ class PromptSetView:
     """A prompt set."""
 
     name: str
-    """ Its name, as `model.prompts` of a job says it. """
+    """ Name, as in `model.prompts` of a job. """
     parts: list[PromptFile]
     """ The parts of the newest version. """
     shipped: bool
-    """ It comes with the program and cannot be changed. """
+    """ Built in; cannot be changed. """
     version: int
-    """ Number of its newest version, which new jobs get. """
+    """ Newest version. New jobs use it. """
     versions: list[PromptSetVersion]
-    """ The versions that are kept, newest first: the newest, and those that a job was submitted with. """
+    """ Kept versions, newest first: the newest, and those of submitted jobs. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

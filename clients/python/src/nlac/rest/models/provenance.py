@@ -18,35 +18,35 @@ T = TypeVar("T", bound="Provenance")
 
 @_attrs_define
 class Provenance:
-    """What made a text."""
+    """Provenance of a generated text."""
 
     checkpoint_id: None | UUID
     created_at: datetime.datetime
     """ When it was stored. """
     engine: str
-    """ The engine. """
+    """ Engine. """
     finish_reason: FinishReason
-    """ Why a generation ended. """
+    """ Finish reason of a generation. """
     generation_id: UUID
     """ One text that a model wrote. """
     goal: None | str
-    """ The goal that its step was relabelled with; null where the step had its own. """
+    """ Goal with which the step was relabeled; null for the step's own goal. """
     model: str
-    """ The model name that the engine echoed. """
+    """ Model name that the engine returned. """
     prompt_hash: str
     """ Content hash of the prompt template. """
     prompt_tokens: int
-    """ Tokens of the prompt. """
+    """ Prompt tokens. """
     role: Role
-    """ The part that the language model played (algorithms: NLAC §4). """
+    """ Part that the model played (algorithms: NLAC §4). """
     seed: int | None
-    """ The request's seed; null where the engine drew one itself. """
+    """ Seed of the request; null if the engine chose one. """
     temperature: float | None
-    """ Sampling temperature; null where the model takes none and samples by its own. """
+    """ Sampling temperature; null if the model accepts none. """
     token_ids: list[int]
-    """ Tokens written. """
+    """ Generated tokens. """
     weights: Weights
-    """ Which weights played it. """
+    """ Weights of a part. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

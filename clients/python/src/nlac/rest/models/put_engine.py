@@ -16,32 +16,32 @@ class PutEngine:
     """An engine's registration."""
 
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the engine. """
     kind: EngineKind
-    """ Dialects of engines. """
+    """ Protocols of engines. """
     urls: list[str]
-    """ `http://host:port` of every replica; all serve the same base model and see the same adapter files. """
+    """ `http://host:port` of every replica. All replicas serve the same base model and see the same adapter
+    files. """
     adapter_dir: None | str | Unset = UNSET
-    """ Directory of the adapters as the engine sees it, where that is not this service's own path: another
-    mount, or where `nlac sync` keeps them beside the engine. """
+    """ Directory of the adapters as the engine sees it, if that differs from this service's path: another
+    mount, or the directory of `nlac sync`. """
     api_key_env: None | str | Unset = UNSET
-    """ The environment variable of this service that holds the engine's API key. Its name begins with
-    `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. The key itself is
-    stored nowhere. """
+    """ Environment variable of this service with the engine's API key. Its name begins with `NLAC_PEER_KEY_`.
+    `<name>_ORIGINS` lists the origins that may receive the key. The key itself is not stored. """
     draining: list[str] | Unset = UNSET
-    """ Which of them get nothing new: what they are doing ends, then they may be stopped. """
+    """ Replicas that get no new requests. Requests in progress finish, and then the replica can be stopped. """
     hedge_ms: int | None | Unset = UNSET
-    """ Milliseconds after which a request without an answer is asked of another replica as well; the first
-    answer counts. Not at all unless given. """
+    """ Milliseconds after which an unanswered request is also sent to another replica. The first answer
+    counts. By default never. """
     model: None | str | Unset = UNSET
-    """ The model's name in specs (`model.base`), where engine and trainer call the same model differently;
-    `base_model` unless given. """
+    """ Name of the model in specs (`model.base`), if engine and trainer use different names for it. The
+    default is `base_model`. """
     model_dir: None | str | Unset = UNSET
-    """ Directory with the base model's tokenizer and chat template, as this service sees it; kinds `tgi` and
-    `openai` need none. """
+    """ Directory of the base model's tokenizer and chat template, as this service sees it. Not needed for the
+    kinds `tgi` and `openai`. """
     seeds: bool | Unset = UNSET
-    """ Whether requests carry a seed, so that the same request writes the same text. Set it to false for
-    engines that fail on seeds (vLLM 0.32's build for CPUs dies of one); seeds are then not recorded either. """
+    """ Whether requests have a seed, so that the same request gives the same text. Set it to false for
+    engines that fail on seeds, such as vLLM 0.32's build for CPUs. Seeds are then not recorded. """
 
     def to_dict(self) -> dict[str, Any]:
         base_model = self.base_model

@@ -16,23 +16,20 @@ class PutEnvironment:
     """An environment's registration."""
 
     kind: EnvironmentKind
-    """ Protocols of environments that others run. """
+    """ Protocols of registered environments. """
     url: str
     """ `http://host:port`. """
     api_key_env: None | str | Unset = UNSET
-    """ The environment variable of this service that holds the environment's API key, which is sent as a bearer
-    token.
-    Its name begins with `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. """
+    """ Environment variable of this service with the environment's API key, which is sent as a bearer token.
+    Its name begins with `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key. """
     replayable: bool | Unset = UNSET
-    """ Whether the same task, seed and actions give the same episode. Algorithms and checks that go back to an
-    earlier
-    state need it. `nlac environments check` finds out. """
+    """ Whether the same task, seed and actions give the same episode. Algorithms and checks that return to
+    earlier states need this. `nlac environments check` tests it. """
     sessions: int | Unset = 8
-    """ Episodes that this service plays there at a time: at most the sessions that the server has. OpenEnv's own
-    default
-    is 1. """
+    """ Maximum number of episodes that this service plays there at the same time: at most the server's
+    sessions. OpenEnv's own default is 1. """
     step_seconds: int | Unset = 60
-    """ Seconds after which a step without an answer has failed. """
+    """ Seconds after which a step without an answer fails. """
 
     def to_dict(self) -> dict[str, Any]:
         kind: str = self.kind

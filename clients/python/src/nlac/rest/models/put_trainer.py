@@ -16,16 +16,16 @@ class PutTrainer:
     """A trainer's registration."""
 
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the trainer. """
     kind: TrainerKind
     """ Protocols of trainers. """
     url: str
     """ `http://host:port`. """
     api_key_env: None | str | Unset = UNSET
-    """ The environment variable of this service that holds the trainer's API key. Its name begins with
-    `NLAC_PEER_KEY_`, and `<name>_ORIGINS` lists the origins that the key may be sent to. """
+    """ Environment variable of this service with the trainer's API key. Its name begins with
+    `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key. """
     model: None | str | Unset = UNSET
-    """ The model's name in specs (`model.base`); `base_model` unless given. """
+    """ Name of the model in specs (`model.base`). The default is `base_model`. """
 
     def to_dict(self) -> dict[str, Any]:
         base_model = self.base_model

@@ -17,25 +17,27 @@ T = TypeVar("T", bound="RefinementRequest")
 
 @_attrs_define
 class RefinementRequest:
-    """What is to be judged and refined, and by whom."""
+    """Request for a refinement."""
 
     action: None | str | Unset = UNSET
-    """ The action; the transition's own, or the last message, unless given. """
+    """ Action to judge. The default is the transition's action or the last message. """
     base_of: None | Unset | UUID = UNSET
     checkpoint_id: None | Unset | UUID = UNSET
     iteration: int | None | Unset = UNSET
-    """ Instead of a seed: choose as the job did when this iteration annotated the transition. The version
-    that annotated says again what is stored; another says what it would have said by the same chance. """
+    """ Iteration, in place of a seed: sample as when this iteration annotated the transition. The
+    same version then returns the stored texts; another version returns its own texts for the same
+    random choices. """
     job_id: None | Unset | UUID = UNSET
     messages: list[ChatMessage] | None | Unset = UNSET
-    """ Or a conversation in chat form, as the policy sees it: what the environment opens with, then
-    actions (`assistant`) and what came back. Where it ends with an action, that is the one judged. """
+    """ State as a conversation in chat form, as the policy sees it: the opening of the environment,
+    then actions (`assistant`) and observations. If the last message is an action, that action is
+    judged. """
     rounds: int | None | Unset = UNSET
-    """ Most rounds; as many as the job's spec has unless given. A Yes ends them early. """
+    """ Maximum number of rounds. The default is that of the job's spec. A verdict Yes ends them. """
     seed: int | None | Unset = UNSET
-    """ The same seed gives the same answer; 0 unless given. """
+    """ Seed. The same seed gives the same answer. The default is 0. """
     timeout_s: int | Unset = UNSET
-    """ Seconds after which the answer is given up. """
+    """ Timeout of the answer in seconds. """
     transition_id: None | Unset | UUID = UNSET
 
     def to_dict(self) -> dict[str, Any]:

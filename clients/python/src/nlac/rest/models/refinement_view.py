@@ -16,24 +16,24 @@ T = TypeVar("T", bound="RefinementView")
 
 @_attrs_define
 class RefinementView:
-    """A refined action."""
+    """A refinement."""
 
     changed: bool
-    """ The environment would see another action than before. """
+    """ Whether it differs from the previous action for the environment. """
     critique_id: UUID
     """ An evaluator's verdict. """
     id: UUID
     """ An action rewritten by a critique. """
     iteration: int
-    """ Number of the iteration that made it. """
+    """ Iteration that wrote it. """
     provenance: Provenance
-    """ What made a text. """
+    """ Provenance of a generated text. """
     round_: int
     """ Refinement round. """
     text: str
     """ The text. """
     valid: bool
-    """ The environment can read it. """
+    """ Whether the environment can parse it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

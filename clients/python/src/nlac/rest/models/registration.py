@@ -16,15 +16,15 @@ class Registration:
     """The registration of an environment."""
 
     api_key_env: None | str
-    """ The environment variable of this service that holds the environment's API key. """
+    """ Environment variable of this service with the environment's API key. """
     kind: EnvironmentKind
-    """ Protocols of environments that others run. """
+    """ Protocols of registered environments. """
     replayable: bool
     """ Whether the same task, seed and actions give the same episode. """
     sessions: int
-    """ Episodes that this service plays there at a time. """
+    """ Maximum number of episodes that this service plays there at the same time. """
     step_seconds: int
-    """ Seconds after which a step without an answer has failed. """
+    """ Seconds after which a step without an answer fails. """
     url: str
     """ `http://host:port`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -13,7 +13,7 @@ class ReplicaChoice:
     """One of an engine's replicas."""
 
     url: str
-    """ Its address, as it is registered. """
+    """ Registered URL of the replica. """
 
     def to_dict(self) -> dict[str, Any]:
         url = self.url

@@ -16,22 +16,20 @@ T = TypeVar("T", bound="ResultView")
 
 @_attrs_define
 class ResultView:
-    """Results at one temperature. Each mean is over tasks; the value of a task is the mean over its episodes."""
+    """Results at one temperature. Each mean is over tasks. The value of a task is the mean over its episodes."""
 
     difference: DifferenceView | None
     episodes: int
-    """ Episodes that were played. """
+    """ Number of episodes. """
     mean_return: MeanView | None
     pass_hat: list[MeanView | None]
-    """ pass^k for k from 1: the chance that k episodes of a task all solve it (arXiv 2406.12045). Tasks with fewer
-    episodes than k do not count; null where there is none with as many. """
+    """ pass^k for k from 1: the probability that k episodes of a task all solve it (arXiv 2406.12045). Tasks
+    with fewer than k episodes are left out; null if no task has k episodes. """
     success: MeanView | None
     temperature: float
-    """ Sampling temperature of the policy; 0 is greedy. """
+    """ Sampling temperature of the policy. 0 is greedy. """
     unjudged: int
-    """ Those of them of which nobody knows whether they solved their task: they failed, or wait for a reward. They
-    do
-    not count. """
+    """ Episodes with unknown success: they failed technically, or wait for a reward. Results leave them out. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

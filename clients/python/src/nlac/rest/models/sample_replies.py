@@ -12,7 +12,7 @@ T = TypeVar("T", bound="SampleReplies")
 
 @_attrs_define
 class SampleReplies:
-    """What parts are supposed to reply. Without one, the newest stored reply for the transition is read."""
+    """Replies to parse, by part. Without one, the newest stored reply for the transition is parsed."""
 
     aggregator: None | str | Unset = UNSET
     """ A language value. """

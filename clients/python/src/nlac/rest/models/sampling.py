@@ -14,9 +14,9 @@ class Sampling:
     """How a text was sampled."""
 
     max_tokens: int
-    """ Most tokens to write. """
+    """ Maximum number of tokens. """
     seed: int | None
-    """ The request's own seed; none where the engine draws one itself, and then does not tell it. """
+    """ Seed of the request. None if the engine chooses one and does not report it. """
     temperature: float
     """ 0 is greedy. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

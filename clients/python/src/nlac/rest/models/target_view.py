@@ -18,21 +18,21 @@ T = TypeVar("T", bound="TargetView")
 
 @_attrs_define
 class TargetView:
-    """What the successor is trained to write: a language Bellman target, or a language value."""
+    """Text that the successor is trained to write: a Bellman target, or a language value."""
 
     id: UUID
     """ A language Bellman target. """
     iteration: int
-    """ Number of the iteration that made it. """
+    """ Iteration that wrote it. """
     next_action: None | str
-    """ a', sampled anew at the next state, of several the first; null where nothing was bootstrapped. """
+    """ Action a' sampled at the next state, the first if there are several; null without bootstrapping. """
     next_prediction_id: None | UUID
     outcomes: int
-    """ Number of outcomes that its writer read: 1 for a language Bellman target. """
+    """ Number of outcomes behind the text: 1 for a Bellman target. """
     provenance: Provenance
-    """ What made a text. """
+    """ Provenance of a generated text. """
     status: TargetStatus
-    """ Whether a target may be trained on. """
+    """ Status of a target: whether it may be trained on. """
     text: str
     """ The text. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

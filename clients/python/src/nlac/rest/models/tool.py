@@ -17,10 +17,10 @@ T = TypeVar("T", bound="Tool")
 
 @_attrs_define
 class Tool:
-    """A tool that the agent may call."""
+    """A tool of the agent."""
 
     function: ToolFunction
-    """ What a tool does. """
+    """ A function that the agent can call. """
     type_: str | Unset = UNSET
     """ `function`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -17,12 +17,12 @@ T = TypeVar("T", bound="ToolFunction")
 
 @_attrs_define
 class ToolFunction:
-    """What a tool does."""
+    """A function that the agent can call."""
 
     name: str
-    """ Its name. """
+    """ Name. """
     description: None | str | Unset = UNSET
-    """ What it does, for the model. """
+    """ Description for the model. """
     parameters: ToolFunctionParameters | Unset = UNSET
     """ JSON Schema of its arguments. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

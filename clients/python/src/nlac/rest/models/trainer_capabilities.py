@@ -11,16 +11,16 @@ T = TypeVar("T", bound="TrainerCapabilities")
 
 @_attrs_define
 class TrainerCapabilities:
-    """What a trainer was found to be able to do."""
+    """Capabilities of a trainer."""
 
     losses: list[str] | None
-    """ Losses that it has, by their names in the Tinker API; null where it does not tell. """
+    """ Losses by their names in the Tinker API; null if not reported. """
     models: list[str]
     """ Base models that it trains. """
     polyak: bool
-    """ It moves a model's weights towards those of another (Polyak averaging). """
+    """ Whether it can move a model's weights towards those of another (Polyak averaging). """
     value_head: bool
-    """ It trains critics whose value head is a multi-layer perceptron. """
+    """ Whether it trains critics with a multi-layer perceptron as value head. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,15 +16,15 @@ class TrainerRecord:
     """A registered trainer."""
 
     api_key_env: None | str
-    """ The environment variable of this service that holds the trainer's API key. """
+    """ Environment variable of this service with the trainer's API key. """
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the trainer. """
     kind: TrainerKind
     """ Protocols of trainers. """
     model: str
-    """ The model's name in specs, where engine and trainer call the same model differently. """
+    """ Name of the model in specs, if engine and trainer use different names for it. """
     name: str
-    """ The name that specs use. """
+    """ Name in specs. """
     url: str
     """ `http://host:port`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -19,25 +19,25 @@ T = TypeVar("T", bound="TrainerView")
 
 @_attrs_define
 class TrainerView:
-    """A registered trainer and what it can do."""
+    """A registered trainer and its capabilities."""
 
     api_key_env: None | str
-    """ The environment variable of this service that holds the trainer's API key. """
+    """ Environment variable of this service with the trainer's API key. """
     base_model: str
-    """ The base model's name on the wire. """
+    """ Name of the base model on the trainer. """
     kind: TrainerKind
     """ Protocols of trainers. """
     model: str
-    """ The model's name in specs, where engine and trainer call the same model differently. """
+    """ Name of the model in specs, if engine and trainer use different names for it. """
     name: str
-    """ The name that specs use. """
+    """ Name in specs. """
     url: str
     """ `http://host:port`. """
     capabilities: None | TrainerCapabilities
     checked_at: datetime.datetime | None
-    """ When it was last asked. """
+    """ When the service last contacted it. """
     trouble: None | str
-    """ Why it did not answer when it was last asked; null if it did. """
+    """ Why the last contact failed; null if it succeeded. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,64 +19,63 @@ T = TypeVar("T", bound="TransitionView")
 
 @_attrs_define
 class TransitionView:
-    """A transition as it is shown, with the newest annotation of a job that learns from it."""
+    """A transition, with the newest annotations of a job that learns from it."""
 
     achieved_goals: list[str]
-    """ Goals that the step achieved, where the environment says so. """
+    """ Goals that the step achieved, if the environment reports them. """
     action: str
-    """ The policy's reply. """
+    """ Reply of the policy. """
     admissible: list[str]
-    """ Actions that were possible; none where the environment does not say. """
+    """ Admissible actions; empty if the environment does not list them. """
     annotated_in: int | None
-    """ The iteration whose annotation the next fields show: the newest that judged the action. They belong
-    together: a
-    refinement is what the rounds after this critique came to. """
+    """ Iteration of the next fields: the newest that judged the action. They belong together: the refinement
+    is the result of the rounds after this critique. """
     changed: bool | None
-    """ Whether the refinement is another text than the action. """
+    """ Whether the refinement differs from the action as a text. """
     choice_logprob: float | None
-    """ Log-probability that the policy gave the action among the admissible ones, natural log, at temperature 1;
-    null
-    where it wrote freely. """
+    """ Natural log-probability of the action among the admissible ones at temperature 1; null if the policy
+    wrote freely. """
     context: int
-    """ Which of the episode's contexts the policy saw, from 0. """
+    """ Context of the episode that the policy saw, from 0. """
     critique: None | str
-    """ Its critique of the action. """
+    """ Critique of the action. """
     done: bool
-    """ The task ended here. """
+    """ Whether the task ended here. """
     env_action: None | str
-    """ The part of it that reached the environment; null when it could not be read, and for imported steps. """
+    """ The part of the reply that reached the environment; null if it was unparseable, and for imported
+    steps. """
     episode_id: UUID
     """ One rollout. """
     generation_id: None | UUID
     id: UUID
     """ One step of an episode. """
     iteration: int | None
-    """ Number of the job's iteration in which it entered replay. """
+    """ Iteration of the job in which it entered the replay buffer. """
     job_id: None | UUID
     loss: float | None
-    """ Critic loss per token when the job last learnt from it, nats; its priority in replay. """
+    """ Critic loss per token in nats when the job last learned from it. It is the priority in replay. """
     next_admissible: list[str]
-    """ Actions that were possible after the step. """
+    """ Admissible actions after the step. """
     observation: str
-    """ What the environment answered. """
+    """ Observation: the environment's answer. """
     refinement: None | str
-    """ What it refined the action to, after the last round; null where it approved of the action. """
+    """ Refinement after the last round; null if the verdict on the action was Yes. """
     reward: float | None
-    """ Reward; null unless observed. """
+    """ Reward; null if unknown. """
     reward_status: RewardStatus
-    """ Why a reward is there, or is not. A missing reward is never 0. """
+    """ Why a reward is known or not. A missing reward is never 0. """
     state: list[ChatMessage]
-    """ The conversation before the action. """
+    """ State: the conversation before the action. """
     step: int
-    """ Its place in the episode. """
+    """ Step number in the episode. """
     success: bool | None
-    """ Whether its episode was solved; null unless somebody said so. """
+    """ Whether its episode was solved; null if unknown. """
     truncated: bool
-    """ The episode was cut here. """
+    """ Whether the episode was truncated here. """
     uses: int | None
-    """ How often the job learnt from it. """
+    """ Number of times that the job learned from it. """
     valid: bool | None
-    """ Whether the environment can read the refinement. """
+    """ Whether the environment can parse the refinement. """
     verdict: None | Verdict
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

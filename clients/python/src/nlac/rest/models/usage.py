@@ -11,14 +11,14 @@ T = TypeVar("T", bound="Usage")
 
 @_attrs_define
 class Usage:
-    """What was read and written for an answer."""
+    """Token usage of an answer."""
 
     completion_tokens: int
-    """ Tokens written. """
+    """ Generated tokens. """
     generations: int
-    """ Generations. """
+    """ Number of generations. """
     prompt_tokens: int
-    """ Tokens of their prompts. """
+    """ Prompt tokens. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

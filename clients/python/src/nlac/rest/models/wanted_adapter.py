@@ -12,14 +12,14 @@ T = TypeVar("T", bound="WantedAdapter")
 
 @_attrs_define
 class WantedAdapter:
-    """An adapter that an engine should be able to load."""
+    """An adapter that an engine must be able to load."""
 
     checkpoint_id: UUID
     """ One adapter version. """
     name: str
-    """ The name that engines know it by; its directory is called so too. """
+    """ Name on the engines, and name of its directory. """
     sha256: str
-    """ SHA-256 of its tensors, hex. """
+    """ SHA-256 of the tensors, hex. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

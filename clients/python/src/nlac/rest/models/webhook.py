@@ -16,17 +16,17 @@ T = TypeVar("T", bound="Webhook")
 
 @_attrs_define
 class Webhook:
-    """Somebody who is told of events."""
+    """A webhook."""
 
     created_at: datetime.datetime
-    """ When it was made. """
+    """ When it was created. """
     id: UUID
-    """ Somebody who is told of events. """
+    """ A webhook. """
     job_id: None | UUID
     kinds: list[EventKind]
     """ Kinds of events; empty for all. """
     url: str
-    """ Where events are posted to. """
+    """ URL for the POST requests. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,19 +16,19 @@ T = TypeVar("T", bound="WebhookMade")
 
 @_attrs_define
 class WebhookMade:
-    """A webhook that was made."""
+    """A created webhook."""
 
     created_at: datetime.datetime
-    """ When it was made. """
+    """ When it was created. """
     id: UUID
-    """ Somebody who is told of events. """
+    """ A webhook. """
     job_id: None | UUID
     kinds: list[EventKind]
     """ Kinds of events; empty for all. """
     url: str
-    """ Where events are posted to. """
+    """ URL for the POST requests. """
     secret: str
-    """ What its messages are signed with (standardwebhooks.com); shown here only. """
+    """ Secret of the signatures (standardwebhooks.com). Only this answer has it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

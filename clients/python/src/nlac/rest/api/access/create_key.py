@@ -94,11 +94,11 @@ def sync_detailed(
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[MadeKey | Problem]:
-    """Makes an API key. Its secret is in this answer and nowhere else.
+    """Creates an API key. Only this answer contains its secret.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewKey): A key that is asked for.
+        body (NewKey): Request for an API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,11 +126,11 @@ def sync(
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
 ) -> MadeKey | Problem | None:
-    """Makes an API key. Its secret is in this answer and nowhere else.
+    """Creates an API key. Only this answer contains its secret.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewKey): A key that is asked for.
+        body (NewKey): Request for an API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,11 +153,11 @@ async def asyncio_detailed(
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[MadeKey | Problem]:
-    """Makes an API key. Its secret is in this answer and nowhere else.
+    """Creates an API key. Only this answer contains its secret.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewKey): A key that is asked for.
+        body (NewKey): Request for an API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -183,11 +183,11 @@ async def asyncio(
     body: NewKey,
     idempotency_key: str | Unset = UNSET,
 ) -> MadeKey | Problem | None:
-    """Makes an API key. Its secret is in this answer and nowhere else.
+    """Creates an API key. Only this answer contains its secret.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewKey): A key that is asked for.
+        body (NewKey): Request for an API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

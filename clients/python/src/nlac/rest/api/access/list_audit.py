@@ -81,9 +81,9 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[AuditList | Problem]:
-    """Reads the audit log, newest first: every request that changes something, whoever sent it and
-    whatever came
-    of it, and every sign-in.
+    """Lists the audit log, newest first: every sign-in and every request that changes something,
+    successful or
+    not.
 
     Args:
         actor (str | Unset):
@@ -121,9 +121,9 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> AuditList | Problem | None:
-    """Reads the audit log, newest first: every request that changes something, whoever sent it and
-    whatever came
-    of it, and every sign-in.
+    """Lists the audit log, newest first: every sign-in and every request that changes something,
+    successful or
+    not.
 
     Args:
         actor (str | Unset):
@@ -156,9 +156,9 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[AuditList | Problem]:
-    """Reads the audit log, newest first: every request that changes something, whoever sent it and
-    whatever came
-    of it, and every sign-in.
+    """Lists the audit log, newest first: every sign-in and every request that changes something,
+    successful or
+    not.
 
     Args:
         actor (str | Unset):
@@ -194,9 +194,9 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> AuditList | Problem | None:
-    """Reads the audit log, newest first: every request that changes something, whoever sent it and
-    whatever came
-    of it, and every sign-in.
+    """Lists the audit log, newest first: every sign-in and every request that changes something,
+    successful or
+    not.
 
     Args:
         actor (str | Unset):

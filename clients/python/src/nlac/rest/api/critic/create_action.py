@@ -105,12 +105,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ActionRequest,
 ) -> Response[ActionAnswer | Problem]:
-    """Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its
-    refiner rewrites it
-    before it is returned, as in training.
+    """Returns the action of a job's version in a state. With `rounds`, the critic judges the action and
+    the
+    refiner rewrites it before it is returned, as in training.
 
     Args:
-        body (ActionRequest): Whose action, and where.
+        body (ActionRequest): Request for an action.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -136,12 +136,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ActionRequest,
 ) -> ActionAnswer | Problem | None:
-    """Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its
-    refiner rewrites it
-    before it is returned, as in training.
+    """Returns the action of a job's version in a state. With `rounds`, the critic judges the action and
+    the
+    refiner rewrites it before it is returned, as in training.
 
     Args:
-        body (ActionRequest): Whose action, and where.
+        body (ActionRequest): Request for an action.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,12 +162,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ActionRequest,
 ) -> Response[ActionAnswer | Problem]:
-    """Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its
-    refiner rewrites it
-    before it is returned, as in training.
+    """Returns the action of a job's version in a state. With `rounds`, the critic judges the action and
+    the
+    refiner rewrites it before it is returned, as in training.
 
     Args:
-        body (ActionRequest): Whose action, and where.
+        body (ActionRequest): Request for an action.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -191,12 +191,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ActionRequest,
 ) -> ActionAnswer | Problem | None:
-    """Acts: what a version of a job does in a state. With `rounds` its critic judges the action and its
-    refiner rewrites it
-    before it is returned, as in training.
+    """Returns the action of a job's version in a state. With `rounds`, the critic judges the action and
+    the
+    refiner rewrites it before it is returned, as in training.
 
     Args:
-        body (ActionRequest): Whose action, and where.
+        body (ActionRequest): Request for an action.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

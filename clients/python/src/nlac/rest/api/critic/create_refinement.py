@@ -105,10 +105,10 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: RefinementRequest,
 ) -> Response[Advice | Problem]:
-    """Judges an action and refines it by the critique, round by round.
+    """Judges an action and refines it by its critique, round by round.
 
     Args:
-        body (RefinementRequest): What is to be judged and refined, and by whom.
+        body (RefinementRequest): Request for a refinement.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -134,10 +134,10 @@ def sync(
     client: AuthenticatedClient | Client,
     body: RefinementRequest,
 ) -> Advice | Problem | None:
-    """Judges an action and refines it by the critique, round by round.
+    """Judges an action and refines it by its critique, round by round.
 
     Args:
-        body (RefinementRequest): What is to be judged and refined, and by whom.
+        body (RefinementRequest): Request for a refinement.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -158,10 +158,10 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: RefinementRequest,
 ) -> Response[Advice | Problem]:
-    """Judges an action and refines it by the critique, round by round.
+    """Judges an action and refines it by its critique, round by round.
 
     Args:
-        body (RefinementRequest): What is to be judged and refined, and by whom.
+        body (RefinementRequest): Request for a refinement.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -185,10 +185,10 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: RefinementRequest,
 ) -> Advice | Problem | None:
-    """Judges an action and refines it by the critique, round by round.
+    """Judges an action and refines it by its critique, round by round.
 
     Args:
-        body (RefinementRequest): What is to be judged and refined, and by whom.
+        body (RefinementRequest): Request for a refinement.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -63,8 +63,8 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its
-    episodes is removed in the
+    """Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in
+    the
     background.
 
     Args:
@@ -94,8 +94,8 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its
-    episodes is removed in the
+    """Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in
+    the
     background.
 
     Args:
@@ -120,8 +120,8 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its
-    episodes is removed in the
+    """Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in
+    the
     background.
 
     Args:
@@ -149,8 +149,8 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a dataset. Jobs that have learnt from it keep what they learnt from; the rest of its
-    episodes is removed in the
+    """Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in
+    the
     background.
 
     Args:

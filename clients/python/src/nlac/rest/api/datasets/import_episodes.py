@@ -6,6 +6,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.import_episodes_format import ImportEpisodesFormat
 from ...models.import_report import ImportReport
 from ...models.problem import Problem
 from ...types import UNSET, File, Response, Unset
@@ -15,17 +16,35 @@ def _get_kwargs(
     name: str,
     *,
     body: File,
+    format_: ImportEpisodesFormat | Unset = UNSET,
+    score: str | Unset = UNSET,
+    reward: float | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(idempotency_key, Unset):
         headers["Idempotency-Key"] = idempotency_key
 
+    params: dict[str, Any] = {}
+
+    json_format_: str | Unset = UNSET
+    if not isinstance(format_, Unset):
+        json_format_ = format_
+
+    params["format"] = json_format_
+
+    params["score"] = score
+
+    params["reward"] = reward
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/v1/datasets/{name}/episodes".format(
             name=quote(str(name), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["content"] = body.payload
@@ -86,12 +105,18 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    format_: ImportEpisodesFormat | Unset = UNSET,
+    score: str | Unset = UNSET,
+    reward: float | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ImportReport | Problem]:
-    """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+    """Adds logged episodes to a dataset. Repeating the request changes nothing.
 
     Args:
         name (str):
+        format_ (ImportEpisodesFormat | Unset): How a log is written.
+        score (str | Unset):
+        reward (float | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -106,6 +131,9 @@ def sync_detailed(
     kwargs = _get_kwargs(
         name=name,
         body=body,
+        format_=format_,
+        score=score,
+        reward=reward,
         idempotency_key=idempotency_key,
     )
 
@@ -121,12 +149,18 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    format_: ImportEpisodesFormat | Unset = UNSET,
+    score: str | Unset = UNSET,
+    reward: float | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ImportReport | Problem | None:
-    """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+    """Adds logged episodes to a dataset. Repeating the request changes nothing.
 
     Args:
         name (str):
+        format_ (ImportEpisodesFormat | Unset): How a log is written.
+        score (str | Unset):
+        reward (float | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -142,6 +176,9 @@ def sync(
         name=name,
         client=client,
         body=body,
+        format_=format_,
+        score=score,
+        reward=reward,
         idempotency_key=idempotency_key,
     ).parsed
 
@@ -151,12 +188,18 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    format_: ImportEpisodesFormat | Unset = UNSET,
+    score: str | Unset = UNSET,
+    reward: float | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[ImportReport | Problem]:
-    """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+    """Adds logged episodes to a dataset. Repeating the request changes nothing.
 
     Args:
         name (str):
+        format_ (ImportEpisodesFormat | Unset): How a log is written.
+        score (str | Unset):
+        reward (float | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -171,6 +214,9 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         name=name,
         body=body,
+        format_=format_,
+        score=score,
+        reward=reward,
         idempotency_key=idempotency_key,
     )
 
@@ -184,12 +230,18 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: File,
+    format_: ImportEpisodesFormat | Unset = UNSET,
+    score: str | Unset = UNSET,
+    reward: float | Unset = UNSET,
     idempotency_key: str | Unset = UNSET,
 ) -> ImportReport | Problem | None:
-    """Adds logged episodes to a dataset. Sent again, the same lines change nothing.
+    """Adds logged episodes to a dataset. Repeating the request changes nothing.
 
     Args:
         name (str):
+        format_ (ImportEpisodesFormat | Unset): How a log is written.
+        score (str | Unset):
+        reward (float | Unset):
         idempotency_key (str | Unset):
         body (File):
 
@@ -206,6 +258,9 @@ async def asyncio(
             name=name,
             client=client,
             body=body,
+            format_=format_,
+            score=score,
+            reward=reward,
             idempotency_key=idempotency_key,
         )
     ).parsed

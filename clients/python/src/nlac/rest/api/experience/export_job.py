@@ -94,8 +94,8 @@ def sync_detailed(
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm | Unset): What the rows are.
-        format_ (ExportJobFormat | Unset): How the rows are written.
+        form (ExportJobForm | Unset): Form of the rows.
+        format_ (ExportJobFormat | Unset): File format.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -129,8 +129,8 @@ def sync(
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm | Unset): What the rows are.
-        format_ (ExportJobFormat | Unset): How the rows are written.
+        form (ExportJobForm | Unset): Form of the rows.
+        format_ (ExportJobFormat | Unset): File format.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -159,8 +159,8 @@ async def asyncio_detailed(
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm | Unset): What the rows are.
-        format_ (ExportJobFormat | Unset): How the rows are written.
+        form (ExportJobForm | Unset): Form of the rows.
+        format_ (ExportJobFormat | Unset): File format.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -192,8 +192,8 @@ async def asyncio(
 
     Args:
         id (UUID): A submitted job.
-        form (ExportJobForm | Unset): What the rows are.
-        format_ (ExportJobFormat | Unset): How the rows are written.
+        form (ExportJobForm | Unset): Form of the rows.
+        format_ (ExportJobFormat | Unset): File format.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

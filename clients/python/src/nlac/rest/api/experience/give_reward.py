@@ -102,14 +102,15 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: LateReward,
 ) -> Response[EpisodeView | OpenedView | Problem]:
-    """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
-    draw the step. Sent
-    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
-    for its step.
+    """Reports a pending reward. After that, jobs that learn from the episode can replay the step.
+    Repeating the
+    request changes nothing. While an agent still plays the episode, the service keeps the reward for
+    the
+    step.
 
     Args:
         id (UUID): One rollout.
-        body (LateReward): A reward that arrives late.
+        body (LateReward): Reported reward.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -137,14 +138,15 @@ def sync(
     client: AuthenticatedClient | Client,
     body: LateReward,
 ) -> EpisodeView | OpenedView | Problem | None:
-    """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
-    draw the step. Sent
-    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
-    for its step.
+    """Reports a pending reward. After that, jobs that learn from the episode can replay the step.
+    Repeating the
+    request changes nothing. While an agent still plays the episode, the service keeps the reward for
+    the
+    step.
 
     Args:
         id (UUID): One rollout.
-        body (LateReward): A reward that arrives late.
+        body (LateReward): Reported reward.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -167,14 +169,15 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: LateReward,
 ) -> Response[EpisodeView | OpenedView | Problem]:
-    """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
-    draw the step. Sent
-    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
-    for its step.
+    """Reports a pending reward. After that, jobs that learn from the episode can replay the step.
+    Repeating the
+    request changes nothing. While an agent still plays the episode, the service keeps the reward for
+    the
+    step.
 
     Args:
         id (UUID): One rollout.
-        body (LateReward): A reward that arrives late.
+        body (LateReward): Reported reward.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -200,14 +203,15 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: LateReward,
 ) -> EpisodeView | OpenedView | Problem | None:
-    """Gives an episode a reward that was awaited. From then on the jobs that learn from the episode may
-    draw the step. Sent
-    again, the same reward changes nothing. While an agent still plays the episode, the reward is kept
-    for its step.
+    """Reports a pending reward. After that, jobs that learn from the episode can replay the step.
+    Repeating the
+    request changes nothing. While an agent still plays the episode, the service keeps the reward for
+    the
+    step.
 
     Args:
         id (UUID): One rollout.
-        body (LateReward): A reward that arrives late.
+        body (LateReward): Reported reward.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -79,8 +79,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     job: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
-    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
-    refinements of every iteration, each with what made it.
+    """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
+    refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
@@ -112,8 +112,8 @@ def sync(
     client: AuthenticatedClient | Client,
     job: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
-    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
-    refinements of every iteration, each with what made it.
+    """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
+    refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
@@ -140,8 +140,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     job: UUID | Unset = UNSET,
 ) -> Response[Annotations | Problem]:
-    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
-    refinements of every iteration, each with what made it.
+    """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
+    refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.
@@ -171,8 +171,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     job: UUID | Unset = UNSET,
 ) -> Annotations | Problem | None:
-    """Reads everything that a job derived from a transition: predictions, Bellman targets, critiques and
-    refinements of every iteration, each with what made it.
+    """Lists all annotations that a job made for a transition: predictions, Bellman targets, critiques and
+    refinements of every iteration, each with its provenance.
 
     Args:
         id (UUID): One step of an episode.

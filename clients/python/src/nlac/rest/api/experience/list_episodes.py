@@ -96,7 +96,7 @@ def sync_detailed(
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an iteration played an episode.
+        purpose (Purpose | Unset): Purpose of a played episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -134,7 +134,7 @@ def sync(
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an iteration played an episode.
+        purpose (Purpose | Unset): Purpose of a played episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -167,7 +167,7 @@ async def asyncio_detailed(
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an iteration played an episode.
+        purpose (Purpose | Unset): Purpose of a played episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 
@@ -203,7 +203,7 @@ async def asyncio(
 
     Args:
         id (UUID): A submitted job.
-        purpose (Purpose | Unset): Why an iteration played an episode.
+        purpose (Purpose | Unset): Purpose of a played episode.
         after (UUID | Unset): One rollout.
         limit (int | Unset):
 

@@ -121,16 +121,16 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
 
     Args:
         id (UUID): A submitted job.
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -178,16 +178,16 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
 
     Args:
         id (UUID): A submitted job.
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -230,16 +230,16 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
 
     Args:
         id (UUID): A submitted job.
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -285,16 +285,16 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Lists the transitions that a job learns from, newest first, each with the job's newest critique and
+    """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
 
     Args:
         id (UUID): A submitted job.
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.

@@ -111,16 +111,16 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
-    One that several
-    jobs learn from is found once, as the newest job that matches sees it.
+    """Searches the transitions that jobs learn from, newest first, each with its newest critique and
+    refinement.
+    A transition of several jobs appears once, with the annotations of the newest matching job.
 
     Args:
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -166,16 +166,16 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
-    One that several
-    jobs learn from is found once, as the newest job that matches sees it.
+    """Searches the transitions that jobs learn from, newest first, each with its newest critique and
+    refinement.
+    A transition of several jobs appears once, with the annotations of the newest matching job.
 
     Args:
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -216,16 +216,16 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
-    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
-    One that several
-    jobs learn from is found once, as the newest job that matches sees it.
+    """Searches the transitions that jobs learn from, newest first, each with its newest critique and
+    refinement.
+    A transition of several jobs appears once, with the annotations of the newest matching job.
 
     Args:
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.
@@ -269,16 +269,16 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Problem | TransitionList | None:
-    """Finds transitions that jobs learn from, newest first, each with the newest critique and refinement.
-    One that several
-    jobs learn from is found once, as the newest job that matches sees it.
+    """Searches the transitions that jobs learn from, newest first, each with its newest critique and
+    refinement.
+    A transition of several jobs appears once, with the annotations of the newest matching job.
 
     Args:
         q (str | Unset):
-        verdict (Verdict | Unset): The evaluator's answer.
+        verdict (Verdict | Unset): Verdict of the evaluator.
         success (bool | Unset):
         changed (bool | Unset):
-        target_status (TargetStatus | Unset): Whether a target may be trained on.
+        target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
         after (UUID | Unset): One step of an episode.

@@ -97,12 +97,12 @@ def sync_detailed(
     body: Ending,
 ) -> Response[EpisodeView | Problem]:
     """Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward
-    has reward 0,
-    except the last step.
+    gets
+    reward 0, except the last step.
 
     Args:
         id (UUID): One rollout.
-        body (Ending): How an episode ended.
+        body (Ending): End of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -131,12 +131,12 @@ def sync(
     body: Ending,
 ) -> EpisodeView | Problem | None:
     """Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward
-    has reward 0,
-    except the last step.
+    gets
+    reward 0, except the last step.
 
     Args:
         id (UUID): One rollout.
-        body (Ending): How an episode ended.
+        body (Ending): End of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -160,12 +160,12 @@ async def asyncio_detailed(
     body: Ending,
 ) -> Response[EpisodeView | Problem]:
     """Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward
-    has reward 0,
-    except the last step.
+    gets
+    reward 0, except the last step.
 
     Args:
         id (UUID): One rollout.
-        body (Ending): How an episode ended.
+        body (Ending): End of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -192,12 +192,12 @@ async def asyncio(
     body: Ending,
 ) -> EpisodeView | Problem | None:
     """Ends an agent's episode. Its calls become steps that jobs can learn from. A step without a reward
-    has reward 0,
-    except the last step.
+    gets
+    reward 0, except the last step.
 
     Args:
         id (UUID): One rollout.
-        body (Ending): How an episode ended.
+        body (Ending): End of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -58,7 +58,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CountMessageTokensBody,
 ) -> Response[CountMessageTokensResponse200 | CountMessageTokensResponseDefault]:
-    """Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+    """Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
 
     Args:
         body (CountMessageTokensBody):
@@ -87,7 +87,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CountMessageTokensBody,
 ) -> CountMessageTokensResponse200 | CountMessageTokensResponseDefault | None:
-    """Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+    """Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
 
     Args:
         body (CountMessageTokensBody):
@@ -111,7 +111,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CountMessageTokensBody,
 ) -> Response[CountMessageTokensResponse200 | CountMessageTokensResponseDefault]:
-    """Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+    """Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
 
     Args:
         body (CountMessageTokensBody):
@@ -138,7 +138,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CountMessageTokensBody,
 ) -> CountMessageTokensResponse200 | CountMessageTokensResponseDefault | None:
-    """Counts the tokens of a message of an agent: Anthropic's API. Nothing is stored.
+    """Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
 
     Args:
         body (CountMessageTokensBody):

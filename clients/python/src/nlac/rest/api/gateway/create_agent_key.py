@@ -105,14 +105,13 @@ def sync_detailed(
     body: NewAgentKey,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[MadeAgentKey | Problem]:
-    """Makes a key for an agent that runs many episodes: each call names its episode in the header
-    `x-episode-id`, and the
-    first call of a name opens the episode.
+    """Creates a key for an agent that plays many episodes. Each call names its episode in the header
+    `x-episode-id`. The first call with a name opens the episode.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewAgentKey): A key that an agent is to have.
+        body (NewAgentKey): Request for an agent key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -142,14 +141,13 @@ def sync(
     body: NewAgentKey,
     idempotency_key: str | Unset = UNSET,
 ) -> MadeAgentKey | Problem | None:
-    """Makes a key for an agent that runs many episodes: each call names its episode in the header
-    `x-episode-id`, and the
-    first call of a name opens the episode.
+    """Creates a key for an agent that plays many episodes. Each call names its episode in the header
+    `x-episode-id`. The first call with a name opens the episode.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewAgentKey): A key that an agent is to have.
+        body (NewAgentKey): Request for an agent key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -174,14 +172,13 @@ async def asyncio_detailed(
     body: NewAgentKey,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[MadeAgentKey | Problem]:
-    """Makes a key for an agent that runs many episodes: each call names its episode in the header
-    `x-episode-id`, and the
-    first call of a name opens the episode.
+    """Creates a key for an agent that plays many episodes. Each call names its episode in the header
+    `x-episode-id`. The first call with a name opens the episode.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewAgentKey): A key that an agent is to have.
+        body (NewAgentKey): Request for an agent key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -209,14 +206,13 @@ async def asyncio(
     body: NewAgentKey,
     idempotency_key: str | Unset = UNSET,
 ) -> MadeAgentKey | Problem | None:
-    """Makes a key for an agent that runs many episodes: each call names its episode in the header
-    `x-episode-id`, and the
-    first call of a name opens the episode.
+    """Creates a key for an agent that plays many episodes. Each call names its episode in the header
+    `x-episode-id`. The first call with a name opens the episode.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewAgentKey): A key that an agent is to have.
+        body (NewAgentKey): Request for an agent key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

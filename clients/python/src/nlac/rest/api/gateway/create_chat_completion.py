@@ -58,7 +58,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CreateChatCompletionBody,
 ) -> Response[CreateChatCompletionResponse200 | CreateChatCompletionResponseDefault]:
-    """Answers a chat completion of an agent: OpenAI's API.
+    """Answers an agent's chat completion request (OpenAI's API).
 
     Args:
         body (CreateChatCompletionBody):
@@ -87,7 +87,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CreateChatCompletionBody,
 ) -> CreateChatCompletionResponse200 | CreateChatCompletionResponseDefault | None:
-    """Answers a chat completion of an agent: OpenAI's API.
+    """Answers an agent's chat completion request (OpenAI's API).
 
     Args:
         body (CreateChatCompletionBody):
@@ -111,7 +111,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CreateChatCompletionBody,
 ) -> Response[CreateChatCompletionResponse200 | CreateChatCompletionResponseDefault]:
-    """Answers a chat completion of an agent: OpenAI's API.
+    """Answers an agent's chat completion request (OpenAI's API).
 
     Args:
         body (CreateChatCompletionBody):
@@ -138,7 +138,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CreateChatCompletionBody,
 ) -> CreateChatCompletionResponse200 | CreateChatCompletionResponseDefault | None:
-    """Answers a chat completion of an agent: OpenAI's API.
+    """Answers an agent's chat completion request (OpenAI's API).
 
     Args:
         body (CreateChatCompletionBody):

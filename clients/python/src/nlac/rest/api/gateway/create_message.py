@@ -58,7 +58,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CreateMessageBody,
 ) -> Response[CreateMessageResponse200 | CreateMessageResponseDefault]:
-    """Answers a message of an agent: Anthropic's API.
+    """Answers an agent's message request (Anthropic's API).
 
     Args:
         body (CreateMessageBody):
@@ -87,7 +87,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CreateMessageBody,
 ) -> CreateMessageResponse200 | CreateMessageResponseDefault | None:
-    """Answers a message of an agent: Anthropic's API.
+    """Answers an agent's message request (Anthropic's API).
 
     Args:
         body (CreateMessageBody):
@@ -111,7 +111,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CreateMessageBody,
 ) -> Response[CreateMessageResponse200 | CreateMessageResponseDefault]:
-    """Answers a message of an agent: Anthropic's API.
+    """Answers an agent's message request (Anthropic's API).
 
     Args:
         body (CreateMessageBody):
@@ -138,7 +138,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CreateMessageBody,
 ) -> CreateMessageResponse200 | CreateMessageResponseDefault | None:
-    """Answers a message of an agent: Anthropic's API.
+    """Answers an agent's message request (Anthropic's API).
 
     Args:
         body (CreateMessageBody):

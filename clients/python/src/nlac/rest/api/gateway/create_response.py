@@ -58,7 +58,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CreateResponseBody,
 ) -> Response[CreateResponseResponse200 | CreateResponseResponseDefault]:
-    """Answers a response of an agent: OpenAI's newer API.
+    """Answers an agent's response request (OpenAI's newer API).
 
     Args:
         body (CreateResponseBody):
@@ -87,7 +87,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CreateResponseBody,
 ) -> CreateResponseResponse200 | CreateResponseResponseDefault | None:
-    """Answers a response of an agent: OpenAI's newer API.
+    """Answers an agent's response request (OpenAI's newer API).
 
     Args:
         body (CreateResponseBody):
@@ -111,7 +111,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CreateResponseBody,
 ) -> Response[CreateResponseResponse200 | CreateResponseResponseDefault]:
-    """Answers a response of an agent: OpenAI's newer API.
+    """Answers an agent's response request (OpenAI's newer API).
 
     Args:
         body (CreateResponseBody):
@@ -138,7 +138,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CreateResponseBody,
 ) -> CreateResponseResponse200 | CreateResponseResponseDefault | None:
-    """Answers a response of an agent: OpenAI's newer API.
+    """Answers an agent's response request (OpenAI's newer API).
 
     Args:
         body (CreateResponseBody):

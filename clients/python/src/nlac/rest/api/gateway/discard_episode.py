@@ -69,7 +69,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+    """Discards an agent's episode: no job learns from it. Its calls are kept until its job is deleted.
 
     Args:
         id (UUID): One rollout.
@@ -98,7 +98,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+    """Discards an agent's episode: no job learns from it. Its calls are kept until its job is deleted.
 
     Args:
         id (UUID): One rollout.
@@ -122,7 +122,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+    """Discards an agent's episode: no job learns from it. Its calls are kept until its job is deleted.
 
     Args:
         id (UUID): One rollout.
@@ -149,7 +149,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Throws an agent's episode away: nothing is learnt from it. Its calls stay until its job is deleted.
+    """Discards an agent's episode: no job learns from it. Its calls are kept until its job is deleted.
 
     Args:
         id (UUID): One rollout.

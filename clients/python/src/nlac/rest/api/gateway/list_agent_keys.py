@@ -66,7 +66,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[AgentKeyList | Problem]:
-    """Lists the keys of a job's agents.
+    """Lists the agent keys of a job.
 
     Args:
         id (UUID): A submitted job.
@@ -95,7 +95,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> AgentKeyList | Problem | None:
-    """Lists the keys of a job's agents.
+    """Lists the agent keys of a job.
 
     Args:
         id (UUID): A submitted job.
@@ -119,7 +119,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[AgentKeyList | Problem]:
-    """Lists the keys of a job's agents.
+    """Lists the agent keys of a job.
 
     Args:
         id (UUID): A submitted job.
@@ -146,7 +146,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> AgentKeyList | Problem | None:
-    """Lists the keys of a job's agents.
+    """Lists the agent keys of a job.
 
     Args:
         id (UUID): A submitted job.

@@ -92,7 +92,7 @@ def sync_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[OpenedList | Problem]:
-    """Lists the episodes that agents play or have played for a job, newest first.
+    """Lists the episodes of a job's agents, newest first.
 
     Args:
         id (UUID): A submitted job.
@@ -130,7 +130,7 @@ def sync(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> OpenedList | Problem | None:
-    """Lists the episodes that agents play or have played for a job, newest first.
+    """Lists the episodes of a job's agents, newest first.
 
     Args:
         id (UUID): A submitted job.
@@ -163,7 +163,7 @@ async def asyncio_detailed(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[OpenedList | Problem]:
-    """Lists the episodes that agents play or have played for a job, newest first.
+    """Lists the episodes of a job's agents, newest first.
 
     Args:
         id (UUID): A submitted job.
@@ -199,7 +199,7 @@ async def asyncio(
     after: UUID | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> OpenedList | Problem | None:
-    """Lists the episodes that agents play or have played for a job, newest first.
+    """Lists the episodes of a job's agents, newest first.
 
     Args:
         id (UUID): A submitted job.

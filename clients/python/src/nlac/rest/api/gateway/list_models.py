@@ -47,9 +47,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ListModelsResponse200 | ListModelsResponseDefault]:
-    """Lists what an agent may name as its model. Other names are answered as well: they mean the version
-    that the episode
-    is played with.
+    """Lists the model names for agents. Any other name works as well and means the version of the episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -72,9 +70,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> ListModelsResponse200 | ListModelsResponseDefault | None:
-    """Lists what an agent may name as its model. Other names are answered as well: they mean the version
-    that the episode
-    is played with.
+    """Lists the model names for agents. Any other name works as well and means the version of the episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,9 +89,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ListModelsResponse200 | ListModelsResponseDefault]:
-    """Lists what an agent may name as its model. Other names are answered as well: they mean the version
-    that the episode
-    is played with.
+    """Lists the model names for agents. Any other name works as well and means the version of the episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,9 +110,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> ListModelsResponse200 | ListModelsResponseDefault | None:
-    """Lists what an agent may name as its model. Other names are answered as well: they mean the version
-    that the episode
-    is played with.
+    """Lists the model names for agents. Any other name works as well and means the version of the episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

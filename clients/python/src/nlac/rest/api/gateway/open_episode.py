@@ -105,14 +105,14 @@ def sync_detailed(
     body: NewEpisode,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[EpisodeMade | Problem]:
-    """Opens an episode: an agent of yours plays it by calling the model at `base_url` with `api_key`. The
-    job's policy answers,
-    and every call is stored.
+    """Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's
+    policy
+    answers, and the service stores every call.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewEpisode): An episode that an agent is to play.
+        body (NewEpisode): Request to open an episode for an agent.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -142,14 +142,14 @@ def sync(
     body: NewEpisode,
     idempotency_key: str | Unset = UNSET,
 ) -> EpisodeMade | Problem | None:
-    """Opens an episode: an agent of yours plays it by calling the model at `base_url` with `api_key`. The
-    job's policy answers,
-    and every call is stored.
+    """Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's
+    policy
+    answers, and the service stores every call.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewEpisode): An episode that an agent is to play.
+        body (NewEpisode): Request to open an episode for an agent.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -174,14 +174,14 @@ async def asyncio_detailed(
     body: NewEpisode,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[EpisodeMade | Problem]:
-    """Opens an episode: an agent of yours plays it by calling the model at `base_url` with `api_key`. The
-    job's policy answers,
-    and every call is stored.
+    """Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's
+    policy
+    answers, and the service stores every call.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewEpisode): An episode that an agent is to play.
+        body (NewEpisode): Request to open an episode for an agent.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -209,14 +209,14 @@ async def asyncio(
     body: NewEpisode,
     idempotency_key: str | Unset = UNSET,
 ) -> EpisodeMade | Problem | None:
-    """Opens an episode: an agent of yours plays it by calling the model at `base_url` with `api_key`. The
-    job's policy answers,
-    and every call is stored.
+    """Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's
+    policy
+    answers, and the service stores every call.
 
     Args:
         id (UUID): A submitted job.
         idempotency_key (str | Unset):
-        body (NewEpisode): An episode that an agent is to play.
+        body (NewEpisode): Request to open an episode for an agent.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -64,7 +64,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+    """Revokes an agent key: the service rejects its calls from then on. Its episodes stay.
 
     Args:
         id (UUID): A key by which an agent calls in all episodes that it names itself.
@@ -93,7 +93,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+    """Revokes an agent key: the service rejects its calls from then on. Its episodes stay.
 
     Args:
         id (UUID): A key by which an agent calls in all episodes that it names itself.
@@ -117,7 +117,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+    """Revokes an agent key: the service rejects its calls from then on. Its episodes stay.
 
     Args:
         id (UUID): A key by which an agent calls in all episodes that it names itself.
@@ -144,7 +144,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Revokes an agent's key: its calls are refused from then on. Its episodes stay.
+    """Revokes an agent key: the service rejects its calls from then on. Its episodes stay.
 
     Args:
         id (UUID): A key by which an agent calls in all episodes that it names itself.

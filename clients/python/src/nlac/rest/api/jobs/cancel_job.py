@@ -71,7 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Stops for good; what is under way is dropped.
+    """Cancels a job for good. Running work is dropped.
 
     Args:
         id (UUID): A submitted job.
@@ -100,7 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Stops for good; what is under way is dropped.
+    """Cancels a job for good. Running work is dropped.
 
     Args:
         id (UUID): A submitted job.
@@ -124,7 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Stops for good; what is under way is dropped.
+    """Cancels a job for good. Running work is dropped.
 
     Args:
         id (UUID): A submitted job.
@@ -151,7 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Stops for good; what is under way is dropped.
+    """Cancels a job for good. Running work is dropped.
 
     Args:
         id (UUID): A submitted job.

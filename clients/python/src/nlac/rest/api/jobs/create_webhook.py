@@ -99,15 +99,15 @@ def sync_detailed(
     body: NewWebhook,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[Problem | WebhookMade]:
-    """Tells an address of events from here on.
+    """Creates a webhook: the service posts new events to a URL.
 
-     Each is posted once it happened, and again for a day until the answer is a success, so it may come
-    twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer
-    holds.
+     The service repeats a POST for up to one day until the answer is a success, so an event can arrive
+    late or
+    twice. `webhook-id` identifies it. `webhook-signature` is made with the secret of this answer.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewWebhook): Whom to tell of what.
+        body (NewWebhook): Request for a webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,15 +135,15 @@ def sync(
     body: NewWebhook,
     idempotency_key: str | Unset = UNSET,
 ) -> Problem | WebhookMade | None:
-    """Tells an address of events from here on.
+    """Creates a webhook: the service posts new events to a URL.
 
-     Each is posted once it happened, and again for a day until the answer is a success, so it may come
-    twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer
-    holds.
+     The service repeats a POST for up to one day until the answer is a success, so an event can arrive
+    late or
+    twice. `webhook-id` identifies it. `webhook-signature` is made with the secret of this answer.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewWebhook): Whom to tell of what.
+        body (NewWebhook): Request for a webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -166,15 +166,15 @@ async def asyncio_detailed(
     body: NewWebhook,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[Problem | WebhookMade]:
-    """Tells an address of events from here on.
+    """Creates a webhook: the service posts new events to a URL.
 
-     Each is posted once it happened, and again for a day until the answer is a success, so it may come
-    twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer
-    holds.
+     The service repeats a POST for up to one day until the answer is a success, so an event can arrive
+    late or
+    twice. `webhook-id` identifies it. `webhook-signature` is made with the secret of this answer.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewWebhook): Whom to tell of what.
+        body (NewWebhook): Request for a webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -200,15 +200,15 @@ async def asyncio(
     body: NewWebhook,
     idempotency_key: str | Unset = UNSET,
 ) -> Problem | WebhookMade | None:
-    """Tells an address of events from here on.
+    """Creates a webhook: the service posts new events to a URL.
 
-     Each is posted once it happened, and again for a day until the answer is a success, so it may come
-    twice or late: `webhook-id` tells which. `webhook-signature` is made with the secret that the answer
-    holds.
+     The service repeats a POST for up to one day until the answer is a success, so an event can arrive
+    late or
+    twice. `webhook-id` identifies it. `webhook-signature` is made with the secret of this answer.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewWebhook): Whom to tell of what.
+        body (NewWebhook): Request for a webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -69,9 +69,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its
-    annotations, and
-    the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+    """Deletes a finished job with everything that only it needs: its checkpoints and their files, its
+    annotations, and the episodes that no other job or dataset uses. The job disappears at once; its
+    rows are
+    removed in the background.
 
     Args:
         id (UUID): A submitted job.
@@ -100,9 +101,10 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its
-    annotations, and
-    the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+    """Deletes a finished job with everything that only it needs: its checkpoints and their files, its
+    annotations, and the episodes that no other job or dataset uses. The job disappears at once; its
+    rows are
+    removed in the background.
 
     Args:
         id (UUID): A submitted job.
@@ -126,9 +128,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its
-    annotations, and
-    the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+    """Deletes a finished job with everything that only it needs: its checkpoints and their files, its
+    annotations, and the episodes that no other job or dataset uses. The job disappears at once; its
+    rows are
+    removed in the background.
 
     Args:
         id (UUID): A submitted job.
@@ -155,9 +158,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a job that is over, with everything that only it needs: its checkpoints and their files, its
-    annotations, and
-    the episodes that nothing else links. It is gone at once; its rows are removed in the background.
+    """Deletes a finished job with everything that only it needs: its checkpoints and their files, its
+    annotations, and the episodes that no other job or dataset uses. The job disappears at once; its
+    rows are
+    removed in the background.
 
     Args:
         id (UUID): A submitted job.

@@ -22,7 +22,7 @@ def _get_kwargs(
 
     _kwargs: dict[str, Any] = {
         "method": "post",
-        "url": "/v1/checkpoints/{id}:demote".format(
+        "url": "/v1/checkpoints/{id}/demote".format(
             id=quote(str(id), safe=""),
         ),
     }
@@ -91,11 +91,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Takes a promotion back: the job has no promoted checkpoint then.
+    """Demotes a checkpoint. Its job then has no promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,11 +123,11 @@ def sync(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Takes a promotion back: the job has no promoted checkpoint then.
+    """Demotes a checkpoint. Its job then has no promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,11 +150,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Takes a promotion back: the job has no promoted checkpoint then.
+    """Demotes a checkpoint. Its job then has no promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -180,11 +180,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Takes a promotion back: the job has no promoted checkpoint then.
+    """Demotes a checkpoint. Its job then has no promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -18,7 +18,7 @@ def _get_kwargs(
 
     _kwargs: dict[str, Any] = {
         "method": "post",
-        "url": "/v1/jobs:estimate",
+        "url": "/v1/jobs/estimate",
     }
 
     _kwargs["content"] = body.payload
@@ -79,11 +79,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: File,
 ) -> Response[Estimated | Problem]:
-    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    """Checks a spec as a submission would, and estimates the cost of the job without creating it. Counts
     follow
-    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
-    each
-    figure says what it is based on, and is null where nothing is known.
+    from the spec and from measurements of earlier jobs on this installation. Each figure has its basis,
+    and
+    is null if nothing is known.
 
     Args:
         body (File):
@@ -112,11 +112,11 @@ def sync(
     client: AuthenticatedClient | Client,
     body: File,
 ) -> Estimated | Problem | None:
-    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    """Checks a spec as a submission would, and estimates the cost of the job without creating it. Counts
     follow
-    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
-    each
-    figure says what it is based on, and is null where nothing is known.
+    from the spec and from measurements of earlier jobs on this installation. Each figure has its basis,
+    and
+    is null if nothing is known.
 
     Args:
         body (File):
@@ -140,11 +140,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: File,
 ) -> Response[Estimated | Problem]:
-    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    """Checks a spec as a submission would, and estimates the cost of the job without creating it. Counts
     follow
-    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
-    each
-    figure says what it is based on, and is null where nothing is known.
+    from the spec and from measurements of earlier jobs on this installation. Each figure has its basis,
+    and
+    is null if nothing is known.
 
     Args:
         body (File):
@@ -171,11 +171,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: File,
 ) -> Estimated | Problem | None:
-    """Checks a spec as a submission would, and estimates what the job would take; makes no job. Counts
+    """Checks a spec as a submission would, and estimates the cost of the job without creating it. Counts
     follow
-    from the spec and, where that does not decide, from what earlier jobs measured on this installation;
-    each
-    figure says what it is based on, and is null where nothing is known.
+    from the spec and from measurements of earlier jobs on this installation. Each figure has its basis,
+    and
+    is null if nothing is known.
 
     Args:
         body (File):

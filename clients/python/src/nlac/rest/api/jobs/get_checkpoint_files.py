@@ -71,7 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 
     Args:
         id (UUID): One adapter version.
@@ -100,7 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 
     Args:
         id (UUID): One adapter version.
@@ -124,7 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 
     Args:
         id (UUID): One adapter version.
@@ -151,7 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Reads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
 
     Args:
         id (UUID): One adapter version.

@@ -79,7 +79,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
-    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
+    evaluations,
     too.
 
     Args:
@@ -112,7 +113,8 @@ def sync(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
-    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
+    evaluations,
     too.
 
     Args:
@@ -140,7 +142,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> Response[EvaluationView | Problem]:
-    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
+    evaluations,
     too.
 
     Args:
@@ -171,7 +174,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     against: UUID | Unset = UNSET,
 ) -> EvaluationView | Problem | None:
-    """Reads the results of a job's last complete evaluation, with intervals. Jobs that train have one,
+    """Reads the results of a job's last complete evaluation, with intervals. Training jobs have
+    evaluations,
     too.
 
     Args:

@@ -80,10 +80,10 @@ def sync_detailed(
     before: int | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[DeliveryList | Problem]:
-    """Lists what became of each telling, newest event first.
+    """Lists the deliveries of a webhook, newest event first.
 
     Args:
-        id (UUID): Somebody who is told of events.
+        id (UUID): A webhook.
         before (int | Unset):
         limit (int | Unset):
 
@@ -115,10 +115,10 @@ def sync(
     before: int | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> DeliveryList | Problem | None:
-    """Lists what became of each telling, newest event first.
+    """Lists the deliveries of a webhook, newest event first.
 
     Args:
-        id (UUID): Somebody who is told of events.
+        id (UUID): A webhook.
         before (int | Unset):
         limit (int | Unset):
 
@@ -145,10 +145,10 @@ async def asyncio_detailed(
     before: int | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> Response[DeliveryList | Problem]:
-    """Lists what became of each telling, newest event first.
+    """Lists the deliveries of a webhook, newest event first.
 
     Args:
-        id (UUID): Somebody who is told of events.
+        id (UUID): A webhook.
         before (int | Unset):
         limit (int | Unset):
 
@@ -178,10 +178,10 @@ async def asyncio(
     before: int | Unset = UNSET,
     limit: int | Unset = UNSET,
 ) -> DeliveryList | Problem | None:
-    """Lists what became of each telling, newest event first.
+    """Lists the deliveries of a webhook, newest event first.
 
     Args:
-        id (UUID): Somebody who is told of events.
+        id (UUID): A webhook.
         before (int | Unset):
         limit (int | Unset):
 

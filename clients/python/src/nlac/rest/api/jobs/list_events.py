@@ -86,8 +86,9 @@ def sync_detailed(
     limit: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
-    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
-    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
+    job
+    ends. `Last-Event-ID` resumes an interrupted stream.
 
     Args:
         id (UUID): A submitted job.
@@ -125,8 +126,9 @@ def sync(
     limit: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
-    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
-    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
+    job
+    ends. `Last-Event-ID` resumes an interrupted stream.
 
     Args:
         id (UUID): A submitted job.
@@ -159,8 +161,9 @@ async def asyncio_detailed(
     limit: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
-    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
-    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
+    job
+    ends. `Last-Event-ID` resumes an interrupted stream.
 
     Args:
         id (UUID): A submitted job.
@@ -196,8 +199,9 @@ async def asyncio(
     limit: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
-    """Reads a job's events. With `Accept: text/event-stream` they are streamed: those that there are,
-    then each new one, until the job is over. `Last-Event-ID` goes on after a break.
+    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
+    job
+    ends. `Last-Event-ID` resumes an interrupted stream.
 
     Args:
         id (UUID): A submitted job.

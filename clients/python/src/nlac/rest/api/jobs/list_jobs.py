@@ -93,7 +93,7 @@ def sync_detailed(
     """Lists jobs, newest first.
 
     Args:
-        status (JobStatus | Unset): Where a job stands.
+        status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
@@ -134,7 +134,7 @@ def sync(
     """Lists jobs, newest first.
 
     Args:
-        status (JobStatus | Unset): Where a job stands.
+        status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
@@ -170,7 +170,7 @@ async def asyncio_detailed(
     """Lists jobs, newest first.
 
     Args:
-        status (JobStatus | Unset): Where a job stands.
+        status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.
@@ -209,7 +209,7 @@ async def asyncio(
     """Lists jobs, newest first.
 
     Args:
-        status (JobStatus | Unset): Where a job stands.
+        status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
         after (UUID | Unset): A submitted job.

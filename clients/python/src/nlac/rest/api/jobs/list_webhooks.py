@@ -54,7 +54,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WebhookList]:
-    """Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
+    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -77,7 +77,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WebhookList | None:
-    """Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
+    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -96,7 +96,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WebhookList]:
-    """Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
+    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -117,7 +117,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WebhookList | None:
-    """Lists webhooks. Of their URLs only the origin is shown; the rest may hold a secret.
+    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

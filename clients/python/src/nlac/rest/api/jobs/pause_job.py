@@ -71,7 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Stops claiming work; what is under way finishes.
+    """Pauses a job. Running work finishes.
 
     Args:
         id (UUID): A submitted job.
@@ -100,7 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Stops claiming work; what is under way finishes.
+    """Pauses a job. Running work finishes.
 
     Args:
         id (UUID): A submitted job.
@@ -124,7 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Stops claiming work; what is under way finishes.
+    """Pauses a job. Running work finishes.
 
     Args:
         id (UUID): A submitted job.
@@ -151,7 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Stops claiming work; what is under way finishes.
+    """Pauses a job. Running work finishes.
 
     Args:
         id (UUID): A submitted job.

@@ -96,14 +96,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> Response[CheckpointView | Problem]:
-    """Posts the result of a checkpoint that was measured outside nlac. The best checkpoint is chosen by
-    these results, and
-    the guard `regression` reads them at the end of the next iteration. A second result of a checkpoint
-    replaces the first.
+    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
+    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
+    the
+    same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
-        body (ExternalResult): A result of a checkpoint.
+        body (ExternalResult): Posted result of a checkpoint.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -131,14 +131,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> CheckpointView | Problem | None:
-    """Posts the result of a checkpoint that was measured outside nlac. The best checkpoint is chosen by
-    these results, and
-    the guard `regression` reads them at the end of the next iteration. A second result of a checkpoint
-    replaces the first.
+    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
+    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
+    the
+    same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
-        body (ExternalResult): A result of a checkpoint.
+        body (ExternalResult): Posted result of a checkpoint.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -161,14 +161,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> Response[CheckpointView | Problem]:
-    """Posts the result of a checkpoint that was measured outside nlac. The best checkpoint is chosen by
-    these results, and
-    the guard `regression` reads them at the end of the next iteration. A second result of a checkpoint
-    replaces the first.
+    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
+    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
+    the
+    same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
-        body (ExternalResult): A result of a checkpoint.
+        body (ExternalResult): Posted result of a checkpoint.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -194,14 +194,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ExternalResult,
 ) -> CheckpointView | Problem | None:
-    """Posts the result of a checkpoint that was measured outside nlac. The best checkpoint is chosen by
-    these results, and
-    the guard `regression` reads them at the end of the next iteration. A second result of a checkpoint
-    replaces the first.
+    """Posts the evaluation result of a checkpoint that was measured outside nlac. It decides the best
+    checkpoint, and the guard `regression` reads it at the end of the next iteration. A second result of
+    the
+    same checkpoint replaces the first.
 
     Args:
         id (UUID): A submitted job.
-        body (ExternalResult): A result of a checkpoint.
+        body (ExternalResult): Posted result of a checkpoint.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

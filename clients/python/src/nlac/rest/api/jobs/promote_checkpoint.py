@@ -22,7 +22,7 @@ def _get_kwargs(
 
     _kwargs: dict[str, Any] = {
         "method": "post",
-        "url": "/v1/checkpoints/{id}:promote".format(
+        "url": "/v1/checkpoints/{id}/promote".format(
             id=quote(str(id), safe=""),
         ),
     }
@@ -91,13 +91,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go
-    to, and that
-    its engine keeps loaded. The one that was promoted before is not any more.
+    """Promotes a checkpoint. The job then names it as the version to use, requests to the job's critic and
+    policy use it, and its engine keeps it loaded. It replaces the job's previous promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -125,13 +124,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go
-    to, and that
-    its engine keeps loaded. The one that was promoted before is not any more.
+    """Promotes a checkpoint. The job then names it as the version to use, requests to the job's critic and
+    policy use it, and its engine keeps it loaded. It replaces the job's previous promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,13 +152,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go
-    to, and that
-    its engine keeps loaded. The one that was promoted before is not any more.
+    """Promotes a checkpoint. The job then names it as the version to use, requests to the job's critic and
+    policy use it, and its engine keeps it loaded. It replaces the job's previous promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -186,13 +183,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Promotes a checkpoint: it is the one that the job names from now on, that questions to the job go
-    to, and that
-    its engine keeps loaded. The one that was promoted before is not any more.
+    """Promotes a checkpoint. The job then names it as the version to use, requests to the job's critic and
+    policy use it, and its engine keeps it loaded. It replaces the job's previous promoted checkpoint.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -71,8 +71,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
-    tried again.
+    """Resumes a paused job, or a failed job after you fixed the cause. Failed work is tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -101,8 +100,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
-    tried again.
+    """Resumes a paused job, or a failed job after you fixed the cause. Failed work is tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -126,8 +124,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobView | Problem]:
-    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
-    tried again.
+    """Resumes a paused job, or a failed job after you fixed the cause. Failed work is tried again.
 
     Args:
         id (UUID): A submitted job.
@@ -154,8 +151,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobView | Problem | None:
-    """Resumes a job: one that was paused, or one that failed and whose cause is mended. Its failed work is
-    tried again.
+    """Resumes a paused job, or a failed job after you fixed the cause. Failed work is tried again.
 
     Args:
         id (UUID): A submitted job.

@@ -22,7 +22,7 @@ def _get_kwargs(
 
     _kwargs: dict[str, Any] = {
         "method": "post",
-        "url": "/v1/checkpoints/{id}:roll_back".format(
+        "url": "/v1/checkpoints/{id}/roll-back".format(
             id=quote(str(id), safe=""),
         ),
     }
@@ -91,13 +91,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Sends a job that is running or paused back: its next iteration goes on from this checkpoint. The
-    iteration under
-    way ends as it began. A person's word stands over that of a guard.
+    """Rolls a running or paused job back: its next iteration continues from this checkpoint. The current
+    iteration ends normally. This decision overrides that of a guard.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -125,13 +124,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Sends a job that is running or paused back: its next iteration goes on from this checkpoint. The
-    iteration under
-    way ends as it began. A person's word stands over that of a guard.
+    """Rolls a running or paused job back: its next iteration continues from this checkpoint. The current
+    iteration ends normally. This decision overrides that of a guard.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,13 +152,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> Response[CheckpointView | Problem]:
-    """Sends a job that is running or paused back: its next iteration goes on from this checkpoint. The
-    iteration under
-    way ends as it began. A person's word stands over that of a guard.
+    """Rolls a running or paused job back: its next iteration continues from this checkpoint. The current
+    iteration ends normally. This decision overrides that of a guard.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -186,13 +183,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: Decision,
 ) -> CheckpointView | Problem | None:
-    """Sends a job that is running or paused back: its next iteration goes on from this checkpoint. The
-    iteration under
-    way ends as it began. A person's word stands over that of a guard.
+    """Rolls a running or paused job back: its next iteration continues from this checkpoint. The current
+    iteration ends normally. This decision overrides that of a guard.
 
     Args:
         id (UUID): One adapter version.
-        body (Decision): Why; the body may be left out.
+        body (Decision): Body of a decision. It is optional.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -99,14 +99,15 @@ def sync_detailed(
     body: NewEvaluation,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[JobView | Problem]:
-    """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
-    measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
+    """Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the
+    checkpoint's
+    job is evaluated. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewEvaluation): Who plays, and what. What is not said is as in the checkpoint's job:
-            environment, prompts, temperatures, seed.
+        body (NewEvaluation): Request for an evaluation. Defaults come from the checkpoint's job:
+            environment, prompts, temperatures,
+            seed.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -134,14 +135,15 @@ def sync(
     body: NewEvaluation,
     idempotency_key: str | Unset = UNSET,
 ) -> JobView | Problem | None:
-    """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
-    measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
+    """Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the
+    checkpoint's
+    job is evaluated. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewEvaluation): Who plays, and what. What is not said is as in the checkpoint's job:
-            environment, prompts, temperatures, seed.
+        body (NewEvaluation): Request for an evaluation. Defaults come from the checkpoint's job:
+            environment, prompts, temperatures,
+            seed.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -164,14 +166,15 @@ async def asyncio_detailed(
     body: NewEvaluation,
     idempotency_key: str | Unset = UNSET,
 ) -> Response[JobView | Problem]:
-    """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
-    measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
+    """Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the
+    checkpoint's
+    job is evaluated. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewEvaluation): Who plays, and what. What is not said is as in the checkpoint's job:
-            environment, prompts, temperatures, seed.
+        body (NewEvaluation): Request for an evaluation. Defaults come from the checkpoint's job:
+            environment, prompts, temperatures,
+            seed.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -197,14 +200,15 @@ async def asyncio(
     body: NewEvaluation,
     idempotency_key: str | Unset = UNSET,
 ) -> JobView | Problem | None:
-    """Submits an evaluation: a job that trains nothing. It plays what the checkpoint's job plays when it
-    measures, unless the
-    request says otherwise. `GET /v1/jobs/{id}/evaluation` returns the results.
+    """Submits an evaluation: a job that trains nothing. By default it plays the tasks on which the
+    checkpoint's
+    job is evaluated. `GET /v1/jobs/{id}/evaluation` returns the results.
 
     Args:
         idempotency_key (str | Unset):
-        body (NewEvaluation): Who plays, and what. What is not said is as in the checkpoint's job:
-            environment, prompts, temperatures, seed.
+        body (NewEvaluation): Request for an evaluation. Defaults come from the checkpoint's job:
+            environment, prompts, temperatures,
+            seed.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -63,7 +63,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Removes an environment's registration. What was played there stays.
+    """Deletes an environment's registration. Its episodes stay.
 
     Args:
         name (str):
@@ -92,7 +92,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Removes an environment's registration. What was played there stays.
+    """Deletes an environment's registration. Its episodes stay.
 
     Args:
         name (str):
@@ -116,7 +116,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Removes an environment's registration. What was played there stays.
+    """Deletes an environment's registration. Its episodes stay.
 
     Args:
         name (str):
@@ -143,7 +143,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Removes an environment's registration. What was played there stays.
+    """Deletes an environment's registration. Its episodes stay.
 
     Args:
         name (str):

@@ -85,7 +85,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> Response[EngineView | Problem]:
-    """Sends a replica nothing new; what it is doing ends.
+    """Drains a replica: it gets no new requests, and requests in progress finish.
 
     Args:
         name (str):
@@ -117,7 +117,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> EngineView | Problem | None:
-    """Sends a replica nothing new; what it is doing ends.
+    """Drains a replica: it gets no new requests, and requests in progress finish.
 
     Args:
         name (str):
@@ -144,7 +144,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> Response[EngineView | Problem]:
-    """Sends a replica nothing new; what it is doing ends.
+    """Drains a replica: it gets no new requests, and requests in progress finish.
 
     Args:
         name (str):
@@ -174,7 +174,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> EngineView | Problem | None:
-    """Sends a replica nothing new; what it is doing ends.
+    """Drains a replica: it gets no new requests, and requests in progress finish.
 
     Args:
         name (str):

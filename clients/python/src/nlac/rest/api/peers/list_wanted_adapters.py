@@ -65,7 +65,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WantedList]:
-    """Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+    """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
@@ -94,7 +94,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WantedList | None:
-    """Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+    """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
@@ -118,7 +118,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WantedList]:
-    """Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+    """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
@@ -145,7 +145,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WantedList | None:
-    """Lists the adapters that jobs under way may ask an engine for: what `nlac sync` keeps beside it.
+    """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):

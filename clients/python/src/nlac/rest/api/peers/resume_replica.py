@@ -85,7 +85,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> Response[EngineView | Problem]:
-    """Lets a replica that was drained work again.
+    """Resumes a drained replica.
 
     Args:
         name (str):
@@ -117,7 +117,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> EngineView | Problem | None:
-    """Lets a replica that was drained work again.
+    """Resumes a drained replica.
 
     Args:
         name (str):
@@ -144,7 +144,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> Response[EngineView | Problem]:
-    """Lets a replica that was drained work again.
+    """Resumes a drained replica.
 
     Args:
         name (str):
@@ -174,7 +174,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ReplicaChoice,
 ) -> EngineView | Problem | None:
-    """Lets a replica that was drained work again.
+    """Resumes a drained replica.
 
     Args:
         name (str):

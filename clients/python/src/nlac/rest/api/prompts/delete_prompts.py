@@ -63,7 +63,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+    """Deletes a prompt set with its versions. Jobs keep the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -92,7 +92,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+    """Deletes a prompt set with its versions. Jobs keep the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -116,7 +116,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+    """Deletes a prompt set with its versions. Jobs keep the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -143,7 +143,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Deletes a prompt set with its versions. Jobs keep the prompts that they were submitted with.
+    """Deletes a prompt set with its versions. Jobs keep the prompts with which they were submitted.
 
     Args:
         name (str):

@@ -90,12 +90,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: DryRunRequest,
 ) -> Response[DryRunAnswer | Problem]:
-    """Renders each part of a set on a stored transition, and reads its reply. No engine is asked and
-    nothing is stored.
+    """Renders each part of a set on a stored transition, and parses its reply. It calls no engine and
+    stores
+    nothing.
 
     Args:
         name (str):
-        body (DryRunRequest): What a prompt set is tried on.
+        body (DryRunRequest): Request for a dry run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,12 +124,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: DryRunRequest,
 ) -> DryRunAnswer | Problem | None:
-    """Renders each part of a set on a stored transition, and reads its reply. No engine is asked and
-    nothing is stored.
+    """Renders each part of a set on a stored transition, and parses its reply. It calls no engine and
+    stores
+    nothing.
 
     Args:
         name (str):
-        body (DryRunRequest): What a prompt set is tried on.
+        body (DryRunRequest): Request for a dry run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -151,12 +153,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: DryRunRequest,
 ) -> Response[DryRunAnswer | Problem]:
-    """Renders each part of a set on a stored transition, and reads its reply. No engine is asked and
-    nothing is stored.
+    """Renders each part of a set on a stored transition, and parses its reply. It calls no engine and
+    stores
+    nothing.
 
     Args:
         name (str):
-        body (DryRunRequest): What a prompt set is tried on.
+        body (DryRunRequest): Request for a dry run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -182,12 +185,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: DryRunRequest,
 ) -> DryRunAnswer | Problem | None:
-    """Renders each part of a set on a stored transition, and reads its reply. No engine is asked and
-    nothing is stored.
+    """Renders each part of a set on a stored transition, and parses its reply. It calls no engine and
+    stores
+    nothing.
 
     Args:
         name (str):
-        body (DryRunRequest): What a prompt set is tried on.
+        body (DryRunRequest): Request for a dry run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -90,9 +90,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: PromptFiles,
 ) -> Response[Problem | PushedPromptSet]:
-    """Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts
-    that they were
-    submitted with. Sent again, the same files change nothing.
+    """Stores a prompt set as a new version. If the files equal the newest version, nothing changes. Jobs
+    keep
+    the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -126,9 +126,9 @@ def sync(
     client: AuthenticatedClient | Client,
     body: PromptFiles,
 ) -> Problem | PushedPromptSet | None:
-    """Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts
-    that they were
-    submitted with. Sent again, the same files change nothing.
+    """Stores a prompt set as a new version. If the files equal the newest version, nothing changes. Jobs
+    keep
+    the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -157,9 +157,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: PromptFiles,
 ) -> Response[Problem | PushedPromptSet]:
-    """Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts
-    that they were
-    submitted with. Sent again, the same files change nothing.
+    """Stores a prompt set as a new version. If the files equal the newest version, nothing changes. Jobs
+    keep
+    the prompts with which they were submitted.
 
     Args:
         name (str):
@@ -191,9 +191,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: PromptFiles,
 ) -> Problem | PushedPromptSet | None:
-    """Stores a prompt set, as a new version unless it is the same as the newest. Jobs keep the prompts
-    that they were
-    submitted with. Sent again, the same files change nothing.
+    """Stores a prompt set as a new version. If the files equal the newest version, nothing changes. Jobs
+    keep
+    the prompts with which they were submitted.
 
     Args:
         name (str):

@@ -2,12 +2,13 @@
 
 use sqlx::PgConnection;
 
-use crate::{
-    domain::job::Job,
-    store::{StoreError, iterations, spending},
-};
+use super::{StoreError, iterations, spending};
+use crate::domain::job::Job;
 
-/// Which budget is spent once iteration `index` has learnt, in a sentence; none if it goes on.
+/// Which limit of the budget is reached once iteration `index` has learned, in a sentence; none if the job continues.
+///
+/// # Errors
+/// See [`StoreError`].
 pub async fn spent(
     conn: &mut PgConnection,
     job: &Job,
@@ -15,7 +16,7 @@ pub async fn spent(
 ) -> Result<Option<String>, StoreError> {
     let budget = &job.spec.budget;
     if index.cast_unsigned() >= budget.iterations {
-        return Ok(Some(format!("all {} iterations are taken", budget.iterations)));
+        return Ok(Some(format!("all {} iterations are done", budget.iterations)));
     }
     let used = spending::of_job(conn, job.id, i32::MAX).await?;
     let wall_seconds = iterations::wall_seconds(conn, job.id).await?;
@@ -28,6 +29,6 @@ pub async fn spent(
     ];
     Ok(counted.into_iter().find_map(|(what, limit, used)| {
         let (limit, used) = (limit?, used.cast_unsigned());
-        (used >= limit).then(|| format!("{used} {what} are spent of {limit}"))
+        (used >= limit).then(|| format!("{used} of {limit} {what} are used"))
     }))
 }

@@ -1,28 +1,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="RefusedLine")
+T = TypeVar("T", bound="RefusedRecord")
 
 
 @_attrs_define
-class RefusedLine:
-    """A line that cannot be learnt from."""
+class RefusedRecord:
+    """A rejected record, or a rejected episode of several records, at the place of the first."""
 
-    line: int
-    """ Its number in the body, from 1; empty lines count. """
+    line: int | None
+    """ Line number in the body, from 1, if the body has lines. Empty lines count. """
     reason: str
-    """ Why. """
+    """ Reason. """
+    record: int | None
+    """ Number in the JSON document, from 1, if the body is one document. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        line: int | None
         line = self.line
 
         reason = self.reason
+
+        record: int | None
+        record = self.record
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -30,6 +36,7 @@ class RefusedLine:
             {
                 "line": line,
                 "reason": reason,
+                "record": record,
             }
         )
 
@@ -38,17 +45,31 @@ class RefusedLine:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        line = d.pop("line")
+
+        def _parse_line(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        line = _parse_line(d.pop("line", None))
 
         reason = d.pop("reason")
 
-        refused_line = cls(
+        def _parse_record(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        record = _parse_record(d.pop("record", None))
+
+        refused_record = cls(
             line=line,
             reason=reason,
+            record=record,
         )
 
-        refused_line.additional_properties = d
-        return refused_line
+        refused_record.additional_properties = d
+        return refused_record
 
     @property
     def additional_keys(self) -> list[str]:

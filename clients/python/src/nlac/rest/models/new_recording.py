@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="NewRecording")
+
+
+@_attrs_define
+class NewRecording:
+    """An episode that an agent is to play with a model of yours."""
+
+    dataset: str
+    """ The dataset that the episode is added to when it ends. It is made if it is not there. """
+    engine: str
+    """ The registered chat engine that answers. """
+    idle_seconds: int | Unset = 3600
+    """ Seconds without a call after which the episode is truncated. """
+    most_calls: int | Unset = 200
+    """ Most calls. Further ones fail, so that an agent in an endless loop ends. """
+    task: str | Unset = UNSET
+    """ The task, by a name of yours: success is counted by it. """
+
+    def to_dict(self) -> dict[str, Any]:
+        dataset = self.dataset
+
+        engine = self.engine
+
+        idle_seconds = self.idle_seconds
+
+        most_calls = self.most_calls
+
+        task = self.task
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "dataset": dataset,
+                "engine": engine,
+            }
+        )
+        if idle_seconds is not UNSET:
+            field_dict["idle_seconds"] = idle_seconds
+        if most_calls is not UNSET:
+            field_dict["most_calls"] = most_calls
+        if task is not UNSET:
+            field_dict["task"] = task
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        dataset = d.pop("dataset")
+
+        engine = d.pop("engine")
+
+        idle_seconds = d.pop("idle_seconds", UNSET)
+
+        most_calls = d.pop("most_calls", UNSET)
+
+        task = d.pop("task", UNSET)
+
+        new_recording = cls(
+            dataset=dataset,
+            engine=engine,
+            idle_seconds=idle_seconds,
+            most_calls=most_calls,
+            task=task,
+        )
+
+        return new_recording

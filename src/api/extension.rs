@@ -1,0 +1,147 @@
+//! A larger budget for a job, which continues it if it had succeeded.
+
+use std::fmt::Write as _;
+
+use axum::{Json, extract::State};
+use garde::Validate;
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{
+    AppState,
+    extract::{Id, Valid},
+    jobs::view,
+    problem::Problem,
+    view::jobs::JobView,
+};
+use crate::{
+    domain::{event::EventKind, ids::JobId, job::JobStatus, spec::BudgetSpec},
+    store::{StoreError, budget, events, iterations, jobs},
+};
+
+/// Limits that replace those of the budget. What is left out stays.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Extension {
+    /// Iterations in all.
+    #[garde(inner(range(min = 1, max = 100_000)))]
+    #[schema(minimum = 1, maximum = 100_000)]
+    iterations: Option<u32>,
+    /// Optimizer steps in all.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    optimizer_steps: Option<u64>,
+    /// Environment steps in all.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    env_steps: Option<u64>,
+    /// Tokens generated and trained on in all.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    tokens: Option<u64>,
+    /// Seconds since the job started.
+    #[garde(inner(range(min = 1)))]
+    #[schema(minimum = 1)]
+    wall_seconds: Option<u64>,
+}
+
+impl Extension {
+    /// The budget with these limits, and what changes; none where a limit would shrink.
+    fn applied(&self, budget: &BudgetSpec) -> Result<(BudgetSpec, String), Problem> {
+        let mut larger = budget.clone();
+        let mut changes = String::new();
+        let mut raise = |name: &str, limit: &mut u64, to: Option<u64>| {
+            let Some(to) = to.filter(|to| to != limit) else { return Ok(()) };
+            if to < *limit {
+                let detail = format!("{name}: {to} is less than the {limit} that the job has");
+                return Err(Problem::unprocessable(detail)
+                    .remedy("pause or cancel the job to stop it earlier"));
+            }
+            let comma = if changes.is_empty() { "" } else { ", " };
+            let _ = write!(changes, "{comma}{name} from {limit} to {to}");
+            *limit = to;
+            Ok(())
+        };
+        let mut iterations = u64::from(budget.iterations);
+        raise("iterations", &mut iterations, self.iterations.map(u64::from))?;
+        larger.iterations = self.iterations.unwrap_or(budget.iterations);
+        let limits = [
+            ("optimizer_steps", &mut larger.optimizer_steps, self.optimizer_steps),
+            ("env_steps", &mut larger.env_steps, self.env_steps),
+            ("tokens", &mut larger.tokens, self.tokens),
+            ("wall_seconds", &mut larger.wall_seconds, self.wall_seconds),
+        ];
+        for (name, limit, to) in limits {
+            match (limit, to) {
+                (Some(limit), to) => raise(name, limit, to)?,
+                (None, None) => {}
+                (None, Some(_)) => {
+                    let detail = format!("{name}: the job has no such limit");
+                    return Err(Problem::unprocessable(detail).remedy("leave it out"));
+                }
+            }
+        }
+        if changes.is_empty() {
+            return Err(Problem::unprocessable("nothing is extended")
+                .remedy("name a limit of the job's budget, and give more than it has"));
+        }
+        Ok((larger, changes))
+    }
+}
+
+/// Raises limits of a job's budget. A job that has succeeded continues from its last checkpoint. The learning rate follows
+/// its schedule over the new number of iterations.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/extend", tag = "jobs", operation_id = "extend_job",
+    params(("id" = JobId, Path)), request_body = Extension,
+    responses(
+        (status = 200, description = "The job with its new budget", body = JobView),
+        (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "It has failed, was cancelled, or trains nothing", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "No larger budget, or one that is spent already", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn extend(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Valid(extension): Valid<Extension>,
+) -> Result<Json<JobView>, Problem> {
+    let mut tx = state.store.begin().await?;
+    let mut job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    match job.status {
+        JobStatus::Queued | JobStatus::Running | JobStatus::Paused | JobStatus::Succeeded => {}
+        JobStatus::Failed | JobStatus::Cancelled => {
+            return Err(Problem::conflict(format!("the job is {}", job.status))
+                .remedy("resume a failed job, then extend it; submit a cancelled one again"));
+        }
+    }
+    if !job.spec.algorithm.trains() {
+        return Err(Problem::conflict("the job trains nothing, so it has one iteration")
+            .remedy("submit it again with another seed"));
+    }
+    let (larger, changes) = extension.applied(&job.spec.budget)?;
+    job.spec.budget = larger;
+    jobs::set_budget(&mut tx, id, &job.spec.budget).await?;
+    let newest = iterations::under_way(&mut tx, id).await?.pop();
+    if let Some(newest) = newest.filter(|newest| newest.last) {
+        if let Some(spent) = budget::spent(&mut tx, &job, newest.index).await? {
+            return Err(Problem::unprocessable(spent).remedy("raise this limit as well"));
+        }
+        iterations::unset_last(&mut tx, newest.id).await?;
+    }
+    let from = [JobStatus::Succeeded];
+    let continues = jobs::move_status(&mut tx, id, &from, JobStatus::Running, None).await?;
+    let message = format!(
+        "the budget was extended: {changes}{}",
+        if continues { "; the job continues" } else { "" }
+    );
+    let data = json!({ "budget": job.spec.budget });
+    events::append(&mut tx, id, EventKind::Extended, &message, data).await?;
+    let view = view(&mut tx, id).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Json(view))
+}

@@ -1,0 +1,93 @@
+//! Many episodes opened by one request.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    super::{
+        AppState,
+        extract::{Id, Valid},
+        idempotency::{self, Once},
+        problem::Problem,
+    },
+    open::{EpisodeMade, NewEpisode, Opener, by_text},
+};
+use crate::{
+    domain::{access::Actor, ids::JobId},
+    store::StoreError,
+};
+
+/// Episodes that agents are to play.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewEpisodes {
+    /// 1 to 100 episodes.
+    #[garde(length(min = 1, max = 100), dive)]
+    #[schema(min_items = 1, max_items = 100)]
+    episodes: Vec<NewEpisode>,
+}
+
+/// Episodes with what their agents need.
+#[derive(Serialize, ToSchema)]
+pub struct EpisodesMade {
+    /// In the order of the request.
+    data: Vec<EpisodeMade>,
+}
+
+/// Opens up to 100 episodes: all of them, or none.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/episodes/batch", tag = "gateway", operation_id = "open_episodes",
+    params(("id" = JobId, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
+    request_body = NewEpisodes,
+    responses(
+        (status = 200, description = "Opened before with this idempotency key", body = EpisodesMade),
+        (status = 201, description = "The episodes, their keys and the base URL", body = EpisodesMade),
+        (status = 400, body = Problem, description = "Not an id, or not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job, checkpoint or engine", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "They cannot be opened as things stand", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible episode", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn open(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    headers: HeaderMap,
+    Id(job): Id<JobId>,
+    once: Once<Valid<NewEpisodes>>,
+) -> Result<Response, Problem> {
+    let mut once = once.of("open_episodes");
+    let mut tx = state.store.begin().await?;
+    let opener = Opener::of(&state, &mut tx, &actor, &headers, job).await?;
+    let mut earlier = once.earlier(&mut tx, &actor).await?;
+    if earlier.is_none() {
+        let Valid(NewEpisodes { episodes }) = once.body()?;
+        let mut opened = Vec::with_capacity(episodes.len());
+        for new in episodes {
+            opened.push(opener.open(&mut tx, new).await?);
+        }
+        let ids: Vec<_> = opened.iter().map(|episode| episode.id.to_string()).collect();
+        earlier = once.keep(&mut tx, &actor, ids.join(" ")).await?;
+        if earlier.is_none() {
+            tx.commit().await.map_err(StoreError::from)?;
+            let data = opened.into_iter().map(|episode| opener.made(episode)).collect();
+            return Ok((StatusCode::CREATED, Json(EpisodesMade { data })).into_response());
+        }
+    }
+    drop(tx);
+    let mut conn = state.store.acquire().await?;
+    let mut data = Vec::new();
+    for id in earlier.iter().flat_map(|ids| ids.split(' ')) {
+        data.push(opener.made(by_text(&mut conn, id).await?));
+    }
+    Ok((StatusCode::OK, Json(EpisodesMade { data })).into_response())
+}

@@ -1,0 +1,128 @@
+//! Episodes without a job: a registered chat engine answers, and the episode becomes a part of a dataset.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    super::{
+        AppState,
+        extract::Valid,
+        idempotency::{self, Once},
+        problem::Problem,
+    },
+    base_url,
+    open::{EpisodeMade, answers_alone, by_text, calls, idle},
+};
+use crate::{
+    domain::{access::Actor, ids::EpisodeId},
+    experience::episode::Purpose,
+    gateway::{Arm, Opened, OpenedState},
+    store::{StoreError, gateway, peers},
+};
+
+/// An episode that an agent is to play with a model of yours.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct NewRecording {
+    /// The registered chat engine that answers.
+    #[garde(length(min = 1, max = 100))]
+    #[schema(min_length = 1, max_length = 100)]
+    engine: String,
+    /// The dataset that the episode is added to when it ends. It is made if it is not there.
+    #[garde(pattern("^[a-z0-9-]{1,63}$"))]
+    #[schema(pattern = "^[a-z0-9-]{1,63}$", example = "production")]
+    dataset: String,
+    /// The task, by a name of yours: success is counted by it.
+    #[serde(default)]
+    #[garde(length(max = 500))]
+    #[schema(max_length = 500)]
+    task: String,
+    /// Most calls. Further ones fail, so that an agent in an endless loop ends.
+    #[serde(default = "calls")]
+    #[garde(range(min = 1, max = 2_000))]
+    #[schema(minimum = 1, maximum = 2_000, default = 200)]
+    most_calls: i32,
+    /// Seconds without a call after which the episode is truncated.
+    #[serde(default = "idle")]
+    #[garde(range(min = 1, max = 604_800))]
+    #[schema(minimum = 1, maximum = 604_800, default = 3600)]
+    idle_seconds: i32,
+}
+
+/// Opens an episode without a job. The registered chat engine answers your agent, and every call is stored. When the
+/// episode ends, it is added to the dataset, from which jobs can learn.
+#[utoipa::path(
+    post, path = "/v1/episodes", tag = "gateway", operation_id = "record_episode",
+    params(("Idempotency-Key" = Option<String>, Header, description = idempotency::ABOUT, min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
+    request_body = NewRecording,
+    responses(
+        (status = 200, description = "Opened before with this idempotency key", body = EpisodeMade),
+        (status = 201, description = "The episode, its key and the base URL", body = EpisodeMade),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
+        (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Not sent as JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "An impossible episode", content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn open(
+    State(state): State<AppState>,
+    Extension(actor): Extension<Actor>,
+    headers: HeaderMap,
+    once: Once<Valid<NewRecording>>,
+) -> Result<Response, Problem> {
+    let mut once = once.of("record_episode");
+    let made = |status: StatusCode, episode: Opened| {
+        let api_key = state.service_key.episode(episode.id).reveal().to_owned();
+        let (base_url, warnings) = (base_url(&headers), Vec::new());
+        let made = EpisodeMade { episode: episode.into(), api_key, base_url, warnings };
+        (status, Json(made)).into_response()
+    };
+    let mut tx = state.store.begin().await?;
+    if let Some(earlier) = once.earlier(&mut tx, &actor).await? {
+        return Ok(made(StatusCode::OK, by_text(&mut tx, &earlier).await?));
+    }
+    let Valid(new) = once.body()?;
+    let engines = peers::engines(&mut tx).await?;
+    let engine = engines.iter().map(|row| &row.record).find(|record| record.name == new.engine);
+    answers_alone(&new.engine, engine)?;
+    let now = state.clock.now();
+    let episode = Opened {
+        id: EpisodeId::new(),
+        job_id: None,
+        engine: Some(new.engine),
+        arm: Arm::Newest,
+        dataset: Some(new.dataset),
+        checkpoint_id: None,
+        owner: actor.name.clone(),
+        name: None,
+        purpose: Purpose::Collect,
+        task: new.task,
+        temperature: None,
+        max_tokens: None,
+        most_calls: new.most_calls,
+        idle_seconds: new.idle_seconds,
+        state: OpenedState::Open,
+        calls: 0,
+        created_at: now,
+        last_call_at: now,
+        ended_at: None,
+    };
+    if let Some(earlier) = once.keep(&mut tx, &actor, episode.id).await? {
+        drop(tx);
+        let mut conn = state.store.acquire().await?;
+        return Ok(made(StatusCode::OK, by_text(&mut conn, &earlier).await?));
+    }
+    let hash = state.service_key.episode(episode.id).hash();
+    gateway::open(&mut tx, &episode, Some(&hash)).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(made(StatusCode::CREATED, episode))
+}

@@ -1,0 +1,74 @@
+//! Which format a record is in, by its content.
+
+use serde_json::{Map, Value};
+
+use super::{LogFormat, langfuse, langsmith, openai, otel, tau_bench};
+
+/// What is said of a record that is in none of the formats.
+pub(super) const UNKNOWN: &str = "this is none of the known log formats: expected episodes of nlac \
+    (messages or steps), requests with their responses (OpenAI chat, OpenAI Responses, Anthropic), \
+    fine-tuning lines of OpenAI, OpenTelemetry spans, observations of Langfuse, runs of LangSmith, or \
+    results of tau-bench";
+
+/// Fields that only nlac's own lines have.
+const OWN: &[&str] = &["steps", "rewards", "return", "pending", "truncated", "task"];
+
+/// The format of a record.
+pub(super) fn of_record(record: &Value) -> Option<LogFormat> {
+    let has = |name: &str| record.get(name).is_some_and(|value| !value.is_null());
+    if otel::is(record) {
+        return Some(LogFormat::Otel);
+    }
+    if langsmith::is(record) {
+        return Some(LogFormat::Langsmith);
+    }
+    if langfuse::is(record) {
+        return Some(LogFormat::Langfuse);
+    }
+    if has("traj") && has("task_id") {
+        return Some(LogFormat::TauBench);
+    }
+    if tau_bench::is_second(record) {
+        return Some(LogFormat::Tau2Bench);
+    }
+    if openai::is_preference(record) {
+        return Some(LogFormat::OpenaiChat);
+    }
+    let (request, response) = openai::exchange(record);
+    if let Some(response) = response {
+        if response["object"] == "response" || response["output"].is_array() {
+            return Some(LogFormat::OpenaiResponses);
+        }
+        if response["type"] == "message" || response["content"].is_array() {
+            return Some(LogFormat::Anthropic);
+        }
+        if response["choices"].is_array() {
+            return Some(LogFormat::OpenaiChat);
+        }
+    }
+    if let Some(request) = request.filter(|request| !std::ptr::eq(request.as_ref(), record)) {
+        // A request that was never answered is of whoever would have answered it.
+        if request.get("input").is_some() {
+            return Some(LogFormat::OpenaiResponses);
+        }
+        if request.get("messages").is_some() {
+            let schema = request["tools"].get(0).and_then(|tool| tool.get("input_schema"));
+            let anthropic = request.get("system").is_some() || schema.is_some();
+            return Some(if anthropic { LogFormat::Anthropic } else { LogFormat::OpenaiChat });
+        }
+    }
+    if OWN.iter().any(|name| has(name)) {
+        return Some(LogFormat::Nlac);
+    }
+    // Fine-tuning lines are nlac's without a reward, unless they say whether they were solved.
+    match (has("messages"), has("success")) {
+        (true, false) => Some(LogFormat::OpenaiChat),
+        (true, true) => Some(LogFormat::Nlac),
+        _ => None,
+    }
+}
+
+/// The format of a document, by what stands around its records.
+pub(super) fn of_surroundings(around: &Map<String, Value>) -> Option<LogFormat> {
+    (around.contains_key("info") && around.contains_key("tasks")).then_some(LogFormat::Tau2Bench)
+}

@@ -1,0 +1,160 @@
+//! OpenAI's chat API: fine-tuning lines, preference pairs, and requests with their responses as loggers store them.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{
+    calls::Call,
+    content,
+    fields::{field, score, text, time_of, unpacked, unpacked_field},
+    reader::Found,
+};
+use crate::experience::{
+    logged::{CallLine, EpisodeLine},
+    message::{Message, Speaker},
+};
+
+/// Names of the request, of the response, and of what holds one of them.
+const REQUEST: &[&str] = &["request", "request_body", "requestBody"];
+const RESPONSE: &[&str] = &["response", "response_body", "responseBody"];
+/// Names of the conversation that a call belongs to.
+const SESSION: &[&str] =
+    &["episode_id", "session_id", "sessionId", "conversation_id", "thread_id", "trace_id"];
+
+/// Whether a record is a line of preference data.
+pub(super) fn is_preference(record: &Value) -> bool {
+    record.get("preferred_output").is_some() && record.get("input").is_some()
+}
+
+/// The request and the response of a record. A record that has no request of its own may be one: loggers put
+/// the fields of a request beside the response, and the API's list of stored completions puts them into it.
+pub(super) fn exchange(record: &Value) -> (Option<Cow<'_, Value>>, Option<Cow<'_, Value>>) {
+    let body = |value: Cow<'_, Value>| match field(&value, &["body"]) {
+        Some(body) => Cow::Owned(unpacked(body).into_owned()),
+        None => Cow::Owned(value.into_owned()),
+    };
+    let response = unpacked_field(record, RESPONSE).map(body);
+    let object = record["object"].as_str();
+    let is_response = matches!(object, Some("chat.completion" | "response"));
+    let response = response.or_else(|| is_response.then_some(Cow::Borrowed(record)));
+    let request = unpacked_field(record, REQUEST).map(body);
+    let is_request =
+        response.is_some() && (record.get("messages").is_some() || record.get("input").is_some());
+    let request = request.or_else(|| is_request.then_some(Cow::Borrowed(record)));
+    (request, response)
+}
+
+/// What a record holds.
+pub(super) fn read(record: &Value) -> Vec<Result<Found, String>> {
+    if is_preference(record) {
+        return ["preferred_output", "non_preferred_output"]
+            .into_iter()
+            .map(|output| preference(record, output).map(Found::Episode))
+            .collect();
+    }
+    if record.get("messages").is_some() && exchange(record).1.is_none() {
+        return vec![fine_tuning(record).map(Found::Episode)];
+    }
+    vec![call(record).map(|call| Found::Call(call.into()))]
+}
+
+/// Both sides of a record, or which one is missing.
+pub(super) fn sides(record: &Value) -> Result<(Cow<'_, Value>, Cow<'_, Value>), String> {
+    let failed = |value: &Value| {
+        let error = field(value, &["error"])?;
+        let said = text(error, &["message"]).unwrap_or_else(|| error.to_string());
+        Some(format!("the call failed: {said}"))
+    };
+    let (request, response) = exchange(record);
+    if let Some(reason) = failed(record).or_else(|| failed(response.as_ref()?)) {
+        return Err(reason);
+    }
+    let request = request.ok_or("it has no request: what the model saw is not in the record")?;
+    let response =
+        response.ok_or("it has no response: what the model said is not in the record")?;
+    Ok((request, response))
+}
+
+/// Names, times and rewards that stand beside a call.
+pub(super) fn beside(call: &mut Call, record: &Value, request: &Value, response: &Value) {
+    let places = [record, &record["metadata"], &request["metadata"], request];
+    let found = |names: &[&str]| places.iter().find_map(|place| text(place, names));
+    call.id = text(record, &["id", "request_id"]).or_else(|| text(response, &["id"]));
+    call.response = text(response, &["id"]);
+    call.session = found(SESSION);
+    let when = ["created_at", "createdAt", "timestamp", "start_time", "startTime", "time"];
+    call.at = time_of(record, &when)
+        .or_else(|| time_of(response, &["created_at", "created"]))
+        .unwrap_or(0);
+    call.model = text(response, &["model"]).or_else(|| text(request, &["model"]));
+    let given = |name: &str| places[..3].iter().find_map(|place| place.get(name).map(score));
+    call.reward = given("reward").and_then(|(reward, _)| reward);
+    call.success = given("success").and_then(|(_, success)| success);
+}
+
+fn call(record: &Value) -> Result<Call, String> {
+    let (request, response) = sides(record)?;
+    let messages =
+        content::messages(request.get("messages").ok_or("its request has no messages")?)?;
+    let choice = match response["choices"].as_array().map(Vec::as_slice) {
+        Some([choice]) => choice,
+        Some([_, ..]) => return Err("its response has several choices".into()),
+        _ => return Err("its response has no choices".into()),
+    };
+    let mut call = Call::of(messages, content::reply(&choice["message"])?);
+    call.tools = content::tools(field(&request, &["tools", "functions"]).unwrap_or(&Value::Null))?;
+    beside(&mut call, record, &request, &response);
+    Ok(call)
+}
+
+/// A line of a fine-tuning file. Messages of the assistant with weight 0 are context, not actions.
+fn fine_tuning(record: &Value) -> Result<EpisodeLine, String> {
+    let messages = content::messages(&record["messages"])?;
+    let tools = content::tools(field(record, &["tools", "functions"]).unwrap_or(&Value::Null))?;
+    let all = record["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let unweighted = all.iter().any(|message| message["weight"] == 0);
+    let mut line = EpisodeLine {
+        id: text(record, &["id", "custom_id"]),
+        pending: true,
+        ..EpisodeLine::default()
+    };
+    if !unweighted {
+        line.messages = Some(messages.into_iter().map(Into::into).collect());
+        line.tools = tools;
+        return Ok(line);
+    }
+    let learnt =
+        |place: &usize| messages[*place].role == Speaker::Assistant && all[*place]["weight"] != 0;
+    let taken: Vec<usize> = (0..messages.len().min(all.len())).filter(learnt).collect();
+    let step = |place: usize| CallLine {
+        messages: messages[..place].iter().cloned().map(Into::into).collect(),
+        reply: messages[place].clone().into(),
+        tools: None,
+    };
+    line.steps = Some(taken.into_iter().map(step).collect());
+    line.tools = tools;
+    Ok(line)
+}
+
+/// One side of a preference pair: the preferred output is solved, the other one is not.
+fn preference(record: &Value, output: &str) -> Result<EpisodeLine, String> {
+    let input = &record["input"];
+    let mut messages: Vec<Message> = content::messages(&input["messages"])?;
+    let context = messages.len();
+    messages.extend(content::messages(&record[output])?);
+    let reply = messages.get(context).filter(|message| message.role == Speaker::Assistant);
+    let reply = reply.ok_or_else(|| format!("{output} does not begin with the assistant"))?.clone();
+    let step = CallLine {
+        messages: messages.drain(..context).map(Into::into).collect(),
+        reply: reply.into(),
+        tools: None,
+    };
+    Ok(EpisodeLine {
+        id: text(record, &["id"]).map(|id| format!("{id} {output}")),
+        steps: Some(vec![step]),
+        tools: content::tools(&input["tools"])?,
+        success: Some(output == "preferred_output"),
+        ..EpisodeLine::default()
+    })
+}

@@ -1,0 +1,164 @@
+//! Reads the files of a log, one after the other, and hands out its episodes.
+
+use std::{
+    io::{self, BufRead, Read, Seek, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    LogFormat, LogOptions, Origin, Outcome, anthropic,
+    calls::{Bare, Call, Calls, Score},
+    detection, langfuse, langsmith, openai, otel,
+    records::{self, Piece},
+    responses, tau_bench,
+};
+use crate::experience::logged::EpisodeLine;
+
+/// What a record holds.
+pub(super) enum Found {
+    /// An episode.
+    Episode(EpisodeLine),
+    /// A call of a model: a part of an episode.
+    Call(Box<Call>),
+    /// A judgement.
+    Score(Score),
+    /// A call without messages.
+    Bare(Bare),
+}
+
+/// Takes an outcome; an error stops the reading.
+type Each<'a> = &'a mut dyn FnMut(Outcome) -> io::Result<()>;
+
+/// Reads a log.
+pub struct LogReader<S: Write> {
+    options: LogOptions,
+    calls: Calls<S>,
+    /// What stands around the simulations of tau2-bench, and the directory that it holds for.
+    around: (PathBuf, Map<String, Value>),
+}
+
+impl<S: Read + Write + Seek> LogReader<S> {
+    /// Nothing is read yet. Calls wait in a store, which is empty.
+    pub fn new(options: LogOptions, store: S) -> Self {
+        Self { options, calls: Calls::new(store), around: (PathBuf::new(), Map::new()) }
+    }
+
+    /// Reads a file. Episodes that stand in one record are handed out at once.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or what `each` says.
+    pub fn file(&mut self, name: &str, reader: impl BufRead, each: Each<'_>) -> io::Result<()> {
+        let file: Arc<str> = name.into();
+        let directory = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
+        if !directory.starts_with(&self.around.0) {
+            self.around.1.clear();
+        }
+        let mut format = match self.options.format {
+            LogFormat::Auto => None,
+            format => Some(format),
+        };
+        records::read(reader, &mut |position, piece| {
+            let origin = Origin { file: file.clone(), position };
+            let record = match piece {
+                Ok(Piece::Record(record)) => record,
+                Ok(Piece::Around(around)) => {
+                    format = format.or_else(|| detection::of_surroundings(&around));
+                    return self.surrounded(origin, format, around, &directory);
+                }
+                Err(reason) => return each(Outcome { origin, episode: Err(reason) }),
+            };
+            format = format.or_else(|| detection::of_record(&record));
+            match (format, record) {
+                (None, _) => each(Outcome { origin, episode: Err(detection::UNKNOWN.into()) }),
+                (Some(LogFormat::Tau2Bench), Value::Object(around))
+                    if around.contains_key("tasks") =>
+                {
+                    self.surrounded(origin, format, around, &directory)
+                }
+                (Some(format), record) => {
+                    let found = self.read(format, record);
+                    found.into_iter().try_for_each(|one| self.take(origin.clone(), one, each))
+                }
+            }
+        })
+    }
+
+    /// Hands out the episodes that are made of several records.
+    ///
+    /// # Errors
+    /// A store that cannot be read, or what `each` says.
+    pub fn finish(self, each: Each<'_>) -> io::Result<()> {
+        let options = self.options;
+        self.calls.finish(&mut |origin, assembled| {
+            let episode = assembled.and_then(|assembled| assembled.episode(&options));
+            each(Outcome { origin, episode })
+        })
+    }
+
+    fn surrounded(
+        &mut self,
+        origin: Origin,
+        format: Option<LogFormat>,
+        mut around: Map<String, Value>,
+        directory: &Path,
+    ) -> io::Result<()> {
+        match format {
+            Some(LogFormat::Tau2Bench) if around.contains_key("info") => {
+                around.retain(|name, _| name == "info");
+                self.around = (directory.to_owned(), around);
+            }
+            Some(LogFormat::Langfuse) => {
+                for one in langfuse::read(&Value::Object(around)) {
+                    self.take(origin.clone(), one, &mut |_| Ok(()))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read(&self, format: LogFormat, record: Value) -> Vec<Result<Found, String>> {
+        match format {
+            LogFormat::Auto | LogFormat::Nlac => {
+                let line = serde_json::from_value(record).map_err(|e| e.to_string());
+                vec![line.map(Found::Episode)]
+            }
+            LogFormat::OpenaiChat => openai::read(&record),
+            LogFormat::OpenaiResponses => responses::read(&record),
+            LogFormat::Anthropic => anthropic::read(&record),
+            LogFormat::Otel => otel::read(&record),
+            LogFormat::Langfuse => langfuse::read(&record),
+            LogFormat::Langsmith => langsmith::read(&record),
+            LogFormat::TauBench => vec![tau_bench::first(&record).map(Found::Episode)],
+            LogFormat::Tau2Bench => {
+                vec![tau_bench::second(&record, &self.around.1).map(Found::Episode)]
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        origin: Origin,
+        found: Result<Found, String>,
+        each: Each<'_>,
+    ) -> io::Result<()> {
+        match found {
+            Ok(Found::Episode(mut line)) => {
+                if let (true, Some(reward)) = (line.pending, self.options.reward) {
+                    (line.pending, line.total) = (false, Some(reward));
+                }
+                each(Outcome { origin, episode: Ok(line) })
+            }
+            Ok(Found::Call(call)) => self.calls.call(origin, *call),
+            Ok(Found::Score(score)) => self.calls.score(origin, score),
+            Ok(Found::Bare(bare)) => {
+                self.calls.bare(origin, bare);
+                Ok(())
+            }
+            Err(reason) => each(Outcome { origin, episode: Err(reason) }),
+        }
+    }
+}

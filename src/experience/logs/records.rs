@@ -1,0 +1,300 @@
+//! The records of a file: its lines, or the elements of its JSON documents. A document is read as a stream, so that it may
+//! be larger than memory.
+
+use std::{
+    fmt,
+    io::{self, BufRead, Read},
+};
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::{MOST_BYTES, Position};
+
+/// Lists in a document whose elements are records of their own.
+const LISTS: &[&str] = &["resourceSpans", "simulations", "observations", "runs", "data"];
+
+/// What a file holds.
+pub(super) enum Piece {
+    /// A record.
+    Record(Value),
+    /// What stands around the records of a document.
+    Around(Map<String, Value>),
+}
+
+/// Takes what is read: a piece, or why there is none.
+pub(super) type Each<'a> =
+    &'a mut dyn FnMut(Position, Result<Piece, String>) -> Result<(), io::Error>;
+
+/// Reads a file. A file whose first line is a JSON object is read line by line; a bad line costs itself alone.
+///
+/// # Errors
+/// A file that cannot be read, or what `each` says.
+pub(super) fn read(mut reader: impl BufRead, each: Each<'_>) -> io::Result<()> {
+    // A mark that some editors put before everything.
+    if reader.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+        reader.consume(3);
+    }
+    let mut skipped = 0;
+    let Some(first) = next_byte(&mut reader, &mut skipped)? else { return Ok(()) };
+    if first == b'[' {
+        return documents(reader, each);
+    }
+    let mut line = Vec::new();
+    let cut = line_into(&mut reader, &mut line)?;
+    let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&line);
+    if cut || (first == b'{' && whole.is_err_and(|e| e.is_eof())) {
+        return documents(io::Cursor::new(line).chain(reader), each);
+    }
+    lines(line, skipped + 1, reader, each)
+}
+
+/// The next byte that is not white space, and how many lines ended before it.
+fn next_byte(reader: &mut impl BufRead, ended: &mut u64) -> io::Result<Option<u8>> {
+    loop {
+        let Some(byte) = reader.fill_buf()?.first().copied() else { return Ok(None) };
+        if !byte.is_ascii_whitespace() {
+            return Ok(Some(byte));
+        }
+        *ended += u64::from(byte == b'\n');
+        reader.consume(1);
+    }
+}
+
+/// Reads a line, as far as a record may be long; returns whether it goes on.
+fn line_into(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    reader.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', line)?;
+    Ok(line.len() > MOST_BYTES)
+}
+
+fn lines(first: Vec<u8>, number: u64, mut reader: impl BufRead, each: Each<'_>) -> io::Result<()> {
+    let (mut line, mut number, mut cut) = (first, number, false);
+    loop {
+        let position = Position::Line(number);
+        if cut {
+            let reason = format!("it is longer than {} MiB", MOST_BYTES >> 20);
+            each(position, Err(reason))?;
+            while cut {
+                line.clear();
+                cut = line_into(&mut reader, &mut line)?;
+            }
+        } else if !line.trim_ascii().is_empty() {
+            let mut text = serde_json::Deserializer::from_slice(&line);
+            let read = split(&mut text, &mut |piece| each(position, Ok(piece)))?;
+            if let Err(reason) = read.and_then(|()| text.end().map_err(|e| e.to_string())) {
+                each(position, Err(reason))?;
+            }
+        }
+        line.clear();
+        cut = line_into(&mut reader, &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        number += 1;
+    }
+}
+
+fn documents(mut reader: impl BufRead, each: Each<'_>) -> io::Result<()> {
+    let (mut number, mut lines) = (0, 0);
+    while next_byte(&mut reader, &mut lines)?.is_some() {
+        let mut text = serde_json::Deserializer::from_reader(&mut reader);
+        let read = split(&mut text, &mut |piece| {
+            number += u64::from(matches!(piece, Piece::Record(_)));
+            each(Position::Record(number), Ok(piece))
+        })?;
+        if let Err(reason) = read {
+            // Nobody knows where the next record begins.
+            return each(Position::Record(number + 1), Err(reason));
+        }
+    }
+    Ok(())
+}
+
+/// Takes a document apart.
+///
+/// # Errors
+/// Outside: what `each` says, and what cannot be read. Inside: why the document is not JSON.
+fn split<'de, D>(
+    text: D,
+    each: &mut dyn FnMut(Piece) -> io::Result<()>,
+) -> io::Result<Result<(), String>>
+where
+    D: Deserializer<'de, Error = serde_json::Error>,
+{
+    let mut failed = None;
+    let read = Document { each, failed: &mut failed }.deserialize(text);
+    match (failed, read) {
+        (Some(failed), _) => Err(failed),
+        (None, Err(e)) if e.is_io() => Err(e.into()),
+        (None, read) => Ok(read.map_err(|e| e.to_string())),
+    }
+}
+
+/// A document, which hands out its records while it is read.
+struct Document<'a> {
+    each: &'a mut dyn FnMut(Piece) -> io::Result<()>,
+    failed: &'a mut Option<io::Error>,
+}
+
+impl Document<'_> {
+    fn hand<E: Error>(&mut self, piece: Piece) -> Result<(), E> {
+        (self.each)(piece).map_err(|e| {
+            *self.failed = Some(e);
+            E::custom("stopped")
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<(), D::Error> {
+        text.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object or a list of them")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(record) = list.next_element()? {
+            self.hand(Piece::Record(record))?;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> Result<(), A::Error> {
+        let (mut around, mut apart) = (Map::new(), false);
+        while let Some(name) = object.next_key::<String>()? {
+            if !LISTS.contains(&name.as_str()) {
+                around.insert(name, object.next_value()?);
+                continue;
+            }
+            if !around.is_empty() {
+                self.hand(Piece::Around(std::mem::take(&mut around)))?;
+            }
+            let list = List { name: &name, document: &mut self };
+            match object.next_value_seed(list)? {
+                None => apart = true,
+                Some(other) => _ = around.insert(name, other),
+            }
+        }
+        match (apart, around.is_empty()) {
+            (false, _) => self.hand(Piece::Record(Value::Object(around))),
+            (true, false) => self.hand(Piece::Around(around)),
+            (true, true) => Ok(()),
+        }
+    }
+}
+
+/// A field that holds records; the value itself where it is no list.
+struct List<'a, 'b> {
+    name: &'a str,
+    document: &'a mut Document<'b>,
+}
+
+impl<'de> DeserializeSeed<'de> for List<'_, '_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<Option<Value>, D::Error> {
+        text.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for List<'_, '_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Option<Value>, A::Error> {
+        while let Some(record) = list.next_element::<Value>()? {
+            // The spans of a resource are told from other records by what they stand in.
+            let record = match self.name {
+                "resourceSpans" => serde_json::json!({ "resourceSpans": [record] }),
+                _ => record,
+            };
+            self.document.hand(Piece::Record(record))?;
+        }
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Option<Value>, A::Error> {
+        let mut fields = Map::new();
+        while let Some((name, value)) = object.next_entry()? {
+            fields.insert(name, value);
+        }
+        Ok(Some(Value::Object(fields)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
+        Ok(Some(text.into()))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Option<Value>, E> {
+        Ok(Some(Value::Null))
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<Option<Value>, E> {
+        Ok(Some(truth.into()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Option<Value>, E> {
+        Ok(Some(number.into()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Option<Value>, E> {
+        Ok(Some(number.into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Option<Value>, E> {
+        Ok(Some(number.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, Position, read};
+
+    fn pieces(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let read = read(text.as_bytes(), &mut |position, piece| {
+            found.push(match piece {
+                Ok(Piece::Record(record)) => format!("{position}: {record}"),
+                Ok(Piece::Around(fields)) => format!("around {}", fields.keys().count()),
+                Err(_) => format!("{position}: bad"),
+            });
+            let _: Position = position;
+            Ok(())
+        });
+        assert!(read.is_ok());
+        found
+    }
+
+    #[test]
+    fn lines_lists_and_documents_are_taken_apart() {
+        let lines = "\n{\"a\": 1}\n\n{ bad\n{\"a\": 2}";
+        assert_eq!(pieces(lines), ["line 2: {\"a\":1}", "line 4: bad", "line 5: {\"a\":2}"]);
+        // The first line is bad, and the others are none the worse for it.
+        assert_eq!(pieces("{ bad\n{\"a\": 2}"), ["line 1: bad", "line 2: {\"a\":2}"]);
+        assert_eq!(pieces("[1, 2\n]"), ["record 1: 1", "record 2: 2"]);
+        assert_eq!(
+            pieces("{\n\"a\": 1}\n{\n\"a\": 2}"),
+            ["record 1: {\"a\":1}", "record 2: {\"a\":2}"]
+        );
+        assert_eq!(
+            pieces("{\"a\": 1, \"data\": [3], \"b\": 2}"),
+            ["around 1", "line 1: 3", "around 1"]
+        );
+        assert_eq!(pieces("{\"data\": {\"b\": 2}}"), ["line 1: {\"data\":{\"b\":2}}"]);
+        let spans = "{\"resourceSpans\": [{\"a\": 1}]}";
+        assert_eq!(pieces(spans), ["line 1: {\"resourceSpans\":[{\"a\":1}]}"]);
+        assert_eq!(pieces("[1, oops"), ["record 1: 1", "record 2: bad"]);
+        assert_eq!(pieces(" \n"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,85 @@
+//! tau-bench and tau2-bench: results of their runs, one episode per trial of a task.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    content,
+    fields::{field, text},
+};
+use crate::experience::{logged::EpisodeLine, message::Message};
+
+/// Ends that tell nothing of the agent; the benchmark leaves them out as well.
+const NOT_MEASURED: &[&str] = &["infrastructure_error", "context_window_exceeded"];
+
+/// Whether a record is a simulation of tau2-bench, or what stands around some.
+pub(super) fn is_second(record: &Value) -> bool {
+    let simulation = record["termination_reason"].is_string() && record["task_id"].is_string();
+    simulation || (record["info"].is_object() && record["tasks"].is_array())
+}
+
+/// A trial of tau-bench. Its results do not say which tools there were.
+///
+/// # Errors
+/// Why it is no episode.
+pub(super) fn first(record: &Value) -> Result<EpisodeLine, String> {
+    let messages = content::messages(&record["traj"])?;
+    let task = text(record, &["task_id"]).unwrap_or_default();
+    line(messages, &record["reward"], task)
+}
+
+/// A simulation of tau2-bench, with what stands around it: the policy that the agent was given, and its model.
+///
+/// # Errors
+/// Why it is no episode.
+pub(super) fn second(record: &Value, around: &Map<String, Value>) -> Result<EpisodeLine, String> {
+    let end = record["termination_reason"].as_str().unwrap_or_default();
+    if NOT_MEASURED.contains(&end) {
+        return Err(format!("it ended by {end}: it does not measure the agent"));
+    }
+    let all = record["messages"].as_array().ok_or("it has no messages (only text runs have)")?;
+    let seen: Vec<Value> = all.iter().filter_map(seen).collect();
+    let none = Value::Null;
+    let info = around.get("info").unwrap_or(&none);
+    let environment = &info["environment_info"];
+    let policy = text(record, &["policy"]).or_else(|| text(environment, &["policy"]));
+    let mut messages: Vec<Message> = policy.map(Message::system).into_iter().collect();
+    messages.extend(content::messages(&Value::Array(seen))?);
+    let task = text(record, &["task_id"]).unwrap_or_default();
+    let domain = text(environment, &["domain_name"]);
+    let task = domain.map_or_else(|| task.clone(), |domain| format!("{domain}-{task}"));
+    let mut line = line(messages, &record["reward_info"]["reward"], task)?;
+    line.id = text(record, &["id"]);
+    line.model = text(&info["agent_info"], &["llm"]);
+    line.tools = content::tools(field(environment, &["tool_defs"]).unwrap_or(&none))?;
+    Ok(line)
+}
+
+/// A message as the agent saw it: what the user did with tools of their own is not there.
+fn seen(message: &Value) -> Option<Value> {
+    let of_user = |value: &Value| value["requestor"] == "user";
+    if let Some(answers) = message["tool_messages"].as_array() {
+        let own: Vec<_> = answers.iter().filter(|answer| !of_user(answer)).cloned().collect();
+        return (!own.is_empty()).then(|| json!({ "role": "tool", "tool_messages": own }));
+    }
+    if of_user(message) {
+        return None;
+    }
+    if message["role"] == "user" {
+        let said = message["content"].as_str().filter(|text| !text.is_empty())?;
+        return Some(json!({ "role": "user", "content": said }));
+    }
+    Some(message.clone())
+}
+
+fn line(messages: Vec<Message>, reward: &Value, task: String) -> Result<EpisodeLine, String> {
+    let reward = reward.as_f64();
+    Ok(EpisodeLine {
+        task: Some(task),
+        messages: Some(messages.into_iter().map(Into::into).collect()),
+        total: reward,
+        // The benchmarks count a trial as solved if its reward is 1.
+        success: reward.map(|reward| (reward - 1.0).abs() < 1e-6),
+        pending: reward.is_none(),
+        ..EpisodeLine::default()
+    })
+}

@@ -1,0 +1,109 @@
+//! Shadow mode: the newest checkpoint answers some calls of the stable one as well. No agent sees these answers; they are
+//! stored beside the given ones.
+
+use std::sync::Arc;
+
+use rand::Rng as _;
+use tokio::sync::Semaphore;
+
+use super::{
+    reply::Wanted,
+    voice::{Voice, Voices},
+};
+use crate::{
+    domain::{
+        ids::{CallId, EpisodeId, JobId},
+        seed::SeedPath,
+        spec::SamplingSpec,
+    },
+    experience::{context::Context, message::Message},
+    gateway::{Arm, Opened, call::New},
+    store::{Store, live},
+};
+
+/// Most shadow answers at a time. A call that finds no room has no shadow: agents come first.
+const AT_ONCE: usize = 8;
+
+/// Where shadow answers are made.
+pub(super) struct Shadows {
+    store: Store,
+    voices: Arc<Voices>,
+    room: Arc<Semaphore>,
+}
+
+/// A call whose shadow is wanted.
+pub(super) struct Shadow {
+    job: JobId,
+    episode: EpisodeId,
+    call: CallId,
+    context: Context,
+    sampling: SamplingSpec,
+    stop: Vec<String>,
+    seed: SeedPath,
+    given: Message,
+}
+
+impl Shadows {
+    pub fn new(store: Store, voices: Arc<Voices>) -> Self {
+        Self { store, voices, room: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// The shadow of a call, if the job's spec and chance want one.
+    pub fn of(
+        &self,
+        episode: &Opened,
+        voice: &Voice,
+        call: &New,
+        stop: &[String],
+    ) -> Option<Shadow> {
+        let Voice::Policy(policy) = voice else { return None };
+        let spec = policy.job.job.spec.environment.gateway()?;
+        let seed = SeedPath::root(call.id.0.as_u64_pair().1).label("shadow");
+        let wanted = episode.arm == Arm::Stable
+            && episode.checkpoint_id.is_none()
+            && seed.rng().random::<f64>() < spec.shadow;
+        wanted.then(|| Shadow {
+            job: policy.job.job.id,
+            episode: episode.id,
+            call: call.id,
+            context: call.context.clone(),
+            sampling: SamplingSpec {
+                temperature: call.generation.sampling.temperature,
+                max_tokens: call.generation.sampling.max_tokens,
+            },
+            stop: stop.to_vec(),
+            seed,
+            given: call.reply.clone(),
+        })
+    }
+
+    /// Makes the answer in the background, and stores it.
+    pub fn cast(&self, shadow: Shadow) {
+        let Ok(room) = self.room.clone().try_acquire_owned() else { return };
+        let (store, voices) = (self.store.clone(), self.voices.clone());
+        tokio::spawn(async move {
+            let _room = room;
+            let Shadow { job, episode, call, context, sampling, stop, seed, given } = shadow;
+            let wanted = Wanted { sampling, stop: &stop, seed };
+            let answered = async { voices.newest(job).await?.reply(&context, wanted).await };
+            let said = match answered.await {
+                Ok(said) => said,
+                Err(refused) => {
+                    tracing::debug!(%refused, "a shadow answer was not written");
+                    return;
+                }
+            };
+            let agrees = said.message.repeats(&given);
+            let stored = async {
+                let mut tx = store.begin().await?;
+                let place = (job, episode, call);
+                live::insert_shadow(&mut tx, place, &said.generation, agrees).await?;
+                tx.commit().await?;
+                Ok::<_, crate::store::StoreError>(())
+            };
+            if let Err(error) = stored.await {
+                tracing::warn!(%error, "a shadow answer could not be stored");
+            }
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! New checkpoints and live traffic: a share of episodes, shadows, and guards that send agents back to an earlier version.
+
+use serde_json::{Value, json};
+
+use super::{Agent, gateway_job, play};
+use crate::support::Service;
+
+const ASK: &str = "i want a refund form empty left 5";
+
+async fn job(service: &Service, spec: &Value) -> String {
+    let (status, job) = service.post("/v1/jobs", spec).await;
+    assert_eq!(status, 201, "{job}");
+    job["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until the job has published a version of this number.
+async fn published(service: &Service, job: &str, version: i64) -> Value {
+    for _ in 0..1200 {
+        let (_, page) = service.get(&format!("/v1/jobs/{job}/checkpoints")).await;
+        let found = page["data"].as_array().unwrap().iter().find(|c| {
+            c["role"] == "online" && c["version"] == version && !c["published_at"].is_null()
+        });
+        if let Some(found) = found {
+            return found.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("version {version} is not published");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_share_goes_to_the_newest_version_and_shadows_are_seen_by_nobody() {
+    let service = Service::start().await;
+    let mut spec = gateway_job();
+    spec["environment"]["steps"] = 100_000.into();
+    spec["environment"]["canary"] = 0.5.into();
+    spec["environment"]["shadow"] = 1.0.into();
+    let job = job(&service, &spec).await;
+    published(&service, &job, 0).await;
+    let mut arms = [0_i64, 0];
+    for _ in 0..40 {
+        let agent = Agent::open(&service, &job, json!({})).await;
+        arms[usize::from(agent.episode["arm"] == "newest")] += 1;
+        agent.said(&[json!({ "role": "user", "content": ASK })]).await;
+        agent.close(json!({ "reward": 0.0, "success": false })).await;
+    }
+    assert!(arms.iter().all(|count| (8..=32).contains(count)), "{arms:?}");
+    let mut conn = service.app.store.acquire().await.unwrap();
+    // Nothing is promoted, so the base model is the stable one.
+    let wrong: i64 = sqlx::query_scalar(
+        "select count(*) from calls c join gateway_episodes e on e.id = c.episode_id
+         join generations g on g.id = c.generation_id
+         where (e.arm = 'newest') = (g.checkpoint_id is null)",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(wrong, 0);
+    let mut shadows = 0;
+    for _ in 0..200 {
+        shadows = sqlx::query_scalar(
+            "select count(*) from shadows s join calls c on c.id = s.call_id
+             join gateway_episodes e on e.id = c.episode_id join generations g on g.id = s.generation_id
+             where e.arm = 'stable' and g.checkpoint_id is not null",
+        )
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+        if shadows > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!((1..=arms[0]).contains(&shadows), "{shadows} of {arms:?}");
+    drop(conn);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_that_gain_less_are_sent_back_to_the_version_before() {
+    let service = Service::start().await;
+    let mut spec = gateway_job();
+    spec["environment"]["steps"] = 30.into();
+    spec["budget"]["iterations"] = 3.into();
+    spec["guards"] = json!({ "live_reward": { "threshold": 0.1, "action": "roll_back" } });
+    let job = job(&service, &spec).await;
+    published(&service, &job, 0).await;
+    // What the agents report decides: they gain 1 with the first version, and nothing with the second.
+    let report = async |reward: f64| {
+        let agent = Agent::open(&service, &job, json!({})).await;
+        agent.said(&[json!({ "role": "user", "content": ASK })]).await;
+        agent.close(json!({ "reward": reward, "success": reward > 0.5 })).await;
+    };
+    for _ in 0..30 {
+        report(1.0).await;
+    }
+    published(&service, &job, 1).await;
+    let mut told = Value::Null;
+    for _ in 0..29 {
+        report(0.0).await;
+        let (_, events) = service.get(&format!("/v1/jobs/{job}/events?limit=200")).await;
+        let all = events["data"].as_array().unwrap();
+        if let Some(found) = all.iter().find(|event| event["kind"] == "rolled_back") {
+            told = found.clone();
+            assert!(all.iter().any(|event| event["kind"] == "guard_tripped"), "{all:?}");
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(told["data"]["version"], 0, "{told}");
+    // A second later at most, new calls are answered by the version before.
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let agent = Agent::open(&service, &job, json!({})).await;
+    let (_, _) = play(&agent, 1).await;
+    let mut conn = service.app.store.acquire().await.unwrap();
+    let versions: Vec<i32> = sqlx::query_scalar(
+        "select distinct k.version from calls c join generations g on g.id = c.generation_id
+         join checkpoints k on k.id = g.checkpoint_id where c.episode_id = $1::uuid",
+    )
+    .bind(agent.id().parse::<uuid::Uuid>().unwrap())
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap();
+    assert_eq!(versions, [0]);
+    drop(conn);
+    service.stop().await;
+}
