@@ -9,8 +9,7 @@ ARG DEBIAN=12.12-slim
 FROM rust:${RUST} AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --bin nlac \
- && strip target/release/nlac
+RUN cargo build --release --locked --bin nlac
 
 FROM debian:${DEBIAN} AS base
 # Engines and trainers behind TLS need the certificates, the health check needs curl.

@@ -1,5 +1,6 @@
 // What a page does beside showing itself: buttons, keys, theme, pictures, and news from the event stream.
 import { compare, redraw, refresh } from "/assets/plots.js";
+import { timeline } from "/assets/timeline.js";
 
 const $ = (selector) => document.querySelector(selector);
 
@@ -13,6 +14,13 @@ document.addEventListener("click", async (event) => {
     const reason = prompt(button.dataset.why);
     if (reason === null) return;
     body = JSON.stringify(reason.trim() ? { reason: reason.trim() } : {});
+  }
+  if (button.dataset.number) {
+    const answer = prompt(button.dataset.ask);
+    if (answer === null) return;
+    const number = Number(answer.trim().replace(",", "."));
+    if (!answer.trim() || !Number.isFinite(number)) return alert(`“${answer}” is not a number.`);
+    body = JSON.stringify({ [button.dataset.number]: number });
   }
   button.disabled = true;
   const from = button.dataset.from;
@@ -34,9 +42,35 @@ document.addEventListener("click", async (event) => {
   if (live) htmx.trigger(live, "refresh");
 });
 
+// On a narrow screen the header's links scroll: the current one comes into view.
+const links = $("header nav");
+const current = links?.querySelector("[aria-current]");
+if (current) links.scrollLeft = current.offsetLeft - (links.clientWidth - current.offsetWidth) / 2;
+
 // A page that nobody looks at asks for nothing. (A filter in hx-trigger would need eval, which the policy forbids.)
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden && event.target.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
+});
+
+// What a person opened stays open when its part of the page refreshes.
+const opened = new Set();
+document.addEventListener("toggle", ({ target }) => {
+  if (target.id) opened[target.open ? "add" : "delete"](target.id);
+}, true);
+const reopen = () => opened.forEach((id) => {
+  const details = document.getElementById(id);
+  if (details) details.open = true;
+});
+const swapped = () => { reopen(); timeline(); };
+document.addEventListener("htmx:afterSwap", swapped);
+document.addEventListener("htmx:oobAfterSwap", swapped);
+timeline();
+
+// A column leads to the meaning of its metric.
+document.addEventListener("click", ({ target }) => {
+  const metric = target.closest('a[href^="#metric-"]');
+  const row = metric && document.getElementById(metric.hash.slice(1));
+  if (row) row.closest("details").open = true;
 });
 
 // Forms that ask first.
@@ -74,7 +108,7 @@ $("#theme")?.addEventListener("click", () => {
 // Keys; none while one types.
 const help = $("#help");
 $("#keys")?.addEventListener("click", () => help.showModal());
-const pages = { j: "/", n: "/jobs/new", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
+const pages = { j: "/", n: "/jobs/new", e: "/evaluations", d: "/datasets", s: "/search", c: "/compare", f: "/fleet", p: "/playground" };
 let going = 0;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
@@ -106,8 +140,8 @@ if (live && live.dataset.over !== "true") {
       if (section) refresh(section);
     }, 400);
   };
-  for (const kind of ["started", "phase_started", "iteration_finished", "published", "evaluated", "warned", "retried",
-    "reclaimed", "paused", "resumed", "cancelled", "budget_spent", "guard_tripped", "rolled_back", "promoted", "demoted", "failed", "succeeded"]) {
+  for (const kind of ["started", "phase_started", "iteration_finished", "published", "evaluated", "warned", "retried", "waiting", "continued",
+    "plan_failed", "extended", "reclaimed", "paused", "resumed", "cancelled", "budget_spent", "guard_tripped", "rolled_back", "promoted", "demoted", "failed", "succeeded"]) {
     source.addEventListener(kind, heard);
   }
   document.addEventListener("htmx:afterSwap", () => {

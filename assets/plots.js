@@ -82,8 +82,15 @@ export function draw(figure, axis, lines) {
 
 // Series of a job, from an iteration on.
 async function series(url, names, from) {
-  const answer = await fetch(`${url}?${new URLSearchParams({ name: [...new Set(names)].join(","), from_iteration: from })}`);
-  return answer.ok ? (await answer.json()).data : undefined;
+  const query = new URLSearchParams({ name: [...new Set(names)].join(","), from_iteration: from });
+  for (const all = []; ;) {
+    const answer = await fetch(`${url}?${query}`);
+    if (!answer.ok) return undefined;
+    const page = await answer.json();
+    all.push(...page.data);
+    if (page.next === null) return all;
+    query.set("after", page.next);
+  }
 }
 
 // What a section's pictures show so far: only what is new is asked for.

@@ -10,7 +10,7 @@ use std::{
 use super::unavailable;
 use crate::{
     domain::{checkpoint::Checkpoint, fault::Fault, ids::CheckpointId},
-    experience::consult::Unanswered,
+    experience::consult::{Obstacle, Unanswered},
     store::{Store, checkpoints},
     trainer::adapter,
     work::JobContext,
@@ -61,7 +61,7 @@ impl AskedAdapters {
         if parting.is_empty() {
             return Ok(());
         }
-        let needed = checkpoints::wanted_by_engine(&mut conn, engine, false).await;
+        let needed = checkpoints::wanted_by_engine(&mut conn, engine).await;
         let needed = needed.map_err(unavailable)?;
         drop(conn);
         for name in parting.iter().filter(|name| needed.iter().all(|kept| kept.name != **name)) {
@@ -88,6 +88,7 @@ impl AskedAdapters {
             Err(error) => format!("cannot be read: {error}"),
         };
         Err(Unanswered::Conflict {
+            why: Obstacle::FilesMissing,
             what: format!("the files of {} {why}", checkpoint.name),
             remedy: "restore them in the service's data directory, or use another checkpoint"
                 .into(),

@@ -2,7 +2,7 @@
 
 use super::{Critics, not_found, unavailable};
 use crate::{
-    experience::consult::{Unanswered, Version},
+    experience::consult::{Obstacle, Unanswered, Version},
     store::{checkpoints, jobs},
     work::JobContext,
 };
@@ -24,6 +24,7 @@ impl Critics {
                 let found = jobs::promoted(&mut conn, job).await.map_err(unavailable)?;
                 let found = found.ok_or_else(|| not_found("job", job))?;
                 Version::Checkpoint(found.ok_or_else(|| Unanswered::Conflict {
+                    why: Obstacle::NothingPromoted,
                     what: "the job has no promoted checkpoint".into(),
                     remedy: "promote one with POST /v1/checkpoints/{id}/promote, or give a checkpoint id".into(),
                 })?)
@@ -37,6 +38,7 @@ impl Critics {
                 let found = found.ok_or_else(|| not_found("checkpoint", id))?;
                 if found.expired_at.is_some() {
                     return Err(Unanswered::Conflict {
+                        why: Obstacle::FilesExpired,
                         what: format!("the files of version {} are deleted", found.version),
                         remedy: KEEP.into(),
                     });
@@ -49,6 +51,7 @@ impl Critics {
         drop(conn);
         let context = self.peers.context(&self.store, job, version.unwrap_or(BASE)).await;
         let context = context.map_err(|fault| Unanswered::Conflict {
+            why: Obstacle::Registration,
             what: fault.to_string(),
             remedy: "see the job's spec, and GET /v1/engines for the registered engines".into(),
         })?;
@@ -56,6 +59,7 @@ impl Critics {
             && (context.online.is_none() || context.target.is_none())
         {
             return Err(Unanswered::Conflict {
+                why: Obstacle::NotPublished,
                 what: format!("version {number} is not published yet"),
                 remedy: "try again later, or use an earlier version".into(),
             });

@@ -334,8 +334,7 @@ async fn find_prompts(
             out.prompt_hashes = set.parts.0;
         }
         None => {
-            let known = prompts::list(conn).await?.into_iter().map(|set| set.name);
-            let known = known.collect::<Vec<_>>().join(", ");
+            let known = prompts::names(conn).await?.join(", ");
             let what = format!("there is no prompt set {name:?}; known sets: {known}");
             let remedy = "choose one of them, or push your own with `nlac prompts push DIR`";
             out.refuse("/model/prompts", what, remedy);

@@ -6,48 +6,29 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{
     AppState,
-    extract::{Id, Params, limit},
-    problem::Problem,
-    view::{
-        checkpoints::{CheckpointView, WantedAdapter},
-        views,
-    },
+    extract::Id,
+    pagination::{Listing, list},
+    problem::{Problem, ProblemCode},
+    view::checkpoints::{CheckpointView, WantedAdapter},
 };
 use crate::{
     domain::ids::{CheckpointId, JobId},
     store::{checkpoints, jobs, peers, read::jobs as read_jobs},
 };
 
-/// A page of checkpoints.
-#[derive(Serialize, ToSchema)]
-pub struct CheckpointList {
-    /// Newest first.
-    data: Vec<CheckpointView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<CheckpointId>,
-}
-
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct CheckpointQuery {
-    /// Cursor from the previous page.
-    after: Option<CheckpointId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
+list!(
+    /// A page of checkpoints, newest first.
+    CheckpointList of CheckpointView
+);
 
 /// Lists a job's checkpoints, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/checkpoints", tag = "jobs", operation_id = "list_checkpoints",
-    params(("id" = JobId, Path), CheckpointQuery),
+    params(("id" = JobId, Path), Listing<CheckpointId>),
     responses(
         (status = 200, description = "A page of checkpoints", body = CheckpointList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -57,16 +38,14 @@ pub struct CheckpointQuery {
 pub(super) async fn list(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
-    Params(query): Params<CheckpointQuery>,
+    Listing { window, .. }: Listing<CheckpointId>,
 ) -> Result<Json<CheckpointList>, Problem> {
-    let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    let rows = read_jobs::checkpoints(&mut conn, Some(id), None, query.after, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|c| c.id);
-    Ok(Json(CheckpointList { data: views(rows), next }))
+    let found = read_jobs::checkpoints(&mut conn, id, &window).await?;
+    Ok(Json(CheckpointList::of(found, |checkpoint| checkpoint.id)))
 }
 
 /// Reads a checkpoint.
@@ -91,9 +70,8 @@ pub(super) async fn one(
     conn: &mut sqlx::PgConnection,
     id: CheckpointId,
 ) -> Result<CheckpointView, Problem> {
-    let mut found = read_jobs::checkpoints(conn, None, Some(id), None, 1).await?;
-    let row = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
-    Ok(row.into())
+    let found = read_jobs::checkpoint(conn, id).await?;
+    found.map(Into::into).ok_or_else(|| Problem::not_found("checkpoint", id))
 }
 
 /// The bytes of a `tar.gz`.
@@ -118,9 +96,9 @@ pub(super) async fn files(
     Id(id): Id<CheckpointId>,
 ) -> Result<Response, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
+    let found = read_jobs::checkpoint(&mut conn, id).await?;
     drop(conn);
-    let checkpoint = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
+    let checkpoint = found.ok_or_else(|| Problem::not_found("checkpoint", id))?;
     if checkpoint.expired_at.is_some() {
         return Err(Problem::expired(&checkpoint.name));
     }
@@ -131,6 +109,7 @@ pub(super) async fn files(
             axum::http::StatusCode::NOT_FOUND,
             format!("the files of {} cannot be read: {error}", checkpoint.name),
         )
+        .code(ProblemCode::FilesMissing)
         .remedy("restore them in the service's data directory")
     })?;
     let name = format!("attachment; filename=\"{}.tar.gz\"", checkpoint.name);
@@ -149,30 +128,30 @@ fn pack(directory: &std::path::Path) -> std::io::Result<Vec<u8>> {
     archive.into_inner()?.finish()
 }
 
-/// Adapters of an engine.
-#[derive(Serialize, ToSchema)]
-pub struct WantedList {
-    /// Oldest first.
-    data: Vec<WantedAdapter>,
-}
+list!(
+    /// A page of adapters that an engine must be able to load, oldest first.
+    WantedList of WantedAdapter
+);
 
 /// Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 #[utoipa::path(
     get, path = "/v1/engines/{name}/adapters", tag = "peers", operation_id = "list_wanted_adapters",
-    params(("name" = String, Path)),
+    params(("name" = String, Path), Listing<CheckpointId>),
     responses(
-        (status = 200, description = "Adapters", body = WantedList),
+        (status = 200, description = "A page of adapters", body = WantedList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn wanted(
     State(state): State<AppState>,
     Path(name): Path<String>,
+    Listing { window, .. }: Listing<CheckpointId>,
 ) -> Result<Json<WantedList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    if peers::engines(&mut conn).await?.iter().all(|engine| engine.record.name != name) {
+    if peers::engine(&mut conn, &name).await?.is_none() {
         return Err(Problem::not_found("engine", name));
     }
-    let rows = checkpoints::wanted_by_engine(&mut conn, &name, true).await?;
-    Ok(Json(WantedList { data: views(rows) }))
+    let found = checkpoints::wanted_page(&mut conn, &name, &window).await?;
+    Ok(Json(WantedList::of(found, |adapter| adapter.checkpoint_id)))
 }

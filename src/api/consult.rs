@@ -8,7 +8,11 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{AppState, extract::Valid, problem::Problem};
+use super::{
+    AppState,
+    extract::Valid,
+    problem::{Problem, ProblemCode},
+};
 use crate::{
     domain::{
         annotation::Verdict,
@@ -17,7 +21,8 @@ use crate::{
     experience::{
         chat::{self, ChatMessage},
         consult::{
-            Advice, Chance, Question, Said, State as Situation, Unanswered, Usage, Version, Wanted,
+            Advice, Chance, Obstacle, Question, Said, State as Situation, Unanswered, Usage,
+            Version, Wanted,
         },
         context::{Context, Frame, Tool},
         message::{Message, Speaker},
@@ -213,7 +218,16 @@ impl From<Unanswered> for Problem {
         match error {
             Unanswered::NotFound { what, id } => Self::not_found(what, id),
             Unanswered::Impossible { remedy, .. } => Self::unprocessable(detail).remedy(remedy),
-            Unanswered::Conflict { remedy, .. } => Self::conflict(detail).remedy(remedy),
+            Unanswered::Conflict { why, remedy, .. } => {
+                let code = match why {
+                    Obstacle::NothingPromoted => ProblemCode::NothingPromoted,
+                    Obstacle::NotPublished => ProblemCode::NotPublished,
+                    Obstacle::FilesExpired => ProblemCode::FilesExpired,
+                    Obstacle::FilesMissing => ProblemCode::FilesMissing,
+                    Obstacle::Registration => ProblemCode::Conflict,
+                };
+                Self::conflict(detail).code(code).remedy(remedy)
+            }
             Unanswered::Busy { .. } => Self::with_status(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .remedy("try again in a few seconds"),
             Unanswered::Failed(_) => {

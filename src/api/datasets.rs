@@ -14,10 +14,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     AppState,
     episodes::{EpisodeList, page},
-    extract::{Params, Whole, limit},
+    extract::{Params, Whole},
     idempotency::{self, Once},
-    problem::Problem,
-    view::{datasets::Dataset, views},
+    pagination::{Listing, list},
+    problem::{Problem, ProblemCode},
+    view::datasets::Dataset,
 };
 use crate::{
     domain::{access::Actor, ids::EpisodeId},
@@ -37,12 +38,10 @@ use crate::{
 /// Maximum body of one request in bytes. Clients send a file in pieces.
 pub(super) const MOST: usize = MOST_BYTES;
 
-/// All datasets.
-#[derive(Serialize, ToSchema)]
-pub struct DatasetList {
-    /// By name.
-    data: Vec<Dataset>,
-}
+list!(
+    /// A page of datasets, by name.
+    DatasetList of Dataset
+);
 
 /// Result of an import.
 #[derive(Serialize, ToSchema)]
@@ -83,14 +82,37 @@ pub struct ImportQuery {
     reward: Option<f64>,
 }
 
-/// Lists datasets.
+/// Lists datasets, by name.
 #[utoipa::path(
-    get, path = "/v1/datasets", tag = "datasets", operation_id = "list_datasets",
-    responses((status = 200, description = "All datasets", body = DatasetList))
+    get, path = "/v1/datasets", tag = "datasets", operation_id = "list_datasets", params(Listing<String>),
+    responses(
+        (status = 200, description = "A page of datasets", body = DatasetList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+    )
 )]
-pub(super) async fn list(State(state): State<AppState>) -> Result<Json<DatasetList>, Problem> {
-    let mut conn = state.store.acquire().await?;
-    Ok(Json(DatasetList { data: views(datasets::list(&mut conn).await?) }))
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Listing { window, .. }: Listing<String>,
+) -> Result<Json<DatasetList>, Problem> {
+    let found = datasets::page(&mut *state.store.acquire().await?, &window).await?;
+    Ok(Json(DatasetList::of(found, |dataset| dataset.name.clone())))
+}
+
+/// Reads a dataset.
+#[utoipa::path(
+    get, path = "/v1/datasets/{name}", tag = "datasets", operation_id = "get_dataset",
+    params(("name" = String, Path, description = "A dataset")),
+    responses(
+        (status = 200, description = "The dataset", body = Dataset),
+        (status = 404, body = Problem, description = "No such dataset", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<Dataset>, Problem> {
+    let found = datasets::get(&mut *state.store.acquire().await?, &name).await?;
+    found.map(|dataset| Json(dataset.into())).ok_or_else(|| Problem::not_found("dataset", name))
 }
 
 /// Deletes a dataset. Jobs keep the episodes that they learned from. The other episodes are removed in the
@@ -117,27 +139,16 @@ pub(super) async fn delete(
         Marked::Unknown => Err(Problem::not_found("dataset", name)),
         Marked::Needed(job) => {
             Err(Problem::conflict(format!("unfinished job {job} uses the dataset"))
+                .code(ProblemCode::InUse)
                 .remedy("cancel the job, wait until it ends, or delete it if it failed"))
         }
     }
 }
 
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct DatasetEpisodeQuery {
-    /// Cursor from the previous page.
-    after: Option<EpisodeId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
-
 /// Lists the episodes of a dataset, newest first.
 #[utoipa::path(
     get, path = "/v1/datasets/{name}/episodes", tag = "datasets", operation_id = "list_dataset_episodes",
-    params(("name" = String, Path, description = "A dataset"), DatasetEpisodeQuery),
+    params(("name" = String, Path, description = "A dataset"), Listing<EpisodeId>),
     responses(
         (status = 200, description = "A page of episodes", body = EpisodeList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -147,14 +158,13 @@ pub struct DatasetEpisodeQuery {
 pub(super) async fn episodes(
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Params(query): Params<DatasetEpisodeQuery>,
+    Listing { window, .. }: Listing<EpisodeId>,
 ) -> Result<Json<EpisodeList>, Problem> {
-    let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     if datasets::size(&mut conn, &name).await?.is_none() {
         return Err(Problem::not_found("dataset", name));
     }
-    page(&mut conn, Episodes::OfDataset(&name), query.after, limit).await
+    page(&mut conn, Episodes::OfDataset(&name), &window).await
 }
 
 /// Adds logged episodes to a dataset. Repeating the request changes nothing.
@@ -176,10 +186,11 @@ pub(super) async fn episodes(
     ),
     responses(
         (status = 200, description = "Result of the import", body = ImportReport),
-        (status = 400, body = Problem, description = "Not a name, not a format, or no numbers", content_type = "application/problem+json"),
+        (status = 400, body = Problem, description = "Not a format, or no numbers", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The idempotency key was used for another request", content_type = "application/problem+json"),
         (status = 413, body = Problem, description = "Too large", content_type = "application/problem+json"),
         (status = 415, body = Problem, description = "Content-Type is not JSON lines", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Not a name", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn import(
@@ -200,7 +211,8 @@ pub(super) async fn import(
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(allowed) {
-        return Err(Problem::bad_request(format!("{name:?} is not a valid dataset name"))
+        return Err(Problem::unprocessable(format!("{name:?} is not a valid dataset name"))
+            .code(ProblemCode::InvalidName)
             .remedy("use lower-case letters, digits and dashes, 63 at most"));
     }
     if query.reward.is_some_and(|reward| !is_reward(reward)) {
@@ -213,7 +225,7 @@ pub(super) async fn import(
     };
     let now = state.clock.now();
     // Parsing is expensive, so it must not block other requests.
-    let read = tokio::task::spawn_blocking(move || read(&body, options, now));
+    let read = tokio::task::spawn_blocking(move || parsed(&body, options, now));
     let (episodes, refused) = read.await.map_err(|e| {
         tracing::error!(error = %e, "a log could not be read");
         Problem::broken_off()
@@ -228,7 +240,7 @@ pub(super) async fn import(
 }
 
 /// The episodes of a body, and the rejected records.
-fn read(
+fn parsed(
     body: &[u8],
     options: LogOptions,
     now: OffsetDateTime,

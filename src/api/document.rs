@@ -16,6 +16,7 @@ pub fn openapi_yaml() -> Result<String, serde_yaml_ng::Error> {
     mend(&mut document, &schemas);
     require_what_is_always_there(&mut document);
     tell_of_fields_and_validators(&mut document)?;
+    tell_of_request_ids(&mut document)?;
     let text = to_string(&document)?;
     // Readers of YAML 1.1 take these two words for booleans.
     let text = text.replace("- yes\n", "- 'yes'\n").replace("- no\n", "- 'no'\n");
@@ -100,6 +101,29 @@ fn tell_of_fields_and_validators(document: &mut Value) -> Result<(), serde_yaml_
             None => get["parameters"] = more.into(),
         }
     }
+    Ok(())
+}
+
+/// Documents for each success what [`super::request_id`] adds to it. A problem has the name in its body, too.
+fn tell_of_request_ids(document: &mut Value) -> Result<(), serde_yaml_ng::Error> {
+    let about: Value = from_str(include_str!("request_id.yaml"))?;
+    for (_, operations) in document["paths"].as_mapping_mut().into_iter().flatten() {
+        for (_, operation) in operations.as_mapping_mut().into_iter().flatten() {
+            for (status, response) in operation["responses"].as_mapping_mut().into_iter().flatten()
+            {
+                let success = status.as_str().is_some_and(|status| status < "400");
+                let Some(response) = response.as_mapping_mut().filter(|_| success) else {
+                    continue;
+                };
+                let headers =
+                    response.entry("headers".into()).or_insert_with(|| Mapping::new().into());
+                if let Some(headers) = headers.as_mapping_mut() {
+                    headers.insert(super::request_id::NAME.into(), about["use"].clone());
+                }
+            }
+        }
+    }
+    document["components"]["headers"] = about["headers"].clone();
     Ok(())
 }
 

@@ -6,27 +6,26 @@ use axum::{
     http::StatusCode,
 };
 use garde::Validate;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
     AppState,
     extract::Valid,
-    peers::{check_key, named, without_secrets},
-    problem::Problem,
+    pagination::{Listing, list},
+    peers::{check_key, in_use, named, without_secrets},
+    problem::{Problem, ProblemCode},
     view::environments::EnvironmentView,
 };
 use crate::{
     domain::environment::{EnvironmentKind, EnvironmentRecord},
-    store::environments,
+    store::{StoreError, environments},
 };
 
-/// All environments.
-#[derive(Serialize, ToSchema)]
-pub struct EnvironmentList {
-    /// Built-in environments, then registered ones, each by name.
-    data: Vec<EnvironmentView>,
-}
+list!(
+    /// A page of environments, by name.
+    EnvironmentList of EnvironmentView
+);
 
 /// An environment's registration.
 #[derive(Debug, Deserialize, ToSchema, Validate)]
@@ -70,21 +69,30 @@ const fn step_seconds() -> i32 {
     60
 }
 
-/// Lists the environments that jobs can use, with their capabilities.
+/// Lists the environments that jobs can use, built-in and registered, by name, with their capabilities.
 #[utoipa::path(
-    get, path = "/v1/environments", tag = "peers", operation_id = "list_environments",
-    responses((status = 200, description = "All environments", body = EnvironmentList))
+    get, path = "/v1/environments", tag = "peers", operation_id = "list_environments", params(Listing<String>),
+    responses(
+        (status = 200, description = "A page of environments", body = EnvironmentList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+    )
 )]
-pub(super) async fn list(State(state): State<AppState>) -> Result<Json<EnvironmentList>, Problem> {
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Listing { window, .. }: Listing<String>,
+) -> Result<Json<EnvironmentList>, Problem> {
+    // Built-in environments are in no table, and registered ones are few: together they are cut here.
     let registered = environments::list(&mut *state.store.acquire().await?).await?;
     let built_in = state.environments.list().into_iter().map(EnvironmentView::built_in);
-    let data = built_in.chain(registered.into_iter().map(EnvironmentView::from)).collect();
-    Ok(Json(EnvironmentList { data }))
+    let all: Vec<EnvironmentView> =
+        built_in.chain(registered.into_iter().map(EnvironmentView::from)).collect();
+    let found = window.cut(all, |environment| &environment.name);
+    Ok(Json(EnvironmentList::of(found, |environment| environment.name.clone())))
 }
 
 /// Reads an environment.
 #[utoipa::path(
-    get, path = "/v1/environments/{name}", tag = "peers", operation_id = "read_environment",
+    get, path = "/v1/environments/{name}", tag = "peers", operation_id = "get_environment",
     params(("name" = String, Path, description = "An environment")),
     responses(
         (status = 200, description = "The environment", body = EnvironmentView),
@@ -126,6 +134,7 @@ pub(super) async fn put(
         return Err(Problem::unprocessable(format!(
             "{name} is the name of a built-in environment"
         ))
+        .code(ProblemCode::InvalidName)
         .remedy("register it under another name"));
     }
     let record =
@@ -153,13 +162,12 @@ pub(super) async fn delete(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let mut conn = state.store.acquire().await?;
-    if let Some(job) = environments::players(&mut conn, &name).await?.first() {
-        return Err(Problem::conflict(format!("unfinished job {job} uses the environment"))
-            .remedy("cancel the job, or wait until it ends"));
+    let mut tx = state.store.begin().await?;
+    // The row is locked first, so no job that names the environment can be submitted meanwhile.
+    if !environments::delete(&mut tx, &name).await? {
+        return Err(Problem::not_found("registered environment", name));
     }
-    if environments::delete(&mut conn, &name).await? {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    Err(Problem::not_found("registered environment", name))
+    in_use("environment", &environments::players(&mut tx, &name).await?)?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(StatusCode::NO_CONTENT)
 }

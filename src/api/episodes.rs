@@ -1,15 +1,16 @@
 //! Episodes.
 
 use axum::{Json, extract::State};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sqlx::PgConnection;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::{
     AppState,
-    extract::{Id, Params, limit},
+    extract::Id,
+    pagination::{Listing, list},
     problem::Problem,
-    view::{episodes::EpisodeView, views},
+    view::episodes::EpisodeView,
 };
 use crate::{
     domain::ids::{EpisodeId, JobId},
@@ -17,17 +18,14 @@ use crate::{
     store::{
         jobs,
         read::episodes::{self, EpisodeRow, Episodes},
+        window::Window,
     },
 };
 
-/// A page of episodes.
-#[derive(Serialize, ToSchema)]
-pub struct EpisodeList {
-    /// Newest first.
-    data: Vec<EpisodeView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<EpisodeId>,
-}
+list!(
+    /// A page of episodes, newest first.
+    EpisodeList of EpisodeView
+);
 
 /// Filters.
 #[derive(Deserialize, IntoParams)]
@@ -36,17 +34,12 @@ pub struct EpisodeList {
 pub struct EpisodeQuery {
     /// Only training episodes, or only evaluation episodes.
     purpose: Option<Purpose>,
-    /// Cursor from the previous page.
-    after: Option<EpisodeId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
 }
 
 /// Lists the episodes that a job played, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/episodes", tag = "experience", operation_id = "list_episodes",
-    params(("id" = JobId, Path), EpisodeQuery),
+    params(("id" = JobId, Path), Listing<EpisodeId, EpisodeQuery>),
     responses(
         (status = 200, description = "A page of episodes", body = EpisodeList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -56,27 +49,23 @@ pub struct EpisodeQuery {
 pub(super) async fn list(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
-    Params(query): Params<EpisodeQuery>,
+    Listing { window, filters }: Listing<EpisodeId, EpisodeQuery>,
 ) -> Result<Json<EpisodeList>, Problem> {
-    let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    let EpisodeQuery { purpose, after, .. } = query;
-    page(&mut conn, Episodes::OfJob(id, purpose), after, limit).await
+    page(&mut conn, Episodes::OfJob(id, filters.purpose), &window).await
 }
 
 /// A page of episodes.
 pub(super) async fn page(
     conn: &mut PgConnection,
     which: Episodes<'_>,
-    after: Option<EpisodeId>,
-    limit: i64,
+    window: &Window<EpisodeId>,
 ) -> Result<Json<EpisodeList>, Problem> {
-    let rows = episodes::episodes(conn, which, after, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|e| e.id);
-    Ok(Json(EpisodeList { data: views(rows), next }))
+    let found = episodes::episodes(conn, which, window).await?;
+    Ok(Json(EpisodeList::of(found, |episode| episode.id)))
 }
 
 /// Reads an episode.
@@ -99,6 +88,6 @@ pub(super) async fn read(
 
 /// One episode.
 pub(super) async fn one(conn: &mut PgConnection, id: EpisodeId) -> Result<EpisodeRow, Problem> {
-    let mut found = episodes::episodes(conn, Episodes::One(id), None, 1).await?;
-    found.pop().ok_or_else(|| Problem::not_found("episode", id))
+    let found = episodes::episode(conn, id).await?;
+    found.ok_or_else(|| Problem::not_found("episode", id))
 }

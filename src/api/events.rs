@@ -11,23 +11,22 @@ use axum::{
         sse::{Event as Sse, KeepAlive, Sse as SseResponse},
     },
 };
-use serde::{Deserialize, Serialize};
 use tokio::sync::{
     broadcast::error::RecvError,
     mpsc::{Sender, channel},
 };
 use tokio_stream::wrappers::ReceiverStream;
-use utoipa::{IntoParams, ToSchema};
 
 use super::{
     AppState,
-    extract::{Id, Params, limit},
+    extract::Id,
+    pagination::{Listing, list},
     problem::Problem,
-    view::{events::EventView, views},
+    view::events::EventView,
 };
 use crate::{
     domain::{access::Actor, ids::JobId},
-    store::{StoreError, jobs, keys, read::jobs as read_jobs},
+    store::{StoreError, jobs, keys, read::jobs as read_jobs, window::Window},
 };
 
 /// Events per read of a stream.
@@ -35,32 +34,18 @@ const PAGE: i64 = 200;
 /// Maximum time in which a streaming client reads nothing.
 const UNREAD: Duration = Duration::from_secs(30);
 
-/// A page of events.
-#[derive(Serialize, ToSchema)]
-pub struct EventList {
-    /// Oldest first.
-    data: Vec<EventView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<i64>,
-}
+list!(
+    /// A page of events, oldest first.
+    EventList of EventView
+);
 
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct EventQuery {
-    /// Only events after this one.
-    after: Option<i64>,
-    /// Rows per page: 1 to 200. No effect on a stream.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
-
-/// Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the job
-/// ends. `Last-Event-ID` resumes an interrupted stream.
+/// Lists a job's events, oldest first. The id of an event is its cursor.
+///
+/// With `Accept: text/event-stream` the answer is a stream: existing events after `after`, then new ones until the job
+/// ends. `Last-Event-ID` resumes an interrupted stream. `limit` and `before` have no effect on a stream.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/events", tag = "jobs", operation_id = "list_events",
-    params(("id" = JobId, Path), EventQuery,
+    params(("id" = JobId, Path), Listing<i64>,
         ("Last-Event-ID" = Option<i64>, Header, description = "Continue after this event")),
     responses(
         (status = 200, description = "A page of events, or a stream of them", content(
@@ -73,7 +58,7 @@ pub(super) async fn events(
     State(state): State<AppState>,
     Extension(actor): Extension<Actor>,
     Id(id): Id<JobId>,
-    Params(query): Params<EventQuery>,
+    Listing { mut window, .. }: Listing<i64>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -83,14 +68,14 @@ pub(super) async fn events(
         })?),
         None => None,
     };
-    let after = resumed.or(query.after).unwrap_or(0);
-    let limit = limit(query.limit)?;
+    window.after = resumed.or(window.after);
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
     if text(header::ACCEPT.as_str()).is_some_and(|kind| kind.contains("text/event-stream")) {
         drop(conn);
+        let after = window.after.unwrap_or(0);
         let (sender, receiver) = channel(64);
         tokio::spawn(async move {
             if let Err(error) = stream(&state, &actor, id, after, &sender).await {
@@ -102,9 +87,8 @@ pub(super) async fn events(
             .keep_alive(keep_alive)
             .into_response());
     }
-    let rows = read_jobs::events(&mut conn, id, after, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|event| event.id);
-    Ok(Json(EventList { data: views(rows), next }).into_response())
+    let found = read_jobs::events(&mut conn, id, &window).await?;
+    Ok(Json(EventList::of(found, |event| event.id)).into_response())
 }
 
 async fn stream(
@@ -129,7 +113,7 @@ async fn stream(
             // A reading client must not hold a database connection.
             let page = {
                 let mut conn = state.store.acquire().await?;
-                read_jobs::events(&mut conn, id, after, PAGE).await?
+                read_jobs::events(&mut conn, id, &Window::after(Some(after), PAGE)).await?.rows
             };
             let Some(last) = page.last() else { break };
             after = last.id;

@@ -12,7 +12,7 @@ use super::{
     AppState,
     extract::{Id, Valid},
     jobs::view,
-    problem::Problem,
+    problem::{Problem, ProblemCode},
     view::jobs::JobView,
 };
 use crate::{
@@ -116,6 +116,7 @@ pub(super) async fn extend(
         JobStatus::Queued | JobStatus::Running | JobStatus::Paused | JobStatus::Succeeded => {}
         JobStatus::Failed | JobStatus::Cancelled => {
             return Err(Problem::conflict(format!("the job is {}", job.status))
+                .code(ProblemCode::JobStatus)
                 .remedy("resume a failed job, then extend it; submit a cancelled one again"));
         }
     }

@@ -35,15 +35,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // The database cannot store NUL.
-        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
-            return Err(Problem::bad_request("the query holds a NUL character"));
-        }
+        storable(parts.uri.query().unwrap_or_default())?;
         Query::from_request_parts(parts, state)
             .await
             .map(|Query(value)| Self(value))
             .map_err(|e| Problem::bad_request(e.body_text()))
     }
+}
+
+/// A query that the database can take: it cannot store NUL.
+pub(super) fn storable(query: &str) -> Result<&str, Problem> {
+    if query.contains("%00") {
+        return Err(Problem::bad_request("the query holds a NUL character"));
+    }
+    Ok(query)
 }
 
 /// A JSON body, parsed strictly and checked against its bounds.
@@ -131,12 +136,4 @@ pub(super) fn at_most(most: usize, name: &str, text: Option<&str>) -> Result<(),
         return Err(Problem::bad_request(format!("{name} is longer than {most} characters")));
     }
     Ok(())
-}
-
-/// Rows per page: 1 to 200. The default is 50.
-pub(super) fn limit(asked: Option<i64>) -> Result<i64, Problem> {
-    match asked.unwrap_or(50) {
-        limit @ 1..=200 => Ok(limit),
-        other => Err(Problem::bad_request(format!("limit is {other}, but must be 1 to 200"))),
-    }
 }

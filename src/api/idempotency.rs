@@ -9,7 +9,10 @@ use axum::{
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
-use super::{extract::Whole, problem::Problem};
+use super::{
+    extract::Whole,
+    problem::{Problem, ProblemCode},
+};
 use crate::{
     domain::access::Actor,
     store::idempotency::{self, Earlier},
@@ -87,6 +90,7 @@ fn resource(earlier: Option<Earlier>) -> Result<Option<String>, Problem> {
         Some(Earlier::Same(resource)) => Ok(Some(resource)),
         Some(Earlier::Other) => {
             Err(Problem::conflict("this Idempotency-Key was used for another request")
+                .code(ProblemCode::IdempotencyKeyUsed)
                 .remedy("use a new key for a new request"))
         }
     }

@@ -1,44 +1,33 @@
-//! Jobs: submit, list, read, pause, resume, cancel, delete, and their iterations and metrics.
+//! Jobs: submit, list, read, pause, resume, cancel, delete.
 
 use axum::{Extension, Json, extract::State, http::StatusCode, response::Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::{
     AppState,
-    extract::{Id, Params, at_most, limit},
+    extract::{Id, at_most},
     idempotency::{self, Once},
-    problem::Problem,
+    pagination::{Listing, list},
+    problem::{Problem, ProblemCode},
     submission::{self, SpecText},
-    view::{
-        jobs::{IterationView, JobView},
-        views,
-    },
+    view::jobs::JobView,
 };
 use crate::{
-    domain::{
-        access::Actor, event::EventKind, ids::JobId, job::JobStatus, metric::Metric, spec::JobSpec,
-    },
+    domain::{access::Actor, event::EventKind, ids::JobId, job::JobStatus, spec::JobSpec},
     store::{
         deletion, events, iterations, jobs,
-        read::{
-            jobs::{self as read_jobs, JobFilter},
-            metrics::series,
-        },
+        read::jobs::{self as read_jobs, JobFilter},
         work_items,
     },
     telemetry::overview,
 };
 
-/// A page of jobs.
-#[derive(Serialize, ToSchema)]
-pub struct JobList {
-    /// Newest first.
-    data: Vec<JobView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<JobId>,
-}
+list!(
+    /// A page of jobs, newest first.
+    JobList of JobView
+);
 
 /// Filters.
 #[derive(Deserialize, IntoParams)]
@@ -53,11 +42,6 @@ pub struct JobQuery {
     /// Only jobs whose name or id contains this text.
     #[param(max_length = 200)]
     q: Option<String>,
-    /// Cursor from the previous page.
-    after: Option<JobId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
 }
 
 /// Submits a job.
@@ -87,14 +71,14 @@ pub(super) async fn submit(
 }
 
 pub(super) async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<JobView, Problem> {
-    let filter = JobFilter { one: Some(id), ..JobFilter::default() };
-    let mut found = read_jobs::page(conn, &filter, 1).await?;
-    found.pop().map(Into::into).ok_or_else(|| Problem::not_found("job", id))
+    let found = read_jobs::job(conn, id).await?;
+    found.map(Into::into).ok_or_else(|| Problem::not_found("job", id))
 }
 
 /// Lists jobs, newest first.
 #[utoipa::path(
-    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs", params(JobQuery),
+    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
+    params(Listing<JobId, JobQuery>),
     responses(
         (status = 200, description = "A page of jobs", body = JobList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -102,18 +86,15 @@ pub(super) async fn view(conn: &mut sqlx::PgConnection, id: JobId) -> Result<Job
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    Params(query): Params<JobQuery>,
+    Listing { window, filters }: Listing<JobId, JobQuery>,
 ) -> Result<Json<JobList>, Problem> {
-    let limit = limit(query.limit)?;
-    let JobQuery { status, owner, q, after, .. } = &query;
-    let (words, owner) = (q.as_deref(), owner.as_deref());
+    let (words, owner) = (filters.q.as_deref(), filters.owner.as_deref());
     at_most(200, "q", words)?;
     at_most(64, "owner", owner)?;
     let mut conn = state.store.acquire().await?;
-    let filter = JobFilter { one: None, status: *status, owner, words, after: *after };
-    let rows = read_jobs::page(&mut conn, &filter, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|job| job.id);
-    Ok(Json(JobList { data: views(rows), next }))
+    let filter = JobFilter { status: filters.status, owner, words };
+    let found = read_jobs::page(&mut conn, &filter, &window).await?;
+    Ok(Json(JobList::of(found, |job| job.id)))
 }
 
 /// Reads a job.
@@ -154,6 +135,7 @@ pub(super) async fn delete(
     let job = jobs::lock(&mut tx, id).await?.ok_or_else(|| Problem::not_found("job", id))?;
     if !job.status.is_final() {
         return Err(Problem::conflict(format!("the job is {}", job.status))
+            .code(ProblemCode::JobStatus)
             .remedy("cancel it first, or wait until it ends"));
     }
     deletion::mark_job(&mut tx, id).await?;
@@ -233,7 +215,9 @@ async fn change(
     if job.status != to {
         if !from.contains(&job.status) {
             let detail = format!("the job is {}, so it cannot become {to}", job.status);
-            return Err(Problem::conflict(detail).remedy("submit its spec as a new job"));
+            return Err(Problem::conflict(detail)
+                .code(ProblemCode::JobStatus)
+                .remedy("submit its spec as a new job"));
         }
         jobs::move_status(&mut tx, id, from, to, None).await?;
         if job.status == JobStatus::Failed {
@@ -248,92 +232,4 @@ async fn change(
     let view = view(&mut tx, id).await?;
     tx.commit().await.map_err(crate::store::StoreError::from)?;
     Ok(Json(view))
-}
-
-/// A page of iterations.
-#[derive(Serialize, ToSchema)]
-pub struct IterationList {
-    /// Newest first.
-    data: Vec<IterationView>,
-    /// Cursor of the next page: pass it as `before`. Null on the last page.
-    next: Option<i32>,
-}
-
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct IterationQuery {
-    /// Only iterations with a smaller number.
-    before: Option<i32>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
-
-/// Lists a job's iterations, newest first.
-#[utoipa::path(
-    get, path = "/v1/jobs/{id}/iterations", tag = "jobs", operation_id = "list_iterations",
-    params(("id" = JobId, Path), IterationQuery),
-    responses(
-        (status = 200, description = "A page of iterations", body = IterationList),
-        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
-        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn iterations(
-    State(state): State<AppState>,
-    Id(id): Id<JobId>,
-    Params(query): Params<IterationQuery>,
-) -> Result<Json<IterationList>, Problem> {
-    let limit = limit(query.limit)?;
-    let mut conn = state.store.acquire().await?;
-    view(&mut conn, id).await?;
-    let rows = read_jobs::iterations(&mut conn, id, query.before, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|i| i.index);
-    Ok(Json(IterationList { data: views(rows), next }))
-}
-
-/// Time series of metrics.
-#[derive(Serialize, ToSchema)]
-pub struct MetricList {
-    /// By name, iteration and temperature.
-    data: Vec<Metric>,
-}
-
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct MetricQuery {
-    /// Names of the series, separated by commas, such as `eval.success,critic.loss`.
-    #[param(max_length = 2000)]
-    name: Option<String>,
-    /// Only values of this iteration and later ones.
-    from_iteration: Option<i32>,
-}
-
-/// Reads a job's time series.
-#[utoipa::path(
-    get, path = "/v1/jobs/{id}/metrics", tag = "jobs", operation_id = "list_metrics",
-    params(("id" = JobId, Path), MetricQuery),
-    responses(
-        (status = 200, description = "The series", body = MetricList),
-        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
-        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn metrics(
-    State(state): State<AppState>,
-    Id(id): Id<JobId>,
-    Params(query): Params<MetricQuery>,
-) -> Result<Json<MetricList>, Problem> {
-    if query.name.as_ref().is_some_and(|names| names.len() > 2000) {
-        return Err(Problem::bad_request("name is longer than 2000 bytes"));
-    }
-    let mut conn = state.store.acquire().await?;
-    view(&mut conn, id).await?;
-    let names = query.name.map(|names| names.split(',').map(str::to_owned).collect::<Vec<_>>());
-    let data = series(&mut conn, id, names.as_deref(), query.from_iteration).await?;
-    Ok(Json(MetricList { data }))
 }

@@ -9,14 +9,15 @@ use axum::{
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{
     AppState,
-    extract::{Id, Params, Valid, limit},
+    extract::{Id, Valid},
     idempotency::{self, Once},
-    problem::Problem,
-    view::{keys::KeyView, views},
+    pagination::{Listing, list},
+    problem::{Problem, ProblemCode},
+    view::keys::KeyView,
 };
 use crate::{
     domain::{
@@ -71,26 +72,10 @@ pub struct MadeKey {
     pub(super) secret: Option<String>,
 }
 
-/// A page of keys.
-#[derive(Serialize, ToSchema)]
-pub struct KeyList {
-    /// Newest first, revoked keys included.
-    data: Vec<KeyView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<KeyId>,
-}
-
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct KeyQuery {
-    /// Cursor from the previous page.
-    after: Option<KeyId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
+list!(
+    /// A page of keys, newest first, revoked keys included.
+    KeyList of KeyView
+);
 
 /// Creates an API key. Only this answer contains its secret.
 #[utoipa::path(
@@ -183,6 +168,7 @@ async fn insert(
     };
     let key = keys::insert(conn, &key).await?.ok_or_else(|| {
         Problem::conflict(format!("a key named {} already exists", new.name))
+            .code(ProblemCode::NameTaken)
             .remedy("revoke that key first, or choose another name")
     })?;
     Ok(MadeKey { key: key.into(), secret: Some(secret.reveal().to_owned()) })
@@ -190,7 +176,8 @@ async fn insert(
 
 /// Lists API keys, newest first.
 #[utoipa::path(
-    get, path = "/v1/keys", tag = "access", operation_id = "list_keys", params(KeyQuery),
+    get, path = "/v1/keys", tag = "access", operation_id = "list_keys",
+    params(Listing<KeyId>),
     responses(
         (status = 200, description = "A page of keys", body = KeyList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -198,13 +185,10 @@ async fn insert(
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    Params(query): Params<KeyQuery>,
+    Listing { window, .. }: Listing<KeyId>,
 ) -> Result<Json<KeyList>, Problem> {
-    let limit = limit(query.limit)?;
-    let mut conn = state.store.acquire().await?;
-    let rows = keys::page(&mut conn, None, query.after, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|key| key.id);
-    Ok(Json(KeyList { data: views(rows), next }))
+    let found = keys::page(&mut *state.store.acquire().await?, &window).await?;
+    Ok(Json(KeyList::of(found, |key| key.id)))
 }
 
 /// Reads an API key.
@@ -225,8 +209,8 @@ pub(super) async fn read(
 }
 
 async fn one(conn: &mut sqlx::PgConnection, id: KeyId) -> Result<KeyRow, Problem> {
-    let mut found = keys::page(conn, Some(id), None, 1).await?;
-    found.pop().ok_or_else(|| Problem::not_found("key", id))
+    let found = keys::get(conn, id).await?;
+    found.ok_or_else(|| Problem::not_found("key", id))
 }
 
 /// Revokes an API key at once and for good, with all its sessions.
@@ -259,6 +243,7 @@ pub(super) async fn end(state: &AppState, id: KeyId) -> Result<KeyRow, Problem> 
             "{} is the only key with the scope admin",
             key.name
         ))
+        .code(ProblemCode::LastAdminKey)
         .remedy("create another admin key first"));
     }
     keys::revoke(&mut tx, id).await?;

@@ -14,6 +14,7 @@ mod conditional;
 mod consult;
 mod datasets;
 mod document;
+mod engines;
 mod environments;
 mod episodes;
 mod estimate;
@@ -28,19 +29,23 @@ mod fields;
 mod gateway;
 mod headers;
 mod idempotency;
+mod iterations;
 mod jobs;
 mod keys;
 mod page;
+mod pagination;
 mod peers;
 mod problem;
 mod problem_code;
 mod promotion;
 mod prompts;
+mod replicas;
 mod request_id;
 mod rewards;
 mod service;
 mod submission;
 mod traced;
+mod trainers;
 mod transitions;
 mod view;
 mod webhooks;
@@ -118,6 +123,8 @@ pub struct AppState {
     pub events: Announcements,
     /// Finds capabilities of engines and trainers.
     pub discover: Arc<dyn Discover>,
+    /// Whether this process runs an engine and a trainer itself.
+    pub local_peers: bool,
     /// Sends requests to a job's critic and policy.
     pub critic: Arc<dyn Consult>,
     /// Answers the calls of agents.
@@ -162,9 +169,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(jobs::resume))
         .routes(routes!(extension::extend))
         .routes(routes!(jobs::cancel))
-        .routes(routes!(jobs::iterations))
-        .routes(routes!(jobs::metrics))
+        .routes(routes!(iterations::iterations))
+        .routes(routes!(iterations::metrics))
         .routes(routes!(evaluations::read))
+        .routes(routes!(page::report::read))
         .routes(routes!(external::post))
         .routes(routes!(events::events))
         .routes(routes!(checkpoints::list))
@@ -193,24 +201,24 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(consult::refinement))
         .routes(routes!(actions::act))
         .routes(routes!(webhooks::create, webhooks::list))
-        .routes(routes!(webhooks::delete))
+        .routes(routes!(webhooks::read, webhooks::delete))
         .routes(routes!(webhooks::deliveries))
         .routes(routes!(datasets::list))
-        .routes(routes!(datasets::delete))
+        .routes(routes!(datasets::read, datasets::delete))
         .routes(routes!(datasets::episodes))
         .routes(routes!(datasets::import).layer(DefaultBodyLimit::max(datasets::MOST)))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::read, prompts::put, prompts::delete))
         .routes(routes!(prompts::dry_run))
-        .routes(routes!(peers::engines))
-        .routes(routes!(peers::put_engine))
-        .routes(routes!(peers::drain))
-        .routes(routes!(peers::resume))
+        .routes(routes!(engines::list))
+        .routes(routes!(engines::read, engines::put, engines::delete))
+        .routes(routes!(replicas::drain))
+        .routes(routes!(replicas::resume))
         .routes(routes!(checkpoints::wanted))
-        .routes(routes!(peers::trainers))
+        .routes(routes!(trainers::list))
+        .routes(routes!(trainers::read, trainers::put, trainers::delete))
         .routes(routes!(environments::list))
         .routes(routes!(environments::read, environments::put, environments::delete))
-        .routes(routes!(peers::put_trainer))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(routes!(audit::list))

@@ -23,7 +23,7 @@ pub struct Problem {
     title: &'static str,
     /// HTTP status.
     status: u16,
-    /// Kind of the problem. Codes are stable between versions.
+    /// Kind of the problem. A code keeps its meaning, and later versions may add codes.
     #[schema(value_type = String, example = "not_found")]
     code: ProblemCode,
     /// Error message.
@@ -100,6 +100,7 @@ impl Problem {
     /// A version whose files the retention rule deleted.
     pub(super) fn expired(name: &str) -> Self {
         Self::conflict(format!("the files of {name} are deleted"))
+            .code(ProblemCode::FilesExpired)
             .remedy("use a version that is kept; --keep-versions sets how many are kept")
     }
 
@@ -198,6 +199,7 @@ impl From<StoreError> for Problem {
 
 pub(super) async fn no_such_route(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is no route {}", uri.path()))
+        .code(ProblemCode::NoRoute)
         .remedy("see /openapi.yaml for all routes")
 }
 

@@ -1,4 +1,4 @@
-//! Codes of problems. They are stable between versions.
+//! Codes of problems. A code keeps its meaning between versions; docs/src/api.md lists all of them.
 
 use axum::http::StatusCode;
 
@@ -13,18 +13,60 @@ text_enum!(
         SignInNeeded = "sign_in_needed",
         /// The key lacks the scope.
         NotAllowed = "not_allowed",
+        /// A page of another site sent the request.
+        OtherSite = "other_site",
+        /// The service does not accept the host name of the request.
+        UnknownHost = "unknown_host",
         /// The resource does not exist.
         NotFound = "not_found",
+        /// There is no such route.
+        NoRoute = "no_route",
         /// The path does not support the method.
         MethodNotAllowed = "method_not_allowed",
         /// The current state does not allow the request.
         Conflict = "conflict",
+        /// The status of the job does not allow the request.
+        JobStatus = "job_status",
+        /// An unfinished job uses the resource.
+        InUse = "in_use",
+        /// The resource is part of nlac and cannot be changed or deleted.
+        BuiltIn = "built_in",
+        /// An active resource has this name.
+        NameTaken = "name_taken",
+        /// No resource can have this name.
+        InvalidName = "invalid_name",
+        /// The idempotency key was used for another request.
+        IdempotencyKeyUsed = "idempotency_key_used",
+        /// Something that the job names was changed or deleted while the job was submitted.
+        ChangedMeanwhile = "changed_meanwhile",
+        /// The key is the only admin key.
+        LastAdminKey = "last_admin_key",
+        /// The job has no promoted checkpoint.
+        NothingPromoted = "nothing_promoted",
+        /// The checkpoint is not published yet.
+        NotPublished = "not_published",
+        /// The retention rule deleted the files of the checkpoint.
+        FilesExpired = "files_expired",
+        /// The files of the checkpoint are not where they should be.
+        FilesMissing = "files_missing",
+        /// An agent still plays the episode.
+        EpisodeOpen = "episode_open",
+        /// The episode has ended or was discarded.
+        EpisodeOver = "episode_over",
+        /// An agent's episode has no step: the agent has not called the model.
+        NoStep = "no_step",
+        /// The reward or the outcome is known already, so no other one can be reported.
+        RewardKnown = "reward_known",
         /// The body is too large.
         TooLarge = "too_large",
         /// The Content-Type is not supported.
         MediaType = "media_type",
         /// The request is well-formed but not valid.
         Invalid = "invalid",
+        /// Files of a prompt set are invalid.
+        PromptsUnusable = "prompts_unusable",
+        /// A prompt cannot be rendered on this transition.
+        PromptNotRendered = "prompt_not_rendered",
         /// The key exceeds its rate limit.
         TooManyRequests = "too_many_requests",
         /// The engine failed.
@@ -35,20 +77,6 @@ text_enum!(
         Timeout = "timeout",
         /// A bug.
         Internal = "internal",
-        /// A prompt set cannot have this name.
-        PromptSetName = "prompt_set_name",
-        /// The prompt set is built in and cannot be changed.
-        PromptSetShips = "prompt_set_ships",
-        /// An unfinished job uses the prompt set.
-        PromptSetInUse = "prompt_set_in_use",
-        /// The prompt set was changed while a job was submitted.
-        PromptSetChanged = "prompt_set_changed",
-        /// Files of a prompt set are invalid.
-        PromptsUnusable = "prompts_unusable",
-        /// A prompt cannot be rendered on this transition.
-        PromptNotRendered = "prompt_not_rendered",
-        /// An agent's episode has no step: the agent has not called the model.
-        NoStep = "no_step",
     }
 );
 
@@ -63,6 +91,7 @@ impl From<StatusCode> for ProblemCode {
             StatusCode::CONFLICT => Self::Conflict,
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::MediaType,
+            StatusCode::MISDIRECTED_REQUEST => Self::UnknownHost,
             StatusCode::UNPROCESSABLE_ENTITY => Self::Invalid,
             StatusCode::TOO_MANY_REQUESTS => Self::TooManyRequests,
             StatusCode::BAD_GATEWAY => Self::EngineFailed,
@@ -70,5 +99,21 @@ impl From<StatusCode> for ProblemCode {
             StatusCode::GATEWAY_TIMEOUT => Self::Timeout,
             _ => Self::Internal,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProblemCode;
+
+    #[test]
+    fn the_documentation_lists_every_code_in_order() {
+        let page = include_str!("../../docs/src/api.md");
+        let table = page.split_once("| code | status | meaning |").map_or("", |(_, rest)| rest);
+        let rows = table.lines().skip(1).skip_while(|line| line.starts_with("|---"));
+        let rows = rows.take_while(|line| line.starts_with('|'));
+        let listed: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        let known: Vec<_> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(listed, known);
     }
 }

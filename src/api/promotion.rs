@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{
     AppState,
     extract::{Id, Optional},
-    problem::Problem,
+    problem::{Problem, ProblemCode},
     view::checkpoints::CheckpointView,
 };
 use crate::{
@@ -77,6 +77,7 @@ pub(super) async fn promote(
     let (checkpoint, job) = locked(&mut tx, id).await?;
     if checkpoint.published_at.is_none() {
         return Err(Problem::conflict(format!("{} is not published yet", checkpoint.name))
+            .code(ProblemCode::NotPublished)
             .remedy("wait until its iteration has published it"));
     }
     if !checkpoint.promoted {
@@ -168,11 +169,13 @@ pub(super) async fn roll_back(
             "the job is {}, so it has no next iteration",
             job.status
         ))
+        .code(ProblemCode::JobStatus)
         .remedy("promote the checkpoint to use it, or submit a new job that starts from it"));
     }
     let newest = iterations::under_way(&mut tx, job.id).await?.pop();
     let Some(newest) = newest.filter(|newest| !newest.last) else {
         return Err(Problem::conflict("the current iteration is the last one")
+            .code(ProblemCode::JobStatus)
             .remedy("promote the checkpoint to use it"));
     };
     iterations::roll_back(&mut tx, newest.id, checkpoint.version, true).await?;
@@ -195,11 +198,10 @@ async fn locked(
     id: CheckpointId,
 ) -> Result<(CheckpointRow, Job), Problem> {
     let gone = || Problem::not_found("checkpoint", id);
-    let find =
-        async |conn: &mut PgConnection| read_jobs::checkpoints(conn, None, Some(id), None, 1).await;
-    let job_id = find(conn).await?.pop().ok_or_else(gone)?.job_id;
+    let find = async |conn: &mut PgConnection| read_jobs::checkpoint(conn, id).await;
+    let job_id = find(conn).await?.ok_or_else(gone)?.job_id;
     let job = jobs::lock(conn, job_id).await?.ok_or_else(gone)?;
-    let checkpoint = find(conn).await?.pop().ok_or_else(gone)?;
+    let checkpoint = find(conn).await?.ok_or_else(gone)?;
     if checkpoint.expired_at.is_some() {
         return Err(Problem::expired(&checkpoint.name));
     }
@@ -213,7 +215,5 @@ async fn locked(
 
 async fn read(state: &AppState, id: CheckpointId) -> Result<Json<CheckpointView>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let mut found = read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?;
-    let row = found.pop().ok_or_else(|| Problem::not_found("checkpoint", id))?;
-    Ok(Json(row.into()))
+    super::checkpoints::one(&mut conn, id).await.map(Json)
 }

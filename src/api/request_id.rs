@@ -9,7 +9,9 @@ use axum::{
 };
 use uuid::Uuid;
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Name of the header.
+pub(super) const NAME: &str = "x-request-id";
+const HEADER: HeaderName = HeaderName::from_static(NAME);
 /// Longest name that a client or a proxy may give.
 const LONGEST: usize = 128;
 

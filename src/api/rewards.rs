@@ -15,7 +15,7 @@ use super::{
     episodes::one,
     extract::{Id, Valid},
     gateway::open::OpenedView,
-    problem::Problem,
+    problem::{Problem, ProblemCode},
     view::episodes::EpisodeView,
 };
 use crate::{
@@ -83,6 +83,7 @@ pub(super) async fn give(
         keep(&mut tx, id, step, reward).await?;
         if success.is_some() {
             return Err(Problem::conflict("the episode is not over, so its outcome is unknown")
+                .code(ProblemCode::EpisodeOpen)
                 .remedy("give `success` to POST /v1/episodes/{id}/close"));
         }
         tx.commit().await.map_err(StoreError::from)?;
@@ -98,12 +99,14 @@ pub(super) async fn give(
         Given::OtherOutcome(success) => {
             let known = if success { "solved" } else { "not solved" };
             return Err(Problem::conflict(format!("the episode is already recorded as {known}"))
+                .code(ProblemCode::RewardKnown)
                 .remedy(
                     "an outcome can be set only once; if it was wrong, import the episode again",
                 ));
         }
         Given::NoneAwaited => {
             return Err(Problem::conflict("no reward is pending for the step")
+                .code(ProblemCode::RewardKnown)
                 .remedy("GET /v1/episodes/{id} shows its reward_status"));
         }
     }
@@ -133,5 +136,6 @@ fn no_step(step: Option<i32>) -> Problem {
 
 fn known_already(known: f64) -> Problem {
     Problem::conflict(format!("the step already has the reward {known}"))
+        .code(ProblemCode::RewardKnown)
         .remedy("a reward can be set only once; if it was wrong, import the episode again")
 }

@@ -1,15 +1,16 @@
 //! Transitions and their annotations.
 
 use axum::{Json, extract::State};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sqlx::PgConnection;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::{
     AppState,
-    extract::{Id, Params, at_most, limit},
+    extract::{Id, Params, at_most},
+    pagination::{Listing, list},
     problem::Problem,
-    view::{annotations::Annotations, transitions::TransitionView, views},
+    view::{annotations::Annotations, transitions::TransitionView},
 };
 use crate::{
     domain::{
@@ -22,23 +23,14 @@ use crate::{
             annotations::{self, AnnotationRows},
             transitions::{self, Search, TransitionRow},
         },
+        window::{Rows, Window},
     },
 };
 
-/// A page of transitions.
-#[derive(Serialize, ToSchema)]
-pub struct TransitionList {
-    /// Newest first.
-    data: Vec<TransitionView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<TransitionId>,
-}
-
-impl From<Found> for TransitionList {
-    fn from(Found { rows, next }: Found) -> Self {
-        Self { data: views(rows), next }
-    }
-}
+list!(
+    /// A page of transitions, newest first.
+    TransitionList of TransitionView
+);
 
 /// Filters.
 #[derive(Deserialize, IntoParams)]
@@ -61,17 +53,6 @@ pub struct TransitionQuery {
     pub(super) from_iteration: Option<i32>,
     /// Only transitions of this iteration and earlier ones.
     pub(super) to_iteration: Option<i32>,
-    /// Cursor from the previous page.
-    pub(super) after: Option<TransitionId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    pub(super) limit: Option<i64>,
-}
-
-/// A page of transitions, and where the next one begins.
-pub(super) struct Found {
-    pub(super) rows: Vec<TransitionRow>,
-    pub(super) next: Option<TransitionId>,
 }
 
 /// Finds a page of transitions, of a job or of all.
@@ -79,8 +60,8 @@ pub(super) async fn found(
     conn: &mut PgConnection,
     job: Option<JobId>,
     query: &TransitionQuery,
-) -> Result<Found, Problem> {
-    let limit = limit(query.limit)?;
+    window: &Window<TransitionId>,
+) -> Result<Rows<TransitionRow>, Problem> {
     let words = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
     at_most(500, "q", words)?;
     let search = Search {
@@ -92,17 +73,26 @@ pub(super) async fn found(
         target_status: query.target_status,
         from_iteration: query.from_iteration,
         to_iteration: query.to_iteration,
-        after: query.after,
     };
-    let found = transitions::search(conn, &search, limit).await?;
-    let next = found.last().filter(|_| found.len() as i64 == limit).map(|last| last.transition_id);
-    Ok(Found { rows: transitions::rows(conn, &found).await?, next })
+    let found = transitions::search(conn, &search, window).await?;
+    let rows = transitions::rows(conn, &found.rows).await?;
+    Ok(found.with(rows))
+}
+
+/// A page of transitions, of a job or of all.
+async fn page(
+    conn: &mut PgConnection,
+    job: Option<JobId>,
+    Listing { window, filters }: Listing<TransitionId, TransitionQuery>,
+) -> Result<Json<TransitionList>, Problem> {
+    let found = found(conn, job, &filters, &window).await?;
+    Ok(Json(TransitionList::of(found, |transition| transition.id)))
 }
 
 /// Lists the transitions that a job learns from, newest first, each with its newest critique and refinement.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/transitions", tag = "experience", operation_id = "list_transitions",
-    params(("id" = JobId, Path), TransitionQuery),
+    params(("id" = JobId, Path), Listing<TransitionId, TransitionQuery>),
     responses(
         (status = 200, description = "A page of transitions", body = TransitionList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -112,20 +102,20 @@ pub(super) async fn found(
 pub(super) async fn list(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
-    Params(query): Params<TransitionQuery>,
+    listing: Listing<TransitionId, TransitionQuery>,
 ) -> Result<Json<TransitionList>, Problem> {
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    Ok(Json(found(&mut conn, Some(id), &query).await?.into()))
+    page(&mut conn, Some(id), listing).await
 }
 
 /// Searches the transitions that jobs learn from, newest first, each with its newest critique and refinement.
 /// A transition of several jobs appears once, with the annotations of the newest matching job.
 #[utoipa::path(
     get, path = "/v1/transitions", tag = "experience", operation_id = "search_transitions",
-    params(TransitionQuery),
+    params(Listing<TransitionId, TransitionQuery>),
     responses(
         (status = 200, description = "A page of transitions", body = TransitionList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -133,10 +123,10 @@ pub(super) async fn list(
 )]
 pub(super) async fn search(
     State(state): State<AppState>,
-    Params(query): Params<TransitionQuery>,
+    listing: Listing<TransitionId, TransitionQuery>,
 ) -> Result<Json<TransitionList>, Problem> {
     let mut conn = state.store.acquire().await?;
-    Ok(Json(found(&mut conn, None, &query).await?.into()))
+    page(&mut conn, None, listing).await
 }
 
 /// Job of the annotations.

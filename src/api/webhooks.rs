@@ -9,14 +9,15 @@ use axum::{
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use url::Url;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{
     AppState,
-    extract::{Id, Params, Valid, limit},
+    extract::{Id, Valid},
     idempotency::{self, Once},
+    pagination::{Listing, list},
     problem::Problem,
-    view::{views, webhooks::DeliveryView},
+    view::webhooks::DeliveryView,
 };
 use crate::{
     domain::{
@@ -61,33 +62,15 @@ pub struct WebhookMade {
     secret: String,
 }
 
-/// All webhooks.
-#[derive(Serialize, ToSchema)]
-pub struct WebhookList {
-    /// Newest first.
-    data: Vec<Webhook>,
-}
+list!(
+    /// A page of webhooks, newest first.
+    WebhookList of Webhook
+);
 
-/// A page of deliveries.
-#[derive(Serialize, ToSchema)]
-pub struct DeliveryList {
-    /// Newest first.
-    data: Vec<DeliveryView>,
-    /// Cursor of the next page: pass it as `before`. Null on the last page.
-    next: Option<i64>,
-}
-
-/// Filters.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct DeliveryQuery {
-    /// Only deliveries of earlier events.
-    before: Option<i64>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
+list!(
+    /// A page of deliveries, newest event first.
+    DeliveryList of DeliveryView
+);
 
 /// Creates a webhook: the service posts new events to a URL.
 ///
@@ -114,9 +97,8 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let mut once = once.of("create_webhook");
     let again = async |id: String| {
-        let found = webhooks::list(&mut *state.store.acquire().await?).await?;
-        let webhook = found.into_iter().find(|webhook| webhook.id.to_string() == id);
-        let webhook = webhook.ok_or_else(|| Problem::not_found("webhook", id))?;
+        let id = id.parse().map_err(|_| Problem::not_found("webhook", id))?;
+        let webhook = one(&state, id).await?;
         let secret = state.service_key.webhook(webhook.id);
         Ok(Json(WebhookMade { webhook, secret }).into_response())
     };
@@ -162,18 +144,48 @@ fn origin(url: &str) -> String {
         .map_or_else(|_| "…".into(), |url| format!("{}/…", url.origin().ascii_serialization()))
 }
 
-/// Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
+async fn one(state: &AppState, id: WebhookId) -> Result<Webhook, Problem> {
+    let found = webhooks::get(&mut *state.store.acquire().await?, id).await?;
+    found.ok_or_else(|| Problem::not_found("webhook", id))
+}
+
+/// Many receivers use a secret path, which not everyone who may read webhooks needs to know.
+fn shown(webhook: Webhook) -> Webhook {
+    Webhook { url: origin(&webhook.url), ..webhook }
+}
+
+/// Lists webhooks, newest first. It shows only the origin of each URL, because the rest may be secret.
 #[utoipa::path(
-    get, path = "/v1/webhooks", tag = "jobs", operation_id = "list_webhooks",
-    responses((status = 200, description = "All webhooks", body = WebhookList))
+    get, path = "/v1/webhooks", tag = "jobs", operation_id = "list_webhooks", params(Listing<WebhookId>),
+    responses(
+        (status = 200, description = "A page of webhooks", body = WebhookList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+    )
 )]
-pub(super) async fn list(State(state): State<AppState>) -> Result<Json<WebhookList>, Problem> {
-    let mut data = webhooks::list(&mut *state.store.acquire().await?).await?;
-    // Many receivers use a secret path, which not everyone who may list webhooks needs to know.
-    for webhook in &mut data {
-        webhook.url = origin(&webhook.url);
-    }
-    Ok(Json(WebhookList { data }))
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Listing { window, .. }: Listing<WebhookId>,
+) -> Result<Json<WebhookList>, Problem> {
+    let mut found = webhooks::page(&mut *state.store.acquire().await?, &window).await?;
+    found.rows = found.rows.into_iter().map(shown).collect();
+    Ok(Json(WebhookList::of(found, |webhook| webhook.id)))
+}
+
+/// Reads a webhook. It shows only the origin of the URL.
+#[utoipa::path(
+    get, path = "/v1/webhooks/{id}", tag = "jobs", operation_id = "get_webhook",
+    params(("id" = WebhookId, Path)),
+    responses(
+        (status = 200, description = "The webhook", body = Webhook),
+        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such webhook", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<WebhookId>,
+) -> Result<Json<Webhook>, Problem> {
+    Ok(Json(shown(one(&state, id).await?)))
 }
 
 /// Deletes the webhook and its deliveries.
@@ -194,10 +206,10 @@ pub(super) async fn delete(
     there.then_some(StatusCode::NO_CONTENT).ok_or_else(|| Problem::not_found("webhook", id))
 }
 
-/// Lists the deliveries of a webhook, newest event first.
+/// Lists the deliveries of a webhook, newest event first. The id of an event is its cursor.
 #[utoipa::path(
     get, path = "/v1/webhooks/{id}/deliveries", tag = "jobs", operation_id = "list_deliveries",
-    params(("id" = WebhookId, Path), DeliveryQuery),
+    params(("id" = WebhookId, Path), Listing<i64>),
     responses(
         (status = 200, description = "A page of deliveries", body = DeliveryList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -207,12 +219,9 @@ pub(super) async fn delete(
 pub(super) async fn deliveries(
     State(state): State<AppState>,
     Id(id): Id<WebhookId>,
-    Params(query): Params<DeliveryQuery>,
+    Listing { window, .. }: Listing<i64>,
 ) -> Result<Json<DeliveryList>, Problem> {
-    let limit = limit(query.limit)?;
-    let mut conn = state.store.acquire().await?;
-    let rows = webhooks::deliveries(&mut conn, id, query.before, limit).await?;
-    let rows = rows.ok_or_else(|| Problem::not_found("webhook", id))?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|one| one.event_id);
-    Ok(Json(DeliveryList { data: views(rows), next }))
+    one(&state, id).await?;
+    let found = webhooks::deliveries(&mut *state.store.acquire().await?, id, &window).await?;
+    Ok(Json(DeliveryList::of(found, |delivery| delivery.event_id)))
 }

@@ -18,7 +18,7 @@ use crate::{
         access::Secret,
         clock::{Clock, SystemClock},
         environment::Capabilities,
-        peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
+        peer::{EngineKind, EngineRecord, LOCAL, TrainerKind, TrainerRecord},
         spec::EnvironmentSpec,
     },
     embedded::{local::LocalPeers, postgres::Postgres},
@@ -37,7 +37,9 @@ use crate::{
     work::Worker,
 };
 
-pub use settings::{ServiceSettings, default_data_dir};
+pub use settings::ServiceSettings;
+
+pub use crate::embedded::default_data_dir;
 
 /// From which age on a half-written adapter is nobody's: longer than any attempt takes to write one.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -222,6 +224,7 @@ impl App {
             environments: Arc::new(BuiltIn { store: asked.clone(), peers: peers.clone() }),
             service_key,
             discover: peers.clone(),
+            local_peers: settings.local_peers,
             critic: Arc::new(Critics::new(asked.clone(), peers.clone())),
             gateway: Arc::new(Agents::new(asked.clone(), peers, drain.clone())),
             hosts: api::Hosts::new(&settings.allowed_hosts, own_key.is_some()),
@@ -268,12 +271,11 @@ async fn register(
     base_model: String,
     model_dir: &Path,
 ) -> Result<(), crate::store::StoreError> {
-    let mut engine =
-        EngineRecord::new("local", EngineKind::Vllm, &[local.engine_url()], &base_model);
+    let mut engine = EngineRecord::new(LOCAL, EngineKind::Vllm, &[local.engine_url()], &base_model);
     engine.model_dir = Some(model_dir.display().to_string());
     peers::put_engine(conn, &engine).await?;
     let url = local.trainer_url();
-    let trainer = TrainerRecord::new("local", TrainerKind::Tinker, &url, &base_model);
+    let trainer = TrainerRecord::new(LOCAL, TrainerKind::Tinker, &url, &base_model);
     peers::put_trainer(conn, &trainer).await
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     domain::{access::Secret, peer_key::PeerKeys, retention::Retention},
-    embedded::base_model::BaseModel,
+    embedded::{base_model::BaseModel, default_data_dir},
     net::Allowed,
 };
 
@@ -77,16 +77,6 @@ impl ServiceSettings {
     pub fn sign_in_required(&self) -> bool {
         self.sign_in.unwrap_or_else(|| !self.listen.ip().is_loopback())
     }
-}
-
-/// `/var/lib/nlac` for root, whose home Postgres' user cannot enter; otherwise `.nlac` at home.
-#[must_use]
-pub fn default_data_dir() -> PathBuf {
-    if nix::unistd::Uid::effective().is_root() {
-        return PathBuf::from("/var/lib/nlac");
-    }
-    std::env::var_os("HOME")
-        .map_or_else(|| PathBuf::from(".nlac"), |h| PathBuf::from(h).join(".nlac"))
 }
 
 /// Engine and trainer take turns, so each may use the cores; beyond four a tiny model gains nothing.

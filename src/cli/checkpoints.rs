@@ -2,57 +2,67 @@
 
 use std::process::ExitCode;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Failure,
+    checkpoints_args::{CheckpointsArgs, CheckpointsCommand, DecisionArgs},
     client::Api,
     listing::{self, cell, minute, percent, text},
     report,
-    service_args::{CheckpointsArgs, CheckpointsCommand},
+    saving::save,
 };
 
 /// Runs one of the commands.
 pub async fn run(args: CheckpointsArgs) -> Result<ExitCode, Failure> {
-    let api = Api::of(&args.service)?;
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
-        CheckpointsCommand::List { job } => {
-            let page = api.get(&format!("/v1/jobs/{job}/checkpoints?limit=200")).await?;
-            if args.output.json {
-                report::json(&page)?;
-            } else {
-                let rows = page["data"].as_array().map_or(&[][..], Vec::as_slice);
-                let header = ["id", "version", "role", "success", "steps", "name", "published"];
-                listing::print(&header, rows.iter().map(row).collect());
-            }
+        CheckpointsCommand::List { job, page } => {
+            let page = page.of(&format!("/v1/jobs/{job}/checkpoints"))?;
+            report::page(&api.get(&page).await?, json, list)?;
         }
         CheckpointsCommand::Show { id } => {
-            let checkpoint = api.get(&format!("/v1/checkpoints/{id}")).await?;
-            if args.output.json {
-                report::json(&checkpoint)?;
-            } else {
-                show(&checkpoint);
-            }
+            report::answer(&api.get(&format!("/v1/checkpoints/{id}")).await?, json, show)?;
+        }
+        CheckpointsCommand::Promote(decision) => decide(&api, decision, "promote", json).await?,
+        CheckpointsCommand::Demote(decision) => decide(&api, decision, "demote", json).await?,
+        CheckpointsCommand::RollBack(decision) => decide(&api, decision, "roll-back", json).await?,
+        CheckpointsCommand::Download { id, out } => {
+            let route = format!("/v1/checkpoints/{id}/files");
+            save(&api, &route, &out, Some("an archive")).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(checkpoint: &Value) -> Vec<String> {
-    vec![
-        cell(&checkpoint["id"]),
-        cell(&checkpoint["version"]),
-        cell(&checkpoint["role"]),
-        percent(&checkpoint["success"]),
-        cell(&checkpoint["optimizer_steps"]),
-        cell(&checkpoint["name"]),
-        minute(&checkpoint["published_at"]),
-    ]
+async fn decide(api: &Api, args: DecisionArgs, verb: &str, json: bool) -> Result<(), Failure> {
+    let DecisionArgs { id, reason } = args;
+    let route = format!("/v1/checkpoints/{id}/{verb}");
+    report::answer(&api.post(&route, &json!({ "reason": reason })).await?, json, show)
+}
+
+fn list(checkpoints: &[Value]) {
+    let row = |checkpoint: &Value| {
+        vec![
+            cell(&checkpoint["id"]),
+            cell(&checkpoint["version"]),
+            cell(&checkpoint["role"]),
+            percent(&checkpoint["success"]),
+            cell(&checkpoint["optimizer_steps"]),
+            cell(&checkpoint["name"]),
+            minute(&checkpoint["published_at"]),
+            if checkpoint["promoted"] == true { "promoted".into() } else { String::new() },
+        ]
+    };
+    let header = ["id", "version", "role", "success", "steps", "name", "published", "use"];
+    listing::print(&header, checkpoints.iter().map(row).collect());
 }
 
 fn show(checkpoint: &Value) {
-    let parents = checkpoint["parents"].as_array().filter(|parents| !parents.is_empty());
-    let parents = parents.map(|all| all.iter().map(cell).collect::<Vec<_>>().join(", "));
+    let all = |field: &str| {
+        let all = checkpoint[field].as_array().filter(|all| !all.is_empty());
+        all.map(|all| all.iter().map(cell).collect::<Vec<_>>().join(", "))
+    };
     let success = &checkpoint["success"];
     listing::facts(&[
         ("id", text(&checkpoint["id"])),
@@ -60,9 +70,11 @@ fn show(checkpoint: &Value) {
         ("name", text(&checkpoint["name"])),
         ("role", text(&checkpoint["role"])),
         ("version", text(&checkpoint["version"])),
+        ("promoted", text(&checkpoint["promoted"])),
         ("success", (!success.is_null()).then(|| percent(success))),
         ("steps", text(&checkpoint["optimizer_steps"])),
-        ("made from", parents),
+        ("made from", all("parents")),
+        ("loaded on", all("loaded_on")),
         ("files", text(&checkpoint["path"])),
         ("sha256", text(&checkpoint["sha256"])),
         ("recorded", Some(format!("{} UTC", minute(&checkpoint["created_at"])))),

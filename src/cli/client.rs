@@ -3,6 +3,7 @@
 use std::{io::Write, time::Duration};
 
 use serde_json::Value;
+use serde_urlencoded::to_string as query_of;
 
 use super::{Failure, service_args::ServiceArgs};
 use crate::{
@@ -12,6 +13,10 @@ use crate::{
 
 const DEADLINE: Duration = Duration::from_secs(35);
 const DOWNLOAD: Duration = Duration::from_secs(600);
+/// Rows of a page, at most.
+const MOST_ROWS: u32 = 200;
+/// Values of a page of metrics, at most.
+const MOST_VALUES: u32 = 5000;
 
 /// A client of one service.
 pub struct Api {
@@ -35,6 +40,39 @@ impl Api {
         self.http.get(path, DEADLINE).await.map_err(|e| self.explain(e))
     }
 
+    /// All rows of a list, page by page. The path may have filters.
+    pub async fn all(&self, path: &str) -> Result<Vec<Value>, Failure> {
+        self.pages(path, MOST_ROWS).await
+    }
+
+    /// What was measured in a job, by name, iteration and temperature: all series or these, from an iteration on.
+    pub async fn metrics(
+        &self,
+        job: &str,
+        names: &[&str],
+        from_iteration: i64,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut query = vec![("from_iteration", from_iteration.to_string())];
+        if !names.is_empty() {
+            query.push(("name", names.join(",")));
+        }
+        let path = format!("/v1/jobs/{job}/metrics?{}", query_of(query)?);
+        self.pages(&path, MOST_VALUES).await
+    }
+
+    async fn pages(&self, path: &str, limit: u32) -> Result<Vec<Value>, Failure> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let (mut rows, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let mut page = self.get(&format!("{path}{joint}limit={limit}{cursor}")).await?;
+            if let Value::Array(more) = page["data"].take() {
+                rows.extend(more);
+            }
+            let Some(next) = page["next"].as_str() else { return Ok(rows) };
+            cursor = format!("&{}", query_of([("after", next)])?);
+        }
+    }
+
     /// GET of an archive.
     pub async fn get_archive(&self, path: &str) -> Result<Vec<u8>, Failure> {
         self.http.get_archive(path, DOWNLOAD).await.map_err(|e| self.explain(e))
@@ -55,6 +93,22 @@ impl Api {
     /// POST.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.http.post(path, body, DEADLINE).await.map_err(|e| self.explain(e))
+    }
+
+    /// POST that may take longer than usual.
+    pub async fn post_within(
+        &self,
+        path: &str,
+        body: &Value,
+        deadline: Duration,
+    ) -> Result<Value, Failure> {
+        self.http.post(path, body, deadline).await.map_err(|e| self.explain(e))
+    }
+
+    /// POST without a body, answered without one.
+    pub async fn post_empty(&self, path: &str) -> Result<(), Failure> {
+        let posted = self.http.post_bytes(path, &Value::Null, DEADLINE).await;
+        posted.map(drop).map_err(|e| self.explain(e))
     }
 
     /// PUT.
@@ -96,8 +150,11 @@ impl Api {
 
     /// Events of a job after a given event.
     pub async fn events(&self, job: JobId, after: i64) -> Result<Vec<Value>, Failure> {
-        let page = self.get(&format!("/v1/jobs/{job}/events?after={after}&limit=200")).await?;
-        Ok(page["data"].as_array().cloned().unwrap_or_default())
+        let mut page = self.get(&format!("/v1/jobs/{job}/events?after={after}&limit=200")).await?;
+        Ok(match page["data"].take() {
+            Value::Array(events) => events,
+            _ => Vec::new(),
+        })
     }
 
     /// The error and its remedy, as the service reports them.
@@ -109,7 +166,9 @@ impl Api {
             )
             .into(),
             NetError::Status { status, body, .. } => match serde_json::from_str(&body) {
-                Ok(problem) => told(&problem, status).into(),
+                Ok(problem) => {
+                    format!("{}{}", told(&problem, status), named_in_log(&problem, status)).into()
+                }
                 Err(_) => format!("the service answered {status}: {body}").into(),
             },
             other => other.into(),
@@ -124,6 +183,12 @@ pub fn named(route: &str, name: &str, remedy: &str) -> Result<String, Failure> {
         return Err(format!("{name:?} is not a valid name; {remedy}").into());
     }
     Ok(format!("{route}/{name}"))
+}
+
+/// Where the log has more about a failure of the service itself.
+fn named_in_log(problem: &Value, status: u16) -> String {
+    let id = problem["request_id"].as_str().filter(|_| status >= 500);
+    id.map_or_else(String::new, |id| format!("; the log of the service has more: request {id}"))
 }
 
 /// A problem as text. Several errors are one per line, each with its place and its remedy.
@@ -151,5 +216,20 @@ fn told(problem: &Value, status: u16) -> String {
         (Some(detail), Some(remedy)) => format!("{detail}; {remedy}"),
         (Some(detail), None) => detail,
         _ => format!("the service answered {status}: {problem}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::named_in_log;
+
+    #[test]
+    fn only_a_failure_of_the_service_names_its_request() {
+        let problem = json!({ "request_id": "019a-1" });
+        assert!(named_in_log(&problem, 503).contains("request 019a-1"));
+        assert_eq!(named_in_log(&problem, 404), "");
+        assert_eq!(named_in_log(&json!({}), 500), "");
     }
 }

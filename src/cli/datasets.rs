@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Failure,
     client::{Api, named},
-    experience_args::{DatasetsArgs, DatasetsCommand},
+    datasets_args::{DatasetsArgs, DatasetsCommand},
     listing::{self, cell, minute, percent, text},
     report,
 };
@@ -19,35 +19,26 @@ const FIELDS: &str = "id,task,model,turns,state,return,success,created_at";
 pub async fn run(args: DatasetsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
-        DatasetsCommand::List => {
-            let page = api.get("/v1/datasets").await?;
-            if json {
-                report::json(&page)?;
-            } else {
-                list(rows(&page));
-            }
+        DatasetsCommand::List(page) => {
+            report::page(&api.get(&page.of("/v1/datasets")?).await?, json, list)?;
         }
-        DatasetsCommand::Show { name, limit } => {
-            let path = format!("{}/episodes?limit={limit}", path(&name)?);
-            let path = if json { path } else { format!("{path}&fields={FIELDS}") };
-            let mut page = api.get(&path).await?;
-            let datasets = api.get("/v1/datasets").await?;
-            let dataset = rows(&datasets).iter().find(|one| one["name"] == name.as_str());
-            let dataset = dataset.ok_or_else(|| format!("dataset {name} no longer exists"))?;
+        DatasetsCommand::Show { name, page } => {
+            let route = path(&name)?;
+            let mut filters = Vec::new();
+            filters.extend((!json).then(|| ("fields", FIELDS.to_owned())));
+            let page = page.filtered(&format!("{route}/episodes"), filters)?;
+            let (dataset, mut page) = (api.get(&route).await?, api.get(&page).await?);
             if json {
-                page["dataset"] = dataset.clone();
+                page["dataset"] = dataset;
                 report::json(&page)?;
             } else {
-                show(dataset, &page);
+                facts(&dataset);
+                report::page(&page, json, episodes)?;
             }
         }
         DatasetsCommand::Delete { name } => {
             api.remove(&path(&name)?).await?;
-            if json {
-                report::json(&json!({ "deleted": name }))?;
-            } else {
-                report::line(&format!("deleted dataset {name}"));
-            }
+            report::done("deleted", &name, json, &format!("deleted dataset {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -55,10 +46,6 @@ pub async fn run(args: DatasetsArgs) -> Result<ExitCode, Failure> {
 
 fn path(name: &str) -> Result<String, Failure> {
     named("/v1/datasets", name, "`nlac datasets list` shows the names")
-}
-
-fn rows(page: &Value) -> &[Value] {
-    page["data"].as_array().map_or(&[], Vec::as_slice)
 }
 
 fn list(datasets: &[Value]) {
@@ -89,7 +76,7 @@ fn list(datasets: &[Value]) {
     listing::print(&header, datasets.iter().map(row).collect());
 }
 
-fn show(dataset: &Value, page: &Value) {
+fn facts(dataset: &Value) {
     let success = &dataset["success"];
     listing::facts(&[
         ("name", text(&dataset["name"])),
@@ -101,6 +88,9 @@ fn show(dataset: &Value, page: &Value) {
         ("created", Some(format!("{} UTC", minute(&dataset["created_at"])))),
     ]);
     report::line("");
+}
+
+fn episodes(episodes: &[Value]) {
     let row = |episode: &Value| {
         vec![
             cell(&episode["id"]),
@@ -115,8 +105,5 @@ fn show(dataset: &Value, page: &Value) {
     };
     let header =
         ["episode", "task", "model", "steps", "state", "return", "success", "stored (UTC)"];
-    listing::print(&header, rows(page).iter().map(row).collect());
-    if !page["next"].is_null() {
-        report::line("older episodes are not shown; raise --limit to see more");
-    }
+    listing::print(&header, episodes.iter().map(row).collect());
 }

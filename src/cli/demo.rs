@@ -9,7 +9,7 @@ use super::{
     args::{AblationArg, Algorithm, DemoArgs},
     client::Api,
     progress, report,
-    serve::until_told,
+    serve::{provide_postgres, until_told},
 };
 use crate::{
     app::{App, ServiceSettings},
@@ -28,6 +28,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn");
     let started = Instant::now();
     let settings = ServiceSettings::from(args.serve.clone());
+    provide_postgres(&settings, !args.serve.no_fetch)?;
     report::line("starting Postgres, the local engine and the local trainer …");
     let app = App::start(&settings).await?;
     let url = format!("http://{}", app.address);
@@ -114,9 +115,7 @@ fn spec(args: &DemoArgs) -> Result<Value, Failure> {
 /// Results of a job, from its metrics.
 async fn summarise(api: &Api, id: JobId, wall_seconds: f64) -> Result<Value, Failure> {
     let job = api.get(&format!("/v1/jobs/{id}")).await?;
-    let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
-    let empty = Vec::new();
-    let series = metrics["data"].as_array().unwrap_or(&empty);
+    let series = api.metrics(&id.to_string(), &[], 0).await?;
     let evaluated = series.iter().filter(|m| m["name"] == names::EVAL_SUCCESS);
     let last = evaluated.filter_map(|m| m["iteration"].as_i64()).max().unwrap_or(0);
     let total = |name: &str| -> f64 {

@@ -27,15 +27,14 @@ use crate::{
 pub async fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     telemetry::init_logs("error");
     let api = Api::of(&args.service)?;
-    let engines: Vec<EngineRecord> = listed(api.get("/v1/engines").await?)?;
-    let trainers: Vec<TrainerRecord> = listed(api.get("/v1/trainers").await?)?;
-    let environments = api.get("/v1/environments").await?;
-    let environments = environments["data"].as_array().into_iter().flatten();
-    let environments: Result<Vec<_>, _> = environments.map(record).collect();
+    let engines: Vec<EngineRecord> = listed(&api, "/v1/engines").await?;
+    let trainers: Vec<TrainerRecord> = listed(&api, "/v1/trainers").await?;
+    let environments = api.all("/v1/environments").await?;
+    let environments: Result<Vec<_>, _> = environments.iter().map(record).collect();
     let environments: Vec<_> = environments?.into_iter().flatten().collect();
     if engines.is_empty() || trainers.is_empty() {
         report::error(
-            "a job needs an engine and a trainer; register them with PUT /v1/engines/NAME and PUT /v1/trainers/NAME",
+            "a job needs an engine and a trainer; register them with `nlac engines put` and `nlac trainers put`",
         );
     }
     // The directory is new for each run, because adapter names are used once.
@@ -147,6 +146,6 @@ pub fn api_key(variable: Option<&str>, urls: &[String]) -> Option<String> {
     }
 }
 
-fn listed<T: DeserializeOwned>(mut page: Value) -> Result<Vec<T>, Failure> {
-    Ok(serde_json::from_value(page["data"].take())?)
+async fn listed<T: DeserializeOwned>(api: &Api, route: &str) -> Result<Vec<T>, Failure> {
+    Ok(serde_json::from_value(Value::Array(api.all(route).await?))?)
 }

@@ -10,8 +10,8 @@ use super::{
     client::{Api, named},
     doctor::{api_key, conclude, tell},
     environments_args::{CheckArgs, EnvironmentsArgs, EnvironmentsCommand, PutArgs},
-    listing::{self, cell, minute, text},
-    peers::state,
+    listing::{self, cell, text},
+    peers::{asked, registered, state},
     report,
 };
 use crate::{
@@ -27,30 +27,16 @@ use crate::{
 pub async fn run(args: EnvironmentsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
-        EnvironmentsCommand::List => {
-            let page = api.get("/v1/environments").await?;
-            if json {
-                report::json(&page)?;
-            } else {
-                list(&page);
-            }
+        EnvironmentsCommand::List(page) => {
+            report::page(&api.get(&page.of("/v1/environments")?).await?, json, list)?;
         }
         EnvironmentsCommand::Show { name } => {
-            let environment = api.get(&path(&name)?).await?;
-            if json {
-                report::json(&environment)?;
-            } else {
-                show(&environment);
-            }
+            report::answer(&api.get(&path(&name)?).await?, json, show)?;
         }
         EnvironmentsCommand::Put(args) => put(&api, args, json).await?,
         EnvironmentsCommand::Delete { name } => {
             api.remove(&path(&name)?).await?;
-            if json {
-                report::json(&json!({ "deleted": name }))?;
-            } else {
-                report::line(&format!("deleted the registration of {name}"));
-            }
+            report::done("deleted", &name, json, &format!("deleted the registration of {name}"))?;
         }
         EnvironmentsCommand::Check(args) => return check(&api, args, json).await,
     }
@@ -61,7 +47,7 @@ fn path(name: &str) -> Result<String, Failure> {
     named("/v1/environments", name, "`nlac environments list` shows the names")
 }
 
-fn list(page: &Value) {
+fn list(environments: &[Value]) {
     let row = |environment: &Value| {
         let registration = &environment["registration"];
         let built_in = environment["built_in"] == true;
@@ -72,7 +58,7 @@ fn list(page: &Value) {
         let can = capabilities(&environment["capabilities"]);
         vec![cell(&environment["name"]), kind, state, can, cell(&registration["url"])]
     };
-    let rows = page["data"].as_array().into_iter().flatten().map(row).collect();
+    let rows = environments.iter().map(row).collect();
     listing::print(&["name", "kind", "state", "can", "address"], rows);
 }
 
@@ -93,15 +79,15 @@ fn capabilities(found: &Value) -> String {
 
 fn show(environment: &Value) {
     let registration = &environment["registration"];
-    let registered = !registration.is_null();
+    let is_registered = !registration.is_null();
     let seconds = text(&registration["step_seconds"]).map(|seconds| format!("{seconds} s"));
     listing::facts(&[
         ("name", text(&environment["name"])),
         ("title", text(&environment["title"]).filter(|title| !title.is_empty())),
         ("kind", text(&registration["kind"]).or_else(|| Some("built in".into()))),
         ("address", text(&registration["url"])),
-        ("state", registered.then(|| state(environment))),
-        ("asked", (!environment["checked_at"].is_null()).then(|| asked(environment))),
+        ("state", is_registered.then(|| state(environment))),
+        ("asked", asked(environment)),
         ("actions", actions(environment)),
         ("tasks", actions(environment).map(|_| listed(&listed_splits(environment)))),
         ("can", Some(capabilities(&environment["capabilities"])).filter(|can| !can.is_empty())),
@@ -113,10 +99,6 @@ fn show(environment: &Value) {
     report::line("");
     report::line("in a job:");
     report::line(&snippet(environment));
-}
-
-fn asked(environment: &Value) -> String {
-    format!("{} UTC", minute(&environment["checked_at"]))
 }
 
 /// How the environment takes actions, if known.
@@ -153,14 +135,12 @@ async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
     if json {
         return report::json(&environment);
     }
-    if let Some(trouble) = text(&environment["trouble"]) {
-        report::line(&format!("registered {name}, but the server did not answer: {trouble}"));
-        report::line(&format!(
-            "start the server at {url} so that the service can reach it, then run: nlac environments check {name}"
-        ));
+    let remedy = format!(
+        "start the server at {url} so that the service can reach it, then run: nlac environments check {name}"
+    );
+    if !registered(&name, &environment, &remedy) {
         return Ok(());
     }
-    report::line(&format!("registered {name}"));
     listing::facts(&[
         ("title", text(&environment["title"]).filter(|title| !title.is_empty())),
         ("actions", actions(&environment)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::service_args::{OutputArgs, ServiceArgs};
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs};
 
 /// Environments.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct EnvironmentsArgs {
 #[derive(Debug, Subcommand)]
 pub enum EnvironmentsCommand {
     /// List built-in and registered environments with their state and capabilities.
-    List,
+    List(PageArgs),
     /// Show an environment and how to name it in a job spec.
     Show {
         /// Name of the environment.

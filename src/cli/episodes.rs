@@ -6,32 +6,90 @@ use console::style;
 use serde_json::{Value, json};
 
 use super::{
-    Failure,
+    Failure, agent_episodes,
     client::Api,
-    experience_args::{EpisodesArgs, EpisodesCommand},
+    episodes_args::{EpisodesArgs, EpisodesCommand},
     listing::{self, cell, minute, text},
     report,
+    service_args::PageArgs,
 };
+use crate::{domain::ids::JobId, experience::episode::Purpose};
+
+/// Fields that the table of episodes shows. It leaves out contexts, which may be long.
+const FIELDS: &str = "id,iteration,purpose,task,turns,end_reason,return,success,created_at";
 
 /// Runs one of the commands.
 pub async fn run(args: EpisodesArgs) -> Result<ExitCode, Failure> {
-    let api = Api::of(&args.service)?;
-    let (episode, whole) = match args.command {
-        EpisodesCommand::Show { id } => (api.get(&format!("/v1/episodes/{id}")).await?, true),
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        EpisodesCommand::List { job, agents: true, state, page, .. } => {
+            let filters = state.map(|state| ("state", state)).into_iter().collect();
+            let page = page.filtered(&format!("/v1/jobs/{job}/gateway"), filters)?;
+            report::page(&api.get(&page).await?, json, agent_episodes::list)?;
+        }
+        EpisodesCommand::List { job, purpose, page, .. } => {
+            list(&api, job, purpose, page, json).await?;
+        }
+        EpisodesCommand::Show { id } => {
+            let episode = api.get(&format!("/v1/episodes/{id}")).await?;
+            report::answer(&episode, json, |episode| {
+                facts(episode);
+                conversations(episode);
+            })?;
+        }
         EpisodesCommand::Reward { id, reward, step, success } => {
             let body = json!({ "reward": reward, "step": step, "success": success });
-            (api.post(&format!("/v1/episodes/{id}/reward"), &body).await?, false)
+            let route = format!("/v1/episodes/{id}/reward");
+            report::answer(&api.post(&route, &body).await?, json, facts)?;
         }
-    };
-    if args.output.json {
-        report::json(&episode)?;
-    } else {
-        facts(&episode);
-        if whole {
-            conversations(&episode);
+        EpisodesCommand::Open(args) => agent_episodes::open(&api, args, json).await?,
+        EpisodesCommand::Record(args) => agent_episodes::record(&api, args, json).await?,
+        EpisodesCommand::Close(args) => {
+            report::answer(&agent_episodes::close(&api, args).await?, json, facts)?;
         }
+        EpisodesCommand::Discard { id } => agent_episodes::discard(&api, id, json).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn list(
+    api: &Api,
+    job: JobId,
+    purpose: Option<Purpose>,
+    page: PageArgs,
+    json: bool,
+) -> Result<(), Failure> {
+    let mut filters = Vec::new();
+    filters.extend(purpose.map(|purpose| ("purpose", purpose.to_string())));
+    filters.extend((!json).then(|| ("fields", FIELDS.to_owned())));
+    let page = page.filtered(&format!("/v1/jobs/{job}/episodes"), filters)?;
+    let row = |episode: &Value| {
+        vec![
+            cell(&episode["id"]),
+            cell(&episode["iteration"]),
+            cell(&episode["purpose"]),
+            text(&episode["task"]).filter(|task| !task.is_empty()).unwrap_or_else(|| "–".into()),
+            cell(&episode["turns"]),
+            cell(&episode["end_reason"]),
+            cell(&episode["return"]),
+            cell(&episode["success"]),
+            minute(&episode["created_at"]),
+        ]
+    };
+    report::page(&api.get(&page).await?, json, |episodes| {
+        let header = [
+            "episode",
+            "iteration",
+            "purpose",
+            "task",
+            "steps",
+            "end",
+            "return",
+            "success",
+            "stored (UTC)",
+        ];
+        listing::print(&header, episodes.iter().map(row).collect());
+    })
 }
 
 fn facts(episode: &Value) {

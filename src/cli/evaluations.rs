@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{
     Failure,
     client::Api,
-    evaluations_args::{EvaluationsArgs, EvaluationsCommand, RunArgs, Tasks},
-    listing::{self, cell},
+    evaluations_args::{EvaluationsArgs, EvaluationsCommand, PostArgs, RunArgs, Tasks},
+    listing::{self, cell, percent},
     progress, report,
 };
 use crate::{domain::ids::JobId, evaluation::shown, quantity};
@@ -19,6 +19,7 @@ pub async fn run(args: EvaluationsArgs) -> Result<ExitCode, Failure> {
     let json = args.output.json;
     match args.command {
         EvaluationsCommand::Run(run) => start(&api, *run, json).await,
+        EvaluationsCommand::Post(args) => post(&api, args, json).await,
         EvaluationsCommand::Show { job, against } => show(&api, job, against, json).await,
     }
 }
@@ -47,6 +48,19 @@ async fn start(api: &Api, args: RunArgs, json: bool) -> Result<ExitCode, Failure
     let id: JobId = serde_json::from_value(job["id"].clone())?;
     progress::follow(api, id, json).await?;
     show(api, id, None, json).await
+}
+
+async fn post(api: &Api, args: PostArgs, json: bool) -> Result<ExitCode, Failure> {
+    let result = json!({
+        "checkpoint_id": args.checkpoint, "success": args.success, "episodes": args.episodes,
+        "return": args.mean_return,
+    });
+    let route = format!("/v1/jobs/{}/evaluations", args.job);
+    report::answer(&api.post(&route, &result).await?, json, |checkpoint| {
+        let version = cell(&checkpoint["version"]);
+        report::line(&format!("version {version} solved {}", percent(&checkpoint["success"])));
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn show(

@@ -1,6 +1,6 @@
 //! Arguments of `nlac evaluations`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::service_args::{OutputArgs, ServiceArgs};
 use crate::domain::ids::{CheckpointId, JobId};
@@ -27,6 +27,10 @@ pub enum EvaluationsCommand {
     /// An evaluation is a job that trains nothing. By default it plays the tasks on which the checkpoint's
     /// job is evaluated.
     Run(Box<RunArgs>),
+    /// Post the result of a checkpoint that you measured yourself.
+    ///
+    /// The job needs `evaluation: {from: external}` in its spec.
+    Post(PostArgs),
     /// Show the last evaluation of a job. Training jobs have evaluations, too.
     Show {
         /// Id of the job.
@@ -39,7 +43,7 @@ pub enum EvaluationsCommand {
 
 /// An evaluation to run.
 #[derive(Debug, Args)]
-#[group(id = "of", required = true, multiple = true, args = ["checkpoint", "job"])]
+#[command(group(ArgGroup::new("of").args(["checkpoint", "job"]).required(true).multiple(true)))]
 pub struct RunArgs {
     /// Checkpoint to evaluate.
     #[arg(long, value_name = "ID")]
@@ -75,6 +79,25 @@ pub struct RunArgs {
     /// Print the job and exit without waiting for the results.
     #[arg(long)]
     pub detach: bool,
+}
+
+/// A result that was measured outside nlac.
+#[derive(Debug, Args)]
+pub struct PostArgs {
+    /// Id of the job.
+    pub job: JobId,
+    /// Measured checkpoint: an online checkpoint of the job.
+    #[arg(long, value_name = "ID")]
+    pub checkpoint: CheckpointId,
+    /// Share of solved episodes, 0 to 1.
+    #[arg(long, value_name = "SHARE")]
+    pub success: f64,
+    /// Number of episodes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub episodes: u32,
+    /// Mean return of the episodes, if they have returns.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub mean_return: Option<f64>,
 }
 
 /// A part of an environment's tasks.

@@ -2,16 +2,16 @@
 
 use std::{io::Read, path::Path, process::ExitCode};
 
-use serde_json::{Value, json};
-use serde_urlencoded::to_string as query_of;
+use serde_json::Value;
 
 use super::{
     Failure,
     client::Api,
-    estimate,
+    estimate, job_lists,
+    jobs_args::{JobsArgs, JobsCommand, SubmitArgs},
     listing::{self, cell, left, minute, percent, text},
     progress, report,
-    service_args::{JobsArgs, JobsCommand, SubmitArgs},
+    saving::save,
 };
 use crate::domain::ids::JobId;
 
@@ -25,17 +25,24 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
     let job = match args.command {
         JobsCommand::Submit(submission) => return submit(&api, submission, json).await,
         JobsCommand::Watch { id } => return progress::follow(&api, id, json).await,
-        JobsCommand::List { status, name, owner, limit } => {
-            let mut query = vec![("limit", limit.to_string())];
-            query.extend(status.map(|status| ("status", status.to_string())));
-            query.extend(name.map(|name| ("q", name)));
-            query.extend(owner.map(|owner| ("owner", owner)));
-            let page = api.get(&format!("/v1/jobs?{}", query_of(query)?)).await?;
-            if json {
-                report::json(&page)?;
-            } else {
-                list(page["data"].as_array().map_or(&[], Vec::as_slice));
-            }
+        JobsCommand::List { status, name, owner, page } => {
+            let mut filters = Vec::new();
+            filters.extend(status.map(|status| ("status", status.to_string())));
+            filters.extend(name.map(|name| ("q", name)));
+            filters.extend(owner.map(|owner| ("owner", owner)));
+            report::page(&api.get(&page.filtered("/v1/jobs", filters)?).await?, json, list)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        JobsCommand::Iterations { id, page } => {
+            job_lists::iterations(&api, id, page, json).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        JobsCommand::Metrics(args) => {
+            job_lists::metrics(&api, args, json).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        JobsCommand::Events { id, page } => {
+            job_lists::events(&api, id, page, json).await?;
             return Ok(ExitCode::SUCCESS);
         }
         JobsCommand::Show { id } => api.get(&format!("/v1/jobs/{id}")).await?,
@@ -45,21 +52,17 @@ pub async fn run(args: JobsArgs) -> Result<ExitCode, Failure> {
             api.post(&format!("/v1/jobs/{id}/extend"), &serde_json::to_value(budget)?).await?
         }
         JobsCommand::Cancel { id } => change(id, "cancel").await?,
+        JobsCommand::Report { id, out } => {
+            save(&api, &format!("/v1/jobs/{id}/report"), &out, None).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
         JobsCommand::Delete { id } => {
             api.remove(&format!("/v1/jobs/{id}")).await?;
-            if json {
-                report::json(&json!({ "deleted": id }))?;
-            } else {
-                report::line(&format!("deleted job {id}"));
-            }
+            report::done("deleted", &id.to_string(), json, &format!("deleted job {id}"))?;
             return Ok(ExitCode::SUCCESS);
         }
     };
-    if json {
-        report::json(&job)?;
-    } else {
-        show(&job);
-    }
+    report::answer(&job, json, show)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,9 +8,9 @@ use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 use super::{
     Failure,
     client::Api,
+    keys_args::{KeysArgs, KeysCommand},
     listing::{self, cell},
     report,
-    service_args::{KeysArgs, KeysCommand},
 };
 
 /// Runs one of the commands.
@@ -65,22 +65,15 @@ pub async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
 
 /// All keys, or active keys only.
 async fn every(api: &Api, all: bool) -> Result<Vec<Value>, Failure> {
-    let (mut keys, mut cursor) = (Vec::new(), String::new());
     let now = OffsetDateTime::now_utc();
     let ended = |key: &Value| {
         let expires = key["expires_at"].as_str();
         let expires = expires.and_then(|at| OffsetDateTime::parse(at, &Rfc3339).ok());
         !key["revoked_at"].is_null() || expires.is_some_and(|at| at <= now)
     };
-    loop {
-        let page = api.get(&format!("/v1/keys?limit=200{cursor}")).await?;
-        let rows = page["data"].as_array().into_iter().flatten();
-        keys.extend(rows.filter(|key| all || !ended(key)).cloned());
-        match page["next"].as_str() {
-            Some(next) => cursor = format!("&after={next}"),
-            None => return Ok(keys),
-        }
-    }
+    let mut keys = api.all("/v1/keys").await?;
+    keys.retain(|key| all || !ended(key));
+    Ok(keys)
 }
 
 fn table(keys: &[Value]) {

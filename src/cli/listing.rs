@@ -79,6 +79,11 @@ pub fn minute(value: &Value) -> String {
     value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(16).collect())
 }
 
+/// A time to the second, or a dash.
+pub fn second(value: &Value) -> String {
+    value.as_str().map_or_else(|| "–".into(), |at| at.replace('T', " ").chars().take(19).collect())
+}
+
 /// Remaining time of a job for people. None if the job has no pace or is late.
 pub fn left(job: &Value) -> Option<String> {
     let end = OffsetDateTime::parse(job["estimated_finish_at"].as_str()?, &Rfc3339).ok()?;

@@ -1,23 +1,37 @@
 //! Arguments, subcommands, exit codes. An error is one sentence on standard error.
 
+mod agent_episodes;
+mod agent_keys;
+mod agent_keys_args;
 mod args;
+mod ask;
+mod ask_args;
+mod audit;
+mod audit_args;
 mod checkpoints;
+mod checkpoints_args;
 mod client;
 mod datasets;
+mod datasets_args;
 mod demo;
 mod doctor;
+mod engines;
+mod engines_args;
 mod environments;
 mod environments_args;
 mod episodes;
+mod episodes_args;
 mod estimate;
 mod evaluations;
 mod evaluations_args;
-mod experience_args;
 mod experiment;
 mod export;
 mod import;
+mod job_lists;
 mod jobs;
+mod jobs_args;
 mod keys;
+mod keys_args;
 mod listing;
 mod local;
 mod peers;
@@ -25,10 +39,16 @@ mod progress;
 mod prompts;
 mod prompts_args;
 mod report;
+mod saving;
 mod serve;
 mod service_args;
 mod sync;
+mod trainers;
+mod trainers_args;
 mod transitions;
+mod transitions_args;
+mod webhooks;
+mod webhooks_args;
 
 use std::process::ExitCode;
 
@@ -74,11 +94,13 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Jobs(args) => jobs::run(args).await,
         Command::Datasets(args) => datasets::run(args).await,
         Command::Episodes(args) => episodes::run(args).await,
+        Command::AgentKeys(args) => agent_keys::run(args).await,
         Command::Transitions(args) => transitions::run(args).await,
+        Command::Ask(args) => ask::run(args).await,
         Command::Checkpoints(args) => checkpoints::run(args).await,
         Command::Evaluations(args) => evaluations::run(args).await,
-        Command::Engines(args) => peers::engines(args).await,
-        Command::Trainers(args) => peers::trainers(args).await,
+        Command::Engines(args) => engines::run(args).await,
+        Command::Trainers(args) => trainers::run(args).await,
         Command::Environments(args) => environments::run(args).await,
         Command::Prompts(args) => prompts::run(args).await,
         Command::Completion { shell } => {
@@ -88,6 +110,8 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Keys(args) => keys::run(args).await,
+        Command::Audit(args) => audit::run(args).await,
+        Command::Webhooks(args) => webhooks::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Sync(args) => sync::run(args).await,
         Command::Migrate(args) => serve::migrate(args).await,

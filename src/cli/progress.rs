@@ -98,9 +98,8 @@ async fn iteration_line(
         value.map_or_else(|| "–".to_owned(), |v| format!("{:.0} %", 100.0 * v))
     };
     let iteration = data["iteration"].as_i64().unwrap_or(0);
-    let metrics = api.get(&format!("/v1/jobs/{job}/metrics")).await?;
-    let empty = Vec::new();
-    let series = metrics["data"].as_array().unwrap_or(&empty);
+    let shown = [names::EVAL_SUCCESS, "time.collect", "time.annotate", "time.learn"];
+    let series = api.metrics(&job.to_string(), &shown, iteration).await?;
     let find = |name: &str, temperature: Option<f64>| {
         series
             .iter()

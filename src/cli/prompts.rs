@@ -18,15 +18,14 @@ use crate::domain::{ids::TransitionId, prompt::PromptPart};
 pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
     let (api, json) = (Api::of(&args.service)?, args.output.json);
     match args.command {
-        PromptsCommand::List => {
-            let page = api.get("/v1/prompts").await?;
-            print(&page, json, list)?;
+        PromptsCommand::List(page) => {
+            report::page(&api.get(&page.of("/v1/prompts")?).await?, json, list)?;
         }
         PromptsCommand::Show { name, to } => {
             let set = api.get(&path(&name)?).await?;
             match to {
                 Some(to) => write(&set, &to)?,
-                None => print(&set, json, show)?,
+                None => report::answer(&set, json, show)?,
             }
         }
         PromptsCommand::Push(push) => {
@@ -35,34 +34,20 @@ pub async fn run(args: PromptsArgs) -> Result<ExitCode, Failure> {
             match push.transition {
                 Some(transition) => {
                     let tried = dry_run(&api, &name, files, transition).await?;
-                    print(&tried, json, show_tried)?;
+                    report::answer(&tried, json, show_tried)?;
                 }
                 None => {
                     let pushed = api.put(&path(&name)?, &Value::Object(files)).await?;
-                    print(&pushed, json, show_pushed)?;
+                    report::answer(&pushed, json, show_pushed)?;
                 }
             }
         }
         PromptsCommand::Delete { name } => {
             api.remove(&path(&name)?).await?;
-            if json {
-                report::json(&json!({ "deleted": name }))?;
-            } else {
-                report::line(&format!("deleted prompt set {name}"));
-            }
+            report::done("deleted", &name, json, &format!("deleted prompt set {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints an answer as JSON or as text.
-fn print(answer: &Value, json: bool, people: impl Fn(&Value)) -> Result<(), Failure> {
-    if json {
-        report::json(answer)?;
-    } else {
-        people(answer);
-    }
-    Ok(())
 }
 
 fn path(name: &str) -> Result<String, Failure> {
@@ -139,7 +124,7 @@ fn rows(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn list(page: &Value) {
+fn list(sets: &[Value]) {
     let row = |set: &Value| {
         let parts = rows(&set["parts"]).iter().map(|part| cell(&part["part"]));
         let by = if set["shipped"] == true { "ships".into() } else { cell(&set["created_by"]) };
@@ -147,7 +132,7 @@ fn list(page: &Value) {
         vec![name, version, by, minute(&set["created_at"]), parts.collect::<Vec<_>>().join(", ")]
     };
     let header = ["name", "version", "by", "stored", "parts"];
-    listing::print(&header, rows(&page["data"]).iter().map(row).collect());
+    listing::print(&header, sets.iter().map(row).collect());
 }
 
 fn show(set: &Value) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::service_args::{OutputArgs, ServiceArgs};
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs};
 use crate::domain::ids::TransitionId;
 
 /// Prompt sets.
@@ -24,8 +24,8 @@ pub struct PromptsArgs {
 /// Commands of `nlac prompts`.
 #[derive(Debug, Subcommand)]
 pub enum PromptsCommand {
-    /// List all prompt sets: built-in and your own.
-    List,
+    /// List prompt sets: built-in and your own.
+    List(PageArgs),
     /// Show the files of a prompt set.
     Show {
         /// Name of the set.

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Failure, args::ServeArgs, report};
 use crate::{
     app::{App, ServiceSettings},
-    embedded::postgres::Postgres,
+    embedded::postgres::{Postgres, provide},
     store::Store,
     telemetry,
 };
@@ -15,7 +15,9 @@ use crate::{
 /// Serves until a signal arrives.
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn,nlac=info");
+    let fetch = !args.no_fetch;
     let settings = ServiceSettings::from(args);
+    provide_postgres(&settings, fetch)?;
     let app = App::start(&settings).await?;
     report::line(&format!(
         "nlac serves http://{} (data in {})",
@@ -34,6 +36,14 @@ pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Makes sure that a service with a private Postgres has the programs of Postgres.
+pub(super) fn provide_postgres(settings: &ServiceSettings, fetch: bool) -> Result<(), Failure> {
+    if settings.database_url.is_none() {
+        provide(&settings.data_dir.join("postgres"), fetch, report::line)?;
+    }
+    Ok(())
+}
+
 /// Resolves at SIGINT or SIGTERM.
 pub(super) async fn until_told() -> Result<(), Failure> {
     let (mut interrupt, mut terminate) =
@@ -47,7 +57,9 @@ pub(super) async fn until_told() -> Result<(), Failure> {
 
 /// Migrates the database to the current schema.
 pub async fn migrate(args: ServeArgs) -> Result<ExitCode, Failure> {
+    let fetch = !args.no_fetch;
     let settings = ServiceSettings::from(args);
+    provide_postgres(&settings, fetch)?;
     let postgres = match &settings.database_url {
         Some(_) => None,
         None => Some(Postgres::start(&settings.data_dir.join("postgres"), settings.durable).await?),

@@ -77,8 +77,8 @@ struct Directory {
 impl Directory {
     /// Fetches missing adapters, and removes adapters that no job has needed for a while.
     async fn follow(&mut self, api: &Api, engine: &str) -> Result<(), Failure> {
-        let mut page = api.get(&format!("/v1/engines/{engine}/adapters")).await?;
-        let wanted: Vec<Wanted> = serde_json::from_value(page["data"].take())?;
+        let wanted = api.all(&format!("/v1/engines/{engine}/adapters")).await?;
+        let wanted: Vec<Wanted> = serde_json::from_value(wanted.into())?;
         for adapter in &wanted {
             if !self.path.join(&adapter.name).exists() {
                 self.fetch(api, adapter).await?;

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use console::{Style, style};
 use serde_json::Value;
-use serde_urlencoded::to_string as query_of;
 use similar::{DiffTag, TextDiff};
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
     client::Api,
     listing::{self, cell, part, text},
     report,
-    service_args::{SearchArgs, TransitionsArgs, TransitionsCommand},
+    transitions_args::{SearchArgs, TransitionsArgs, TransitionsCommand},
 };
 
 /// Runs one of the commands.
@@ -32,30 +31,22 @@ pub async fn run(args: TransitionsArgs) -> Result<ExitCode, Failure> {
             }
         }
         TransitionsCommand::Search(search) => {
-            let page = api.get(&path_of(search)?).await?;
-            if args.output.json {
-                report::json(&page)?;
-            } else {
-                list(page["data"].as_array().map_or(&[], Vec::as_slice));
-            }
+            report::page(&api.get(&path_of(search)?).await?, args.output.json, list)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn path_of(search: SearchArgs) -> Result<String, Failure> {
-    let mut query = vec![("limit", search.limit.to_string())];
+    let mut filters = Vec::new();
     if !search.words.is_empty() {
-        query.push(("q", search.words.join(" ")));
+        filters.push(("q", search.words.join(" ")));
     }
-    query.extend(search.verdict.map(|verdict| ("verdict", verdict.to_string())));
-    query.extend(search.success.map(|success| ("success", success.to_string())));
-    query.extend(search.changed.map(|changed| ("changed", changed.to_string())));
-    let query = query_of(query)?;
-    Ok(match search.job {
-        Some(job) => format!("/v1/jobs/{job}/transitions?{query}"),
-        None => format!("/v1/transitions?{query}"),
-    })
+    filters.extend(search.verdict.map(|verdict| ("verdict", verdict.to_string())));
+    filters.extend(search.success.map(|success| ("success", success.to_string())));
+    filters.extend(search.changed.map(|changed| ("changed", changed.to_string())));
+    let route = search.job.map(|job| format!("/v1/jobs/{job}/transitions"));
+    search.page.filtered(route.as_deref().unwrap_or("/v1/transitions"), filters)
 }
 
 fn list(transitions: &[Value]) {

@@ -15,140 +15,148 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// The series that a job writes.
+/// The series that a job writes, each with its unit and, where there is one, its healthy range. The comment of a series
+/// is its explanation for people: the pages and the docs show it.
 pub mod names {
-    /// Share of held-out episodes solved, 0 to 1.
-    pub const EVAL_SUCCESS: &str = "eval.success";
-    /// Number of held-out episodes, except technical failures. A truncated episode counts as not solved.
-    pub const EVAL_EPISODES: &str = "eval.episodes";
-    /// Held-out episodes that were truncated.
-    pub const EVAL_TRUNCATED: &str = "eval.truncated";
-    /// Held-out episodes that failed technically. They count in no success rate.
-    pub const EVAL_FAILED: &str = "eval.failed";
-    /// Held-out success against the best earlier evaluation, on the episodes that both played: the difference, -1 to 1.
-    pub const EVAL_CHANGE: &str = "eval.change";
-    /// Half the width of its 95 % interval, paired by episode.
-    pub const EVAL_CHANGE_ERROR: &str = "eval.change_error";
-    /// Mean steps per held-out episode.
-    pub const EVAL_TURNS: &str = "eval.turns";
-    /// Share of unparseable replies in held-out episodes, 0 to 1.
-    pub const EVAL_UNREADABLE: &str = "eval.unreadable";
-    /// Mean return of the held-out episodes that were not truncated.
-    pub const EVAL_RETURN: &str = "eval.return";
-    /// Share of collected episodes that were solved, 0 to 1. Technical failures do not count; truncated
-    /// episodes do.
-    pub const COLLECT_SUCCESS: &str = "collect.success";
-    /// Share of collected episodes that were truncated, 0 to 1.
-    pub const COLLECT_TRUNCATED: &str = "collect.truncated";
-    /// Share of unparseable replies in collected episodes, 0 to 1.
-    pub const COLLECT_UNREADABLE: &str = "collect.unreadable";
-    /// Share of groups whose episodes all have the same return, 0 to 1. Such groups allow no comparison.
-    pub const COLLECT_LEVEL_GROUPS: &str = "collect.level_groups";
-    /// Collected episodes that failed technically.
-    pub const COLLECT_FAILED: &str = "collect.failed";
-    /// Environment steps taken for training so far.
-    pub const ENV_STEPS: &str = "collect.env_steps";
-    /// Mean cross entropy per token of the successor on its targets before learning from them, nats.
-    pub const CRITIC_LOSS: &str = "critic.loss";
-    /// Mean cross entropy per token of the policy on its examples before learning from them, nats.
-    pub const POLICY_LOSS: &str = "policy.loss";
-    /// Share of tokens without a gradient because their ratio lay beyond the clip, or beyond the dual clip, in the
-    /// direction of their advantage. Over all optimizer steps of the iteration, 0 to 1.
-    pub const CLIP_FRACTION: &str = "policy.clip_fraction";
-    /// Mean divergence per token (k3) of the policy from the one that sampled, over all optimizer steps, nats.
-    pub const APPROXIMATE_KL: &str = "policy.approximate_kl";
-    /// Half the mean squared error of the value critic's values, over all optimizer steps.
-    pub const VALUE_LOSS: &str = "value.loss";
-    /// Mean value that the critic gave to a token before the first step.
-    pub const VALUE_MEAN: &str = "value.mean";
-    /// Mean return that the critic learns to predict, over the same tokens.
-    pub const RETURN_MEAN: &str = "value.mean_return";
-    /// Mean Q of the action that was taken, over all updates.
-    pub const CHOSEN_VALUE: &str = "value.chosen";
-    /// Mean of the critic's target minus its prediction, over all updates.
-    pub const TARGET_GAP: &str = "value.target_gap";
-    /// Mean of Σ π (α log π − Q) of a policy that learns choices, over all updates after the warm-up.
-    pub const CHOICE_LOSS: &str = "policy.choice_loss";
-    /// Mean entropy of a policy that learns choices, over all updates after the warm-up, nats.
-    pub const ENTROPY: &str = "policy.entropy";
-    /// α, the weight of the policy's entropy, after the iteration.
-    pub const ALPHA: &str = "policy.alpha";
-    /// Share of the replayed steps that were relabeled with a goal that their episode reached, 0 to 1.
-    pub const RELABELLED: &str = "replay.relabelled";
-    /// Share of the returns' variance that the values explained before the first step. 1 is perfect, 0 is no
-    /// better than the mean.
-    pub const EXPLAINED_VARIANCE: &str = "value.explained_variance";
-    /// Share of Bellman targets accepted, 0 to 1.
-    pub const TARGETS_ACCEPTED: &str = "critic.targets_accepted";
-    /// Share of targets dropped because they misquote the observation, 0 to 1.
-    pub const TARGETS_MISQUOTED: &str = "critic.targets_misquoted";
-    /// Share of targets dropped because the token limit cut them or they lack the prescribed form, 0 to 1.
-    pub const TARGETS_UNPARSEABLE: &str = "critic.targets_unparseable";
-    /// Share of first verdicts that are Yes, 0 to 1.
-    pub const VERDICT_YES: &str = "evaluator.yes";
-    /// Share of unparseable verdicts, 0 to 1.
-    pub const VERDICT_UNPARSEABLE: &str = "evaluator.unparseable";
-    /// Share of refined actions that differ from the original for the environment, 0 to 1.
-    pub const REFINEMENT_CHANGED: &str = "refiner.changed";
-    /// Share of refined actions that the environment can parse, 0 to 1.
-    pub const REFINEMENT_VALID: &str = "refiner.valid";
-    /// Share of targets dropped because they cite what only hindsight knows, 0 to 1.
-    pub const TARGETS_LEAKED: &str = "critic.targets_leaked";
-    /// Distinct word pairs per pair, over predictions.
-    pub const DISTINCT_PAIRS: &str = "critic.distinct_pairs";
-    /// Share of predictions that occurred earlier in the iteration, 0 to 1.
-    pub const DUPLICATES: &str = "critic.duplicates";
-    /// Mean number of words per prediction.
-    pub const PREDICTION_WORDS: &str = "critic.prediction_words";
-    /// Share of predictions without an ending, 0 to 1.
-    pub const PREDICTIONS_ENDLESS: &str = "critic.predictions_endless";
-    /// Probability that predictions of a step of a solved held-out episode end well more often than those of
-    /// a failed one. 0.5 is random.
-    pub const OUTCOME_AUC: &str = "critic.outcome_auc";
-    /// Number of measured held-out steps.
-    pub const OUTCOME_STATES: &str = "critic.outcome_states";
-    /// Share of Yes among first verdicts on replayed steps of successful episodes, 0 to 1.
-    pub const YES_ON_SUCCESS: &str = "evaluator.yes_on_success";
-    /// The same on failed episodes.
-    pub const YES_ON_FAILURE: &str = "evaluator.yes_on_failure";
-    /// Share of Yes on held-out steps of successful episodes, 0 to 1.
-    pub const HELD_OUT_YES_ON_SUCCESS: &str = "evaluator.held_out_yes_on_success";
-    /// The same on failed episodes.
-    pub const HELD_OUT_YES_ON_FAILURE: &str = "evaluator.held_out_yes_on_failure";
-    /// Mean return that a refined action earns over the original, both played from the same state.
-    pub const REFINER_GAIN: &str = "refiner.gain";
-    /// Its standard error.
-    pub const REFINER_GAIN_ERROR: &str = "refiner.gain_error";
-    /// Number of measured pairs.
-    pub const REFINER_PAIRS: &str = "refiner.pairs";
-    /// Mean number of outcomes that the aggregator read for a language value.
-    pub const VALUE_OUTCOMES: &str = "aggregator.outcomes";
-    /// Share of unparseable choices, 0 to 1.
-    pub const CHOICE_UNREADABLE: &str = "chooser.unreadable";
-    /// Share of parseable choices that differ from the taken action for the environment, 0 to 1.
-    pub const CHOICE_CHANGED: &str = "chooser.changed";
-    /// Words of the base model's answers to general prompts that are lost, 0 to 1.
-    pub const GENERAL_FORGOTTEN: &str = "policy.general_forgotten";
-    /// Mean cross entropy per token on the base model's answers to general prompts, nats.
-    pub const REHEARSAL_LOSS: &str = "rehearsal.loss";
-    /// Median time in which the newest checkpoint answers agents, milliseconds.
-    pub const LIVE_MILLISECONDS: &str = "live.milliseconds";
-    /// Mean return of the newest checkpoint's last episodes with agents.
-    pub const LIVE_RETURN: &str = "live.return";
-    /// Share of the newest checkpoint's answers in the shadow of the stable one that are the same message, 0 to 1.
-    pub const LIVE_AGREEMENT: &str = "live.agreement";
-    /// Mean age of what was replayed: iterations since it was collected.
-    pub const STALENESS: &str = "replay.staleness";
-    /// Tokens generated in the iteration, all roles.
-    pub const GENERATED_TOKENS: &str = "tokens.generated";
-    /// Prompt tokens read in the iteration, all roles.
-    pub const PROMPT_TOKENS: &str = "tokens.prompt";
-    /// Tokens trained on in the iteration, prompts included.
-    pub const TRAINED_TOKENS: &str = "tokens.trained";
-    /// Optimizer steps taken in the iteration.
-    pub const OPTIMIZER_STEPS: &str = "learn.steps";
-    /// Wall time of the iteration, seconds.
-    pub const ITERATION_SECONDS: &str = "time.iteration";
+    use crate::domain::series::{Healthy, Series, Unit, series};
+
+    series! {
+        /// Share of held-out episodes that solve their task.
+        EVAL_SUCCESS = "eval.success", Share;
+        /// Number of held-out episodes, without technical failures; a truncated episode counts as not solved.
+        EVAL_EPISODES = "eval.episodes", Count;
+        /// Number of held-out episodes that were truncated.
+        EVAL_TRUNCATED = "eval.truncated", Count;
+        /// Number of held-out episodes that failed technically, which count in no success rate.
+        EVAL_FAILED = "eval.failed", Count, Healthy::at_most(0.0);
+        /// Held-out success minus that of the best earlier version, on the episodes that both played.
+        EVAL_CHANGE = "eval.change", Points;
+        /// Half the width of the 95 % interval of `eval.change`, paired by episode.
+        EVAL_CHANGE_ERROR = "eval.change_error", Points;
+        /// Mean number of steps of a held-out episode.
+        EVAL_TURNS = "eval.turns", Number;
+        /// Share of unparseable replies in held-out episodes.
+        EVAL_UNREADABLE = "eval.unreadable", Share, Healthy::below(0.1);
+        /// Mean return of the held-out episodes that were not truncated.
+        EVAL_RETURN = "eval.return", Number;
+        /// Share of collected episodes that solve their task: technical failures do not count, truncated episodes do.
+        COLLECT_SUCCESS = "collect.success", Share;
+        /// Share of collected episodes that were truncated.
+        COLLECT_TRUNCATED = "collect.truncated", Share, Healthy::below(0.3);
+        /// Share of unparseable replies in collected episodes.
+        COLLECT_UNREADABLE = "collect.unreadable", Share, Healthy::below(0.1);
+        /// Share of groups whose episodes all have the same return, so that they allow no comparison.
+        COLLECT_LEVEL_GROUPS = "collect.level_groups", Share, Healthy::below(0.9);
+        /// Number of collected episodes that failed technically.
+        COLLECT_FAILED = "collect.failed", Count, Healthy::at_most(0.0);
+        /// Environment steps taken for training so far.
+        ENV_STEPS = "collect.env_steps", Count;
+        /// Mean cross entropy per token of the successor on its targets, before it learns from them.
+        CRITIC_LOSS = "critic.loss", Nats;
+        /// Mean cross entropy per token of the policy on its examples, before it learns from them.
+        POLICY_LOSS = "policy.loss", Nats;
+        /// Share of tokens without a gradient because their ratio is beyond the clip, or beyond the dual clip, in the
+        /// direction of their advantage; over all optimizer steps of the iteration.
+        CLIP_FRACTION = "policy.clip_fraction", Share, Healthy::below(0.3);
+        /// Mean divergence per token (k3) of the policy from the one that sampled, over all optimizer steps.
+        APPROXIMATE_KL = "policy.approximate_kl", Nats, Healthy::below(0.1);
+        /// Half the mean squared error of the value critic, over all optimizer steps.
+        VALUE_LOSS = "value.loss", Number;
+        /// Mean value that the value critic gives to a token before the first optimizer step.
+        VALUE_MEAN = "value.mean", Number;
+        /// Mean return that the value critic learns to predict, over the same tokens as `value.mean`.
+        RETURN_MEAN = "value.mean_return", Number;
+        /// Mean Q of the chosen action, over all updates.
+        CHOSEN_VALUE = "value.chosen", Number;
+        /// Mean of the critic's target minus its prediction, over all updates.
+        TARGET_GAP = "value.target_gap", Number;
+        /// Mean of Σ π (α log π − Q) of a policy that learns choices, over all updates after the warm-up.
+        CHOICE_LOSS = "policy.choice_loss", Number;
+        /// Mean entropy of a policy that learns choices, over all updates after the warm-up.
+        ENTROPY = "policy.entropy", Nats;
+        /// α, the weight of the policy's entropy, after the iteration.
+        ALPHA = "policy.alpha", Number;
+        /// Share of the replayed steps that were relabeled with a goal that their episode reached.
+        RELABELLED = "replay.relabelled", Share;
+        /// Share of the returns' variance that the values explain before the first optimizer step: 1 is perfect, and 0 is
+        /// no better than the mean.
+        EXPLAINED_VARIANCE = "value.explained_variance", Number, Healthy::above(0.0);
+        /// Share of Bellman targets that training used.
+        TARGETS_ACCEPTED = "critic.targets_accepted", Share, Healthy::above(0.5);
+        /// Share of Bellman targets that were dropped because they misquote the observation.
+        TARGETS_MISQUOTED = "critic.targets_misquoted", Share, Healthy::below(0.3);
+        /// Share of Bellman targets that were dropped because the token limit cut them or their form is wrong.
+        TARGETS_UNPARSEABLE = "critic.targets_unparseable", Share, Healthy::below(0.3);
+        /// Share of Yes among the first verdicts: near 0 or 1 the verdict says nothing about the action.
+        VERDICT_YES = "evaluator.yes", Share, Healthy::between(0.05, 0.95);
+        /// Share of unparseable verdicts.
+        VERDICT_UNPARSEABLE = "evaluator.unparseable", Share, Healthy::below(0.1);
+        /// Share of refined actions that differ from the original for the environment; it falls as the policy improves.
+        REFINEMENT_CHANGED = "refiner.changed", Share;
+        /// Share of refined actions that the environment can parse.
+        REFINEMENT_VALID = "refiner.valid", Share, Healthy::above(0.8);
+        /// Share of Bellman targets that were dropped because they use hindsight.
+        TARGETS_LEAKED = "critic.targets_leaked", Share, Healthy::below(0.2);
+        /// Distinct word pairs per word pair, over the predictions of the iteration; it falls when predictions collapse.
+        DISTINCT_PAIRS = "critic.distinct_pairs", Share;
+        /// Share of predictions that occurred earlier in the iteration.
+        DUPLICATES = "critic.duplicates", Share, Healthy::below(0.5);
+        /// Mean number of words of a prediction.
+        PREDICTION_WORDS = "critic.prediction_words", Number;
+        /// Share of predictions that name no end of the episode.
+        PREDICTIONS_ENDLESS = "critic.predictions_endless", Share, Healthy::below(0.3);
+        /// Probability that predictions for a step of a solved held-out episode end well more often than those for a step
+        /// of a failed one: 0.5 is random.
+        OUTCOME_AUC = "critic.outcome_auc", Number, Healthy::above(0.6);
+        /// Number of held-out steps that `critic.outcome_auc` is measured on.
+        OUTCOME_STATES = "critic.outcome_states", Count;
+        /// Share of Yes among the first verdicts on replayed steps of solved episodes.
+        YES_ON_SUCCESS = "evaluator.yes_on_success", Share;
+        /// Share of Yes among the first verdicts on replayed steps of failed episodes; it should be clearly below
+        /// `evaluator.yes_on_success`.
+        YES_ON_FAILURE = "evaluator.yes_on_failure", Share;
+        /// Share of Yes among the verdicts on held-out steps of solved episodes.
+        HELD_OUT_YES_ON_SUCCESS = "evaluator.held_out_yes_on_success", Share;
+        /// Share of Yes among the verdicts on held-out steps of failed episodes; it should be clearly below
+        /// `evaluator.held_out_yes_on_success`.
+        HELD_OUT_YES_ON_FAILURE = "evaluator.held_out_yes_on_failure", Share;
+        /// Mean return that a refined action earns over the original, both played from the same state: above 0 the
+        /// critiques help.
+        REFINER_GAIN = "refiner.gain", Number;
+        /// Standard error of `refiner.gain`.
+        REFINER_GAIN_ERROR = "refiner.gain_error", Number;
+        /// Number of action pairs that `refiner.gain` is measured on.
+        REFINER_PAIRS = "refiner.pairs", Count;
+        /// Mean number of outcomes that the aggregator read for a language value.
+        VALUE_OUTCOMES = "aggregator.outcomes", Number;
+        /// Share of unparseable choices.
+        CHOICE_UNREADABLE = "chooser.unreadable", Share, Healthy::below(0.1);
+        /// Share of parseable choices that differ from the taken action for the environment.
+        CHOICE_CHANGED = "chooser.changed", Share;
+        /// Share of the words of the base model's answers to general prompts that the trained model lost.
+        GENERAL_FORGOTTEN = "policy.general_forgotten", Share, Healthy::below(0.5);
+        /// Mean cross entropy per token on the base model's answers to general prompts.
+        REHEARSAL_LOSS = "rehearsal.loss", Nats;
+        /// Median time in which the newest checkpoint answers agents.
+        LIVE_MILLISECONDS = "live.milliseconds", Milliseconds;
+        /// Mean return of the newest checkpoint's last episodes with agents.
+        LIVE_RETURN = "live.return", Number;
+        /// Share of the newest checkpoint's answers in the shadow of the stable one that are the same message.
+        LIVE_AGREEMENT = "live.agreement", Share;
+        /// Mean age of the replayed transitions: iterations since they were collected.
+        STALENESS = "replay.staleness", Number;
+        /// Tokens generated in the iteration, all parts.
+        GENERATED_TOKENS = "tokens.generated", Count;
+        /// Prompt tokens read in the iteration, all parts.
+        PROMPT_TOKENS = "tokens.prompt", Count;
+        /// Tokens trained on in the iteration, prompts included.
+        TRAINED_TOKENS = "tokens.trained", Count;
+        /// Optimizer steps taken in the iteration.
+        OPTIMIZER_STEPS = "learn.steps", Count;
+        /// Wall time of the iteration.
+        ITERATION_SECONDS = "time.iteration", Seconds;
+    }
+
     /// Wall time of a phase, seconds: this prefix and the phase's name. What waited for something else
     /// counts.
     pub const PHASE_SECONDS_PREFIX: &str = "time.";
@@ -157,5 +165,27 @@ pub mod names {
     #[must_use]
     pub fn busy(phase: crate::domain::job::Phase) -> String {
         format!("busy.{phase}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn every_series_is_explained_once_in_a_sentence() {
+        // A constant outside the list would have no explanation.
+        let source = include_str!("metric.rs").split("mod tests").next().unwrap_or_default();
+        assert_eq!(source.matches("pub const ").count(), 1, "only the prefix is no series");
+        assert!(names::ALL.len() >= 60, "{}", names::ALL.len());
+        let mut seen = std::collections::BTreeSet::new();
+        for series in names::ALL {
+            let (name, says) = (series.name, series.says());
+            assert!(seen.insert(name), "{name} is listed twice");
+            assert!((20..=260).contains(&says.len()), "{name}: {says}");
+            assert!(says.starts_with(|first: char| first.is_uppercase() || first == 'α'), "{says}");
+            assert!(says.ends_with('.') && says.matches(". ").count() == 0, "{name}: {says}");
+            assert!(!says.contains("  "), "{name}: {says}");
+        }
     }
 }

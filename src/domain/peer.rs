@@ -10,6 +10,9 @@ use super::{
     text_enum::text_enum,
 };
 
+/// Name of the engine and of the trainer that the service runs itself, unless `--no-local` is set.
+pub const LOCAL: &str = "local";
+
 text_enum!(
     /// Protocols of engines.
     EngineKind {
@@ -189,6 +192,9 @@ pub trait Discover: Send + Sync {
 
     /// Description of an environment, or why it is unknown.
     async fn environment(&self, record: &EnvironmentRecord) -> Result<FoundEnvironment, String>;
+
+    /// Drops what is kept of an engine whose registration was deleted.
+    fn forget_engine(&self, name: &str);
 
     /// Whether the chat template of an engine's model shows tools. None if unknown.
     fn shows_tools(&self, record: &EngineRecord) -> Option<bool>;

@@ -214,6 +214,21 @@ pub struct Acts {
     pub samples: Vec<Said>,
 }
 
+/// Kind of what is in the way of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The job has no promoted checkpoint.
+    NothingPromoted,
+    /// The version is not published yet.
+    NotPublished,
+    /// The retention rule deleted its files.
+    FilesExpired,
+    /// Its files are not where they should be.
+    FilesMissing,
+    /// The registration of its engine does not fit.
+    Registration,
+}
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
@@ -236,6 +251,8 @@ pub enum Unanswered {
     /// The current state does not allow it.
     #[error("{what}")]
     Conflict {
+        /// Its kind.
+        why: Obstacle,
         /// What is in the way.
         what: String,
         /// Remedy.

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -142,6 +142,14 @@ impl Peers {
         self.tinker(&found.record)?.delete(state).await.map_err(|e| e.fault())
     }
 
+    /// Drops the clients of engines that are not registered any more. Work that still holds one is not interrupted, but
+    /// nothing new gets it.
+    pub(super) fn keep(&self, registered: impl Fn(&str) -> bool) {
+        let known = |record: &EngineRecord| registered(&record.name);
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).retain(|record, _| known(record));
+        self.chats.lock().unwrap_or_else(PoisonError::into_inner).retain(|record, _| known(record));
+    }
+
     /// That a job's environment, engine and trainer, as they are now, can do what it asks of them.
     pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         self.environment_fits(store, spec).await?;
@@ -248,6 +256,10 @@ impl Discover for Peers {
         self.ask_environment(record).await.map_err(|fault| fault.to_string())
     }
 
+    fn forget_engine(&self, name: &str) {
+        self.keep(|known| known != name);
+    }
+
     fn shows_tools(&self, record: &EngineRecord) -> Option<bool> {
         let encoder = self.encoder(record.model_dir.clone()?).ok()?;
         encoder.shows_tools().ok()
@@ -269,7 +281,7 @@ pub(super) fn kept<K: Clone + Eq + std::hash::Hash, V: Clone>(
     key: K,
     make: impl FnOnce(&K) -> Result<V, Fault>,
 ) -> Result<V, Fault> {
-    let lock = || known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(value) = lock().get(&key) {
         return Ok(value.clone());
     }

@@ -42,6 +42,8 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
     let servers = environments::list(&mut conn).await?;
     drop(conn);
+    // Another process may have deleted registrations.
+    fleet.keep(|name| engines.iter().any(|row| row.record.name == name));
     let asking_engines = futures_util::future::join_all(
         engines.iter().map(|view| Discover::engine(fleet, &view.record)),
     );

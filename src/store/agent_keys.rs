@@ -1,9 +1,12 @@
 //! Keys by which agents call a job's policy in episodes that they name themselves.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     access::Secret,
     ids::{AgentKeyId, JobId},
@@ -92,14 +95,16 @@ pub async fn of_secret(
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn of_job(conn: &mut PgConnection, job: JobId) -> Result<Vec<AgentKeyRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- agent_keys::of_job
-         select * from agent_keys where job_id = $1 order by id desc",
-    )
-    .bind(job)
-    .fetch_all(conn)
-    .await?)
+pub async fn of_job(
+    conn: &mut PgConnection,
+    job: JobId,
+    window: &Window<AgentKeyId>,
+) -> Result<Rows<AgentKeyRow>, StoreError> {
+    let mut query =
+        QueryBuilder::new("-- agent_keys::of_job\n select * from agent_keys where job_id = ");
+    query.push_bind(job);
+    window.bound(&mut query, "id", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// Revokes a key; returns whether there is one.

@@ -3,7 +3,10 @@
 use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     access::Actor,
     ids::{AuditId, KeyId},
@@ -104,8 +107,6 @@ pub struct AuditFilter<'a> {
     pub actor: Option<&'a str>,
     /// Done to this.
     pub resource: Option<&'a str>,
-    /// Only those before this one.
-    pub after: Option<AuditId>,
 }
 
 /// Entries, newest first.
@@ -115,8 +116,8 @@ pub struct AuditFilter<'a> {
 pub async fn page(
     conn: &mut PgConnection,
     filter: &AuditFilter<'_>,
-    limit: i64,
-) -> Result<Vec<AuditRow>, StoreError> {
+    window: &Window<AuditId>,
+) -> Result<Rows<AuditRow>, StoreError> {
     let mut query = QueryBuilder::new("-- audit::page\n select * from audit where true");
     // Only what is asked for is written down: a plan for everything at once would use no index.
     if let Some(actor) = filter.actor {
@@ -125,9 +126,6 @@ pub async fn page(
     if let Some(resource) = filter.resource {
         query.push(" and resource = ").push_bind(resource);
     }
-    if let Some(after) = filter.after {
-        query.push(" and id < ").push_bind(after);
-    }
-    query.push(" order by id desc limit ").push_bind(limit);
-    Ok(query.build_query_as().fetch_all(conn).await?)
+    window.bound(&mut query, "id", Order::Falling);
+    window.read(conn, query).await
 }

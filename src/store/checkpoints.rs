@@ -1,9 +1,12 @@
 //! Adapter versions.
 
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, Postgres, QueryBuilder, types::Json};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     checkpoint::{Checkpoint, CheckpointRole},
     ids::{CheckpointId, IterationId, JobId},
@@ -224,36 +227,56 @@ pub struct WantedAdapterRow {
     pub sha256: String,
 }
 
-/// Adapters that running jobs may need on an engine, to act or to be evaluated, and promoted ones, oldest
-/// first. With `guests`, also those of recent requests to the critic.
+/// Adapters that running jobs may need on an engine, to act or to be evaluated, and promoted ones. With
+/// `guests`, also those of recent requests to the critic.
+fn wanted(engine: &str, guests: bool) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(
+        "-- checkpoints::wanted
+         select * from (
+             select c.id as checkpoint_id, c.name, c.sha256
+             from jobs j join checkpoints c on c.job_id = j.id
+             where j.spec -> 'model' ->> 'engine' = ",
+    );
+    query.push_bind(engine).push(" and (c.id = j.promoted_checkpoint_id or ").push_bind(guests);
+    query.push(
+        " and c.asked_at > now() - interval '1 hour'
+                  or j.status in ('queued', 'running', 'paused') and c.version >= (
+                      select min(least(i.base, i.index - 1)) from iterations i
+                      where i.job_id = j.id and i.finished_at is null
+                  ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0))
+             union
+             select c.id, c.name, c.sha256
+             from named_checkpoints e join checkpoints c on c.id = e.checkpoint_id where e.engine = ",
+    );
+    query.push_bind(engine).push(") wanted where true");
+    query
+}
+
+/// Adapters that an engine should have for running jobs, and promoted ones, oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn wanted_by_engine(
     conn: &mut PgConnection,
     engine: &str,
-    guests: bool,
 ) -> Result<Vec<WantedAdapterRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- checkpoints::wanted_by_engine
-         select c.id as checkpoint_id, c.name, c.sha256
-         from jobs j join checkpoints c on c.job_id = j.id
-         where j.spec -> 'model' ->> 'engine' = $1
-             and (c.id = j.promoted_checkpoint_id
-                  or $2 and c.asked_at > now() - interval '1 hour'
-                  or j.status in ('queued', 'running', 'paused') and c.version >= (
-                      select min(least(i.base, i.index - 1)) from iterations i
-                      where i.job_id = j.id and i.finished_at is null
-                  ) - coalesce((j.spec -> 'pipeline' ->> 'max_staleness')::int, 0))
-         union
-         select c.id, c.name, c.sha256
-         from named_checkpoints e join checkpoints c on c.id = e.checkpoint_id where e.engine = $1
-         order by checkpoint_id",
-    )
-    .bind(engine)
-    .bind(guests)
-    .fetch_all(conn)
-    .await?)
+    let mut query = wanted(engine, false);
+    query.push(" order by checkpoint_id");
+    Ok(query.build_query_as().fetch_all(conn).await?)
+}
+
+/// A page of the same, with the adapters of recent requests to the critic.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn wanted_page(
+    conn: &mut PgConnection,
+    engine: &str,
+    window: &Window<CheckpointId>,
+) -> Result<Rows<WantedAdapterRow>, StoreError> {
+    let mut query = wanted(engine, true);
+    window.bound(&mut query, "checkpoint_id", Order::Rising);
+    window.read(conn, query).await
 }
 
 /// Promoted checkpoints, each with its job's engine.

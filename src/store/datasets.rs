@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use serde::Deserialize;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{StoreError, episodes, transitions};
+use super::{
+    StoreError, episodes, transitions,
+    window::{Order, Rows, Window},
+};
 use crate::{domain::ids::JobId, experience::imported::Imported};
 
 /// A dataset with its counts.
@@ -29,23 +32,39 @@ pub struct DatasetRow {
     pub created_at: OffsetDateTime,
 }
 
-/// All datasets, by name.
+/// A dataset with its counts, without further conditions.
+const SELECT: &str = "-- datasets::page
+         select d.name, d.created_at, e.episodes, e.transitions, e.open, e.success,
+             coalesce((select max(version) from dataset_versions where dataset_id = d.id), 0) as version
+         from datasets d
+         cross join lateral (
+             select count(*) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
+                 count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
+             from dataset_episodes x join episodes e on e.id = x.episode_id where x.dataset_id = d.id
+         ) e
+         where d.deleted_at is null";
+
+/// One dataset.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn list(conn: &mut PgConnection) -> Result<Vec<DatasetRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- datasets::list
-         select d.name, d.created_at,
-             coalesce((select max(version) from dataset_versions where dataset_id = d.id), 0) as version, count(e.id) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
-             count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
-         from datasets d left join dataset_episodes x on x.dataset_id = d.id
-         left join episodes e on e.id = x.episode_id
-         where d.deleted_at is null
-         group by d.id order by d.name",
-    )
-    .fetch_all(conn)
-    .await?)
+pub async fn get(conn: &mut PgConnection, name: &str) -> Result<Option<DatasetRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push(" and d.name = ").push_bind(name);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
+}
+
+/// Datasets, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    window: &Window<String>,
+) -> Result<Rows<DatasetRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    window.bound(&mut query, "d.name", Order::Rising);
+    window.read(conn, query).await
 }
 
 /// Episodes in a dataset; none if there is no such dataset.

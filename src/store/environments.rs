@@ -117,7 +117,7 @@ pub async fn delete(conn: &mut PgConnection, name: &str) -> Result<bool, StoreEr
     Ok(done.rows_affected() > 0)
 }
 
-/// The jobs that have not ended and play there, by name.
+/// The jobs that have not ended and play in an environment, by name.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -1,8 +1,11 @@
 //! Episodes that agents play through the gateway.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::{
     domain::ids::{EpisodeId, JobId},
     gateway::{Opened, OpenedState},
@@ -228,19 +231,14 @@ pub async fn of_job(
     conn: &mut PgConnection,
     job: JobId,
     state: Option<OpenedState>,
-    after: Option<EpisodeId>,
-    limit: i64,
-) -> Result<Vec<Opened>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- gateway::of_job
-         select * from gateway_episodes
-         where job_id = $1 and ($2::text is null or state = $2) and ($3::uuid is null or id < $3)
-         order by id desc limit $4",
-    )
-    .bind(job)
-    .bind(state)
-    .bind(after)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+    window: &Window<EpisodeId>,
+) -> Result<Rows<Opened>, StoreError> {
+    let mut query =
+        QueryBuilder::new("-- gateway::of_job\n select * from gateway_episodes where job_id = ");
+    query.push_bind(job);
+    if let Some(state) = state {
+        query.push(" and state = ").push_bind(state);
+    }
+    window.bound(&mut query, "id", Order::Falling);
+    window.read(conn, query).await
 }

@@ -1,9 +1,12 @@
 //! API keys.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     access::{Actor, Scopes, Secret},
     ids::{KeyId, SessionId},
@@ -89,27 +92,28 @@ pub async fn insert(
     .await?)
 }
 
+/// One key.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(conn: &mut PgConnection, id: KeyId) -> Result<Option<KeyRow>, StoreError> {
+    Ok(sqlx::query_as("-- keys::get\n select * from api_keys where id = $1")
+        .bind(id)
+        .fetch_optional(conn)
+        .await?)
+}
+
 /// Keys, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn page(
     conn: &mut PgConnection,
-    one: Option<KeyId>,
-    after: Option<KeyId>,
-    limit: i64,
-) -> Result<Vec<KeyRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- keys::page
-         select * from api_keys
-         where ($1::uuid is null or id = $1) and ($2::uuid is null or id < $2)
-         order by id desc limit $3",
-    )
-    .bind(one)
-    .bind(after)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+    window: &Window<KeyId>,
+) -> Result<Rows<KeyRow>, StoreError> {
+    let mut query = QueryBuilder::new("-- keys::page\n select * from api_keys where true");
+    window.bound(&mut query, "id", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// Revokes a key, and every session with it. One that was revoked before stays as it is.

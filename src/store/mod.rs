@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod peers;
 pub mod prompts;
 pub mod read;
+pub mod registrations;
 pub mod replay;
 pub mod replay_draws;
 pub mod rewards;
@@ -40,6 +41,7 @@ pub mod spending;
 pub mod training;
 pub mod transitions;
 pub mod webhooks;
+pub mod window;
 pub mod work_items;
 
 use std::time::Duration;

@@ -1,9 +1,12 @@
 //! Registered engines and trainers.
 
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, QueryBuilder, types::Json};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord};
 
 /// A registered engine and what it can do.
@@ -167,31 +170,82 @@ pub async fn set_draining(
     Ok(())
 }
 
-/// All engines.
+/// An engine, without conditions.
+const ENGINES: &str = "-- peers::engines
+         select name, kind, urls, draining, base_model, model, model_dir, adapter_dir, seeds, api_key_env,
+             hedge_ms, capabilities, trouble, checked_at
+         from engines where true";
+
+/// All engines, by name.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn engines(conn: &mut PgConnection) -> Result<Vec<EngineRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- peers::engines
-         select name, kind, urls, draining, base_model, model, model_dir, adapter_dir, seeds, api_key_env,
-             hedge_ms, capabilities, trouble, checked_at
-         from engines order by name",
-    )
-    .fetch_all(conn)
-    .await?)
+    let mut query = QueryBuilder::new(ENGINES);
+    query.push(" order by name");
+    Ok(query.build_query_as().fetch_all(conn).await?)
 }
 
-/// All trainers.
+/// Engines, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn engine_page(
+    conn: &mut PgConnection,
+    window: &Window<String>,
+) -> Result<Rows<EngineRow>, StoreError> {
+    let mut query = QueryBuilder::new(ENGINES);
+    window.bound(&mut query, "name", Order::Rising);
+    window.read(conn, query).await
+}
+
+/// One engine.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn engine(conn: &mut PgConnection, name: &str) -> Result<Option<EngineRow>, StoreError> {
+    let mut query = QueryBuilder::new(ENGINES);
+    query.push(" and name = ").push_bind(name);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
+}
+
+/// A trainer, without conditions.
+const TRAINERS: &str = "-- peers::trainers
+         select name, kind, url, base_model, model, api_key_env, capabilities, trouble, checked_at
+         from trainers where true";
+
+/// All trainers, by name.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn trainers(conn: &mut PgConnection) -> Result<Vec<TrainerRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- peers::trainers
-         select name, kind, url, base_model, model, api_key_env, capabilities, trouble, checked_at
-         from trainers order by name",
-    )
-    .fetch_all(conn)
-    .await?)
+    let mut query = QueryBuilder::new(TRAINERS);
+    query.push(" order by name");
+    Ok(query.build_query_as().fetch_all(conn).await?)
+}
+
+/// Trainers, by name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn trainer_page(
+    conn: &mut PgConnection,
+    window: &Window<String>,
+) -> Result<Rows<TrainerRow>, StoreError> {
+    let mut query = QueryBuilder::new(TRAINERS);
+    window.bound(&mut query, "name", Order::Rising);
+    window.read(conn, query).await
+}
+
+/// One trainer.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn trainer(
+    conn: &mut PgConnection,
+    name: &str,
+) -> Result<Option<TrainerRow>, StoreError> {
+    let mut query = QueryBuilder::new(TRAINERS);
+    query.push(" and name = ").push_bind(name);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
 }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, QueryBuilder, types::Json};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     ids::JobId,
     prompt::{PromptFiles, PromptHashes},
@@ -178,10 +181,26 @@ pub async fn reclaim(
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn list(conn: &mut PgConnection) -> Result<Vec<SetVersion>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- prompts::list
-         select distinct on (name) * from prompt_sets order by name, version desc",
+pub async fn page(
+    conn: &mut PgConnection,
+    window: &Window<String>,
+) -> Result<Rows<SetVersion>, StoreError> {
+    let mut query = QueryBuilder::new(
+        "-- prompts::page
+         select * from (select distinct on (name) * from prompt_sets order by name, version desc) newest
+         where true",
+    );
+    window.bound(&mut query, "name", Order::Rising);
+    window.read(conn, query).await
+}
+
+/// Names of all sets.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn names(conn: &mut PgConnection) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- prompts::names\n select distinct name from prompt_sets order by name",
     )
     .fetch_all(conn)
     .await?)

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, QueryBuilder};
 use time::OffsetDateTime;
 
-use super::StoreError;
+use super::{
+    StoreError,
+    window::{Order, Rows, Window},
+};
 use crate::domain::{
     event::EventKind,
     ids::{JobId, WebhookId},
@@ -31,14 +34,30 @@ pub async fn insert(conn: &mut PgConnection, webhook: &Webhook) -> Result<(), St
     Ok(())
 }
 
-/// All of them, newest first.
+/// One webhook.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub async fn list(conn: &mut PgConnection) -> Result<Vec<Webhook>, StoreError> {
-    let query = "-- webhooks::list
-         select id, url, kinds, job_id, created_at from webhooks order by id desc";
-    Ok(sqlx::query_as(query).fetch_all(conn).await?)
+pub async fn get(conn: &mut PgConnection, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+    let query = "-- webhooks::get
+         select id, url, kinds, job_id, created_at from webhooks where id = $1";
+    Ok(sqlx::query_as(query).bind(id).fetch_optional(conn).await?)
+}
+
+/// Webhooks, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    window: &Window<WebhookId>,
+) -> Result<Rows<Webhook>, StoreError> {
+    let mut query = QueryBuilder::new(
+        "-- webhooks::page
+         select id, url, kinds, job_id, created_at from webhooks where true",
+    );
+    window.bound(&mut query, "id", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// Removes one with its deliveries; whether it was there.
@@ -72,36 +91,24 @@ pub struct DeliveryRow {
     pub settled_at: Option<OffsetDateTime>,
 }
 
-/// A webhook's deliveries, newest first; none if there is no such webhook.
+/// A webhook's deliveries, newest event first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn deliveries(
     conn: &mut PgConnection,
     id: WebhookId,
-    before: Option<i64>,
-    limit: i64,
-) -> Result<Option<Vec<DeliveryRow>>, StoreError> {
-    let known: bool = sqlx::query_scalar("select exists (select from webhooks where id = $1)")
-        .bind(id)
-        .fetch_one(&mut *conn)
-        .await?;
-    if !known {
-        return Ok(None);
-    }
-    let found = sqlx::query_as(
+    window: &Window<i64>,
+) -> Result<Rows<DeliveryRow>, StoreError> {
+    let mut query = QueryBuilder::new(
         "-- webhooks::deliveries
          select e.place as event_id, e.job_id, e.kind, d.state, d.attempts, d.error, d.due_at, d.settled_at
          from webhook_deliveries d join events e on e.id = d.event_id
-         where d.webhook_id = $1 and ($2::bigint is null or e.place < $2)
-         order by e.place desc limit $3",
-    )
-    .bind(id)
-    .bind(before)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?;
-    Ok(Some(found))
+         where d.webhook_id = ",
+    );
+    query.push_bind(id);
+    window.bound(&mut query, "e.place", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// An event to deliver.

@@ -16,7 +16,7 @@ const wrong = [];
 page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
 page.on("pageerror", (error) => wrong.push(String(error)));
 page.on("dialog", (dialog) => dialog.accept());
-const shot = async (name) => shots && page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+const shot = async (name) => shots && page.screenshot({ path: `${shots}/${name}.png`, fullPage: true, caret: "initial" });
 let checks = 0;
 const check = async (what, test) => { await test(); checks += 1; console.log(`ok ${what}`); };
 const asks = (key, path) => fetch(url + path, { headers: { authorization: `Bearer ${key}` } });

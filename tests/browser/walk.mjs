@@ -19,14 +19,35 @@ page.on("response", (answer) => answer.status() >= 400 && wrong.push(`${answer.s
 page.on("requestfailed", (request) => {
   if (!request.failure()?.errorText.includes("ERR_ABORTED")) wrong.push(`failed ${request.url()}`);
 });
-const shot = async (name) => shots && page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+// Hiding the caret would add a style, which the pages forbid.
+const shot = async (name) => shots && page.screenshot({ path: `${shots}/${name}.png`, fullPage: true, caret: "initial" });
 let checks = 0;
 const check = async (what, test) => { await test(); checks += 1; console.log(`ok ${what}`); };
 const json = async (path) => (await fetch(url + path)).json();
 
 await page.goto(url);
-await check("the empty list says what to do", async () =>
-  assert.match(await page.textContent("main"), /No jobs yet/));
+await check("the empty list says what to do, and its button trains the example", async () => {
+  assert.match(await page.textContent("main"), /No jobs yet/);
+  assert.deepEqual(await page.locator("#start h2").allTextContents(), ["Train the example", "Import logs", "Connect an engine"]);
+  await shot("start");
+  await page.click("#train");
+  await page.waitForURL(/\/jobs\/[0-9a-f-]{36}$/);
+  assert.match(await page.textContent("h1"), /help-desk/);
+  const path = page.url().replace("/jobs/", "/v1/jobs/");
+  await fetch(`${path}/cancel`, { method: "POST" });
+  await page.goto(url);
+  assert.equal((await fetch(path, { method: "DELETE" })).status, 204);
+});
+await check("empty pages say which commands fill them", async () => {
+  for (const [path, said] of [["/datasets", /No datasets yet.*nlac import/s], ["/evaluations", /No evaluations yet.*nlac evaluations run/s],
+    ["/environments", /No registered servers.*nlac environments put/s], ["/prompts", /standard.*nlac prompts push/s]]) {
+    await page.goto(url + path);
+    assert.match(await page.textContent("main"), said);
+    assert.equal(await page.getAttribute(`header nav a[href="${path}"]`, "aria-current"), "page");
+    await shot(`empty${path.replace("/", "-")}`);
+  }
+});
+await page.goto(url);
 
 await check("a job is written in a form and as text, checked as one types, estimated and submitted", async () => {
   await page.click("main a:has-text('New job')");
@@ -160,6 +181,11 @@ await check("pause and resume", async () => {
   await page.click("button:has-text('Resume')");
   await page.waitForSelector(".status.running, .status.succeeded", { timeout: 10000 });
 });
+await check("one line says what the job does, and what came out", async () => {
+  assert.match(await page.textContent("#now"), /^(Iteration \d|Started|Done)/);
+  await page.waitForSelector("#now.over", { timeout: 300000 });
+  assert.match(await page.textContent("#now"), /^Done: \d+\.\d % solved, \d+\.\d % before training$/);
+});
 await check("it ends by itself on the page, with curves, phases, critiques", async () => {
   await page.waitForSelector(".bar .status.succeeded", { timeout: 300000 });
   await page.waitForFunction(() => document.querySelectorAll("#plots canvas").length >= 5);
@@ -169,6 +195,51 @@ await check("it ends by itself on the page, with curves, phases, critiques", asy
   assert.ok((await page.locator(".critique").count()) > 0);
   assert.ok((await page.locator(".refined ins").count()) > 0);
   await shot("job");
+});
+await check("the picture of phases is zoomed and moved by button, wheel, key and drag", async () => {
+  const box = () => page.getAttribute("#pan svg", "viewBox");
+  const whole = await box();
+  assert.ok(await page.isDisabled("[data-zoom=out]"));
+  await page.click("[data-zoom=in]");
+  const [x, , width] = (await box()).split(" ").map(Number);
+  assert.ok(width < Number(whole.split(" ")[2]) && x > 0, await box());
+  await page.focus("#pan");
+  await page.keyboard.press("ArrowRight");
+  const moved = (await box()).split(" ").map(Number);
+  assert.ok(moved[0] > x && moved[2] === width, moved.join());
+  await page.keyboard.press("+");
+  const closer = await box();
+  const place = await page.locator("#pan svg").boundingBox();
+  await page.mouse.move(place.x + place.width / 2, place.y + place.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(place.x + place.width / 2 + 40, place.y + place.height / 2);
+  await page.mouse.up();
+  assert.notEqual(await box(), closer, "dragged");
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, 100);
+  await page.keyboard.up("Control");
+  await page.waitForFunction((was) => document.querySelector("#pan svg").getAttribute("viewBox") !== was, closer);
+  // A refresh keeps the view, and what is open stays open.
+  await page.locator("#metrics summary").click();
+  const kept = await box();
+  const refreshed = page.waitForResponse((answer) => answer.url().includes("/live"));
+  await page.evaluate(() => htmx.trigger("#live", "refresh"));
+  await refreshed;
+  await page.waitForFunction(() => document.querySelector("#metrics").open);
+  assert.equal(await box(), kept);
+  await page.click("[data-zoom=whole]");
+  assert.equal(await box(), whole);
+});
+await check("each figure and each column says what its metric means", async () => {
+  const figures = await page.locator("#plots figure").count();
+  assert.equal(await page.locator("#plots details.about").count(), figures);
+  await page.locator("#plots summary").first().focus();
+  await page.keyboard.press("Enter");
+  assert.match(await page.locator("#plots details[open]").first().textContent(), /eval\.success.*Share of held-out episodes/s);
+  await page.evaluate(() => { document.querySelector("#metrics").open = false; });
+  await page.click("[aria-label=Iterations] th a:has-text('Yes')");
+  await page.waitForFunction(() => document.querySelector("#metrics").open);
+  assert.match(await page.textContent("[id='metric-evaluator.yes']"), /5 % to 95 %/);
 });
 
 const second = await submit("second", 2);
@@ -215,6 +286,44 @@ await check("search finds words, verdicts and outcomes", async () => {
   const cards = await page.locator("#results article").allTextContents();
   assert.ok(cards.length > 0 && cards.every((card) => card.includes("failed") && card.includes("yes")));
   await shot("search");
+});
+await check("facets narrow a search and widen it again", async () => {
+  await page.goto(`${url}/search?job=${job.id}`);
+  const no = page.locator("#facets a:has-text('No')").first();
+  const hits = Number(await no.locator(".soft").textContent());
+  assert.ok(hits > 0);
+  await no.click();
+  await page.waitForURL(/verdict=no/);
+  assert.equal(await page.inputValue("select[name=verdict]"), "no");
+  const counted = (await json(`/v1/jobs/${job.id}/transitions?verdict=no&limit=200`)).data.length;
+  assert.ok(hits === counted || counted === 200, `${hits} and ${counted}`);
+  // The form refreshes the facets too.
+  await page.selectOption("select[name=success]", "true");
+  await page.waitForSelector("#facets a[aria-current]:has-text('solved')");
+  await shot("facets");
+  await page.click("#facets a[aria-current]:has-text('No')");
+  await page.waitForFunction(() => !location.search.includes("verdict"));
+});
+await check("two versions are read side by side on the same tasks", async () => {
+  await page.goto(`${url}/jobs/${job.id}/checkpoints`);
+  await page.click("text=Compare two versions");
+  await page.waitForSelector(".versus .sides article");
+  assert.match(await page.textContent("main"), /held-out tasks that both versions played from the same seed/);
+  await page.selectOption("select[name=a]", "1");
+  await page.click("button:has-text('Compare')");
+  await page.waitForURL(/a=1/);
+  assert.equal(await page.locator(".versus").first().locator("article").count(), 2);
+  await shot("versus");
+});
+await check("the report is one file that shows itself without this server", async () => {
+  await page.goto(`${url}/jobs/${job.id}`);
+  await page.click("nav a:has-text('Report')");
+  await page.waitForURL(/\/report$/);
+  const background = await page.evaluate(() => getComputedStyle(document.querySelector(".now")).borderLeftWidth);
+  assert.equal(background, "4px", "the policy lets the style in");
+  assert.ok((await page.locator("polyline.path").count()) >= 1);
+  assert.equal(await page.locator("script, a, img").count(), 0);
+  await shot("report");
 });
 await check("a step goes to the playground, and to two versions side by side", async () => {
   await page.goto(`${url}/episodes/${refined.episode_id}?step=${refined.step}`);
@@ -316,6 +425,87 @@ await check("a replica is drained and resumed", async () => {
   assert.deepEqual((await json("/v1/engines")).data[0].draining, []);
   await shot("fleet");
 });
+await check("a dataset lists its episodes, and a pending reward is given there", async () => {
+  const logged = (n, end) => JSON.stringify({ id: `log-${n}`, task: `request ${n}`, ...end, messages: [
+    { role: "user", content: `i want a refund ${n}` }, { role: "assistant", content: "do it now ." }] });
+  const lines = [...Array(60).keys()].map((n) => logged(n, n === 59 ? { pending: true } : { success: n % 3 === 0 }));
+  const sent = await fetch(`${url}/v1/datasets/desk-logs/episodes`, {
+    method: "POST", headers: { "content-type": "application/x-ndjson" }, body: lines.join("\n") });
+  assert.equal((await sent.json()).stored, 60);
+  await page.goto(`${url}/datasets`);
+  await shot("datasets");
+  await page.click("a:has-text('desk-logs')");
+  await page.waitForURL(/desk-logs$/);
+  assert.equal(await page.locator("#live tbody tr").count(), 50);
+  const dialogs = [];
+  const listen = (dialog) => { dialogs.push(dialog.message()); return dialog.accept("one"); };
+  page.on("dialog", listen);
+  await page.click("button:has-text('Give reward')");
+  page.off("dialog", listen);
+  assert.match(dialogs[1], /is not a number/);
+  assert.equal(await page.locator(".status:has-text('reward pending')").count(), 1);
+  answered("0.5");
+  await page.click("button:has-text('Give reward')");
+  await page.waitForFunction(() => !document.querySelector("#live button"));
+  assert.match(await page.locator("#live tbody tr").first().textContent(), /0\.50/);
+  await shot("dataset");
+  await page.click("text=Older episodes");
+  await page.waitForURL(/before=/);
+  assert.equal(await page.locator("#live tbody tr").count(), 10);
+});
+await check("prompts, environments and evaluations are listed and lead to jobs", async () => {
+  await page.goto(`${url}/prompts`);
+  await page.locator("summary").first().click();
+  await page.click("a:has-text('desk')");
+  assert.match(await page.textContent("#evaluator"), /weights\s*base/);
+  await page.locator(`.stack a[href="/jobs/${job.id}"]`).waitFor();
+  await page.goto(`${url}/environments`);
+  assert.match(await page.textContent("tr:has-text('help_desk')"), /replayable/);
+  await page.goto(`${url}/evaluations`);
+  const row = page.locator(`tr:has(a[href="/jobs/${job.id}#evaluation"])`);
+  assert.match(await row.textContent(), /help_desk.*version 6.*%/s);
+  await page.click("a:has-text('all')");
+  await page.waitForURL(/list=all/);
+  assert.equal(await row.count(), 7);
+  await row.first().locator("a").first().click();
+  await page.waitForSelector("#evaluation");
+});
+await check("the palette finds jobs, datasets, pages and actions", async () => {
+  await page.goto(url);
+  await page.keyboard.press("Control+k");
+  const field = page.locator("#palette [role=combobox]");
+  const chosen = page.locator("#palette [aria-selected=true]");
+  await page.waitForSelector("#palette li:has-text('desk-logs')");
+  assert.equal(await field.getAttribute("aria-activedescendant"), await chosen.getAttribute("id"));
+  assert.match(await chosen.textContent(), /Jobs/);
+  await page.keyboard.press("ArrowUp");
+  assert.match(await chosen.textContent(), /desk-logs/, "the list goes round");
+  await shot("palette");
+  await page.evaluate(axeSource);
+  const serious = await page.evaluate(async () => (await globalThis.axe.run("#palette")).violations
+    .filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id));
+  assert.deepEqual(serious, []);
+  await field.fill("log desk");
+  assert.equal(await page.locator("#palette li").count(), 1);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${url}/datasets/desk-logs`);
+  await page.click("#find");
+  await field.fill("nothing like it");
+  await page.waitForSelector("#palette :text('No matches.')");
+  await field.fill("browser");
+  await page.waitForSelector("#palette li:has-text('browser')");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${url}/jobs/${job.id}`);
+  await page.keyboard.press("Control+k");
+  await field.fill("theme");
+  const before = await page.evaluate(() => document.documentElement.dataset.theme);
+  await page.keyboard.press("Enter");
+  assert.notEqual(await page.evaluate(() => document.documentElement.dataset.theme), before);
+  await page.evaluate(() => { localStorage.removeItem("theme"); delete document.documentElement.dataset.theme; });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#palette", { state: "hidden" });
+});
 await check("keys go to pages, and the theme stays", async () => {
   await page.keyboard.press("g");
   await page.keyboard.press("j");
@@ -333,6 +523,8 @@ await check("keys go to pages, and the theme stays", async () => {
 const running = await submit("running", 100);
 const paths = ["/", "/jobs/new", `/jobs/${running.id}`, `/jobs/${job.id}`, `/jobs/${job.id}/episodes`, `/jobs/${job.id}/checkpoints`, `/jobs/${job.id}/events`,
   `/jobs/${job.id}/spec`, `/episodes/${refined.episode_id}?step=${refined.step}`, "/search", `/compare?job=${job.id}&job=${second.id}`,
+  "/evaluations", "/evaluations?list=all", "/datasets", "/datasets/desk-logs", "/environments", "/prompts", "/prompts/standard",
+  `/jobs/${job.id}/versus`, `/jobs/${job.id}?until=2`, `/search?job=${job.id}&verdict=no`, `/v1/jobs/${job.id}/report`,
   "/fleet", "/keys", "/audit", `/playground?job=${job.id}`, `/playground?transition=${refined.id}&two=true`];
 const look = (path, theme, width) => {
   const name = path.replace(running.id, "running").replace(/[0-9a-f-]{36}/g, "").replace(/[^a-z]+/g, "-");
@@ -353,15 +545,25 @@ await check("axe finds nothing serious on any page, dark or light", async () => 
     }
   }
 });
-await check("nothing overflows on a phone", async () => {
-  await page.setViewportSize({ width: 360, height: 740 });
-  for (const theme of ["dark", "light"]) {
-    await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);
-    for (const path of paths) {
-      await page.goto(url + path);
-      const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      assert.ok(width <= 360, `${path} is ${width} px wide`);
-      await look(path, theme, 360);
+await check("nothing overflows on a phone, a tablet or a wide screen", async () => {
+  for (const size of [360, 768, 1440]) {
+    await page.setViewportSize({ width: size, height: 740 });
+    for (const theme of ["dark", "light"]) {
+      await page.evaluate((chosen) => localStorage.setItem("theme", chosen), theme);
+      for (const path of paths) {
+        await page.goto(url + path);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(width <= size, `${path} is ${width} px wide on ${size}`);
+        // A report is a file of its own and has no header.
+        const header = await page.evaluate(() => document.querySelector("header nav")?.parentElement.offsetHeight ?? 0);
+        assert.ok(header <= 120, `the header of ${path} is ${header} px high on ${size}`);
+        const seen = await page.evaluate(() => {
+          const at = document.querySelector("header nav [aria-current]")?.getBoundingClientRect();
+          return !at || (at.left >= 0 && at.right <= innerWidth);
+        });
+        assert.ok(seen, `the link of ${path} is out of view on ${size}`);
+        await look(path, theme, size);
+      }
     }
   }
 });

@@ -198,6 +198,7 @@ async fn the_page_shows_jobs_and_escapes_what_it_shows() {
     for (asset, kind) in [
         ("nlac.css", "text/css"),
         ("nlac.js", "text/javascript"),
+        ("palette.js", "text/javascript"),
         ("plots.js", "text/javascript"),
         ("vendor/htmx.min.js", "text/javascript"),
         ("icon.svg", "image/svg+xml"),

@@ -93,10 +93,8 @@ async fn a_critic_that_collapses_pauses_the_run() {
     assert_eq!(job["iteration"], 2, "the first iteration is the reference");
     assert!(page.contains("guard_tripped") && page.contains("guard collapse: "), "{page}");
     assert!(page.contains("in iteration 2: pause"), "{page}");
-    assert!(
-        page.contains("<p class=\"error\">paused by a guard in iteration 2: collapse at "),
-        "{page}"
-    );
+    assert!(page.contains("id=\"now\">Paused by guard collapse; resume or cancel<"), "{page}");
+    assert!(page.contains("paused by a guard in iteration 2: collapse at "), "{page}");
     // What it is judged by is there to be looked at: the job waits, its iteration is closed.
     let path = format!("/v1/jobs/{}/metrics?name=critic.loss", job["id"].as_str().unwrap());
     let mut losses = Vec::new();

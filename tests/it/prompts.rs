@@ -117,7 +117,7 @@ async fn files_that_cannot_be_used_are_refused_by_file_and_line() {
     assert_eq!(problem["errors"][0]["line"], 7, "{problem}");
 
     let (status, problem) = put(&service, "Mine", &desk()).await;
-    assert_eq!((status, &problem["code"]), (422, &json!("prompt_set_name")));
+    assert_eq!((status, &problem["code"]), (422, &json!("invalid_name")));
     let odd = json!({ "critic": "…" });
     let (status, problem) = send(&service, reqwest::Method::PUT, "/v1/prompts/mine", &odd).await;
     assert_eq!(status, 422);
@@ -209,7 +209,7 @@ async fn a_set_that_ships_is_protected() {
     let service = Service::start().await;
     for (status, problem) in [put(&service, "desk", &desk()).await, delete(&service, "desk").await]
     {
-        assert_eq!((status, &problem["code"]), (409, &json!("prompt_set_ships")));
+        assert_eq!((status, &problem["code"]), (409, &json!("built_in")));
         assert!(problem["remedy"].as_str().unwrap().contains("another name"));
     }
     // Services that start at once, and once more, store nothing new.
@@ -239,7 +239,7 @@ async fn a_job_runs_by_a_set_of_the_users_own_and_a_dry_run_reads_it() {
     assert_eq!(status, 201, "{job}");
     let id = job["id"].as_str().unwrap();
     let (status, problem) = delete(&service, "mine").await;
-    assert_eq!((status, &problem["code"]), (409, &json!("prompt_set_in_use")), "{problem}");
+    assert_eq!((status, &problem["code"]), (409, &json!("in_use")), "{problem}");
     // Another version does not change what the job goes by.
     let mut changed = desk();
     changed.get_mut(&PromptPart::Evaluator).unwrap().push_str("\nhurry\n");

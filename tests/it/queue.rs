@@ -23,6 +23,7 @@ use nlac::{
     store::{
         Store, StoreError, events, iterations, jobs,
         leases::{self, Claim},
+        window::Window,
         work_items,
     },
     telemetry::Meters,
@@ -286,7 +287,8 @@ async fn followers_read_every_event_once_whatever_commits_first() {
     };
     let read = async |after: i64| {
         let mut conn = store.acquire().await.unwrap();
-        nlac::store::read::jobs::events(&mut conn, job, after, 200).await.unwrap()
+        let window = Window::after(Some(after), 200);
+        nlac::store::read::jobs::events(&mut conn, job, &window).await.unwrap().rows
     };
     let (mut early, mut late) = (store.begin().await.unwrap(), store.begin().await.unwrap());
     append(&mut early, "inserted first, committed last").await;

@@ -128,7 +128,8 @@ async fn two_replicas_share_the_work_and_one_may_die() {
         }
     };
     assert_eq!(came, 3000);
-    assert!(a > 0.0 && (a - b).abs() < 0.1 * a.max(b), "{a} and {b} tokens under way");
+    // In turns without a look at the work under way, a slow replica would collect most of it.
+    assert!(a > 0.0 && (a - b).abs() < 0.3 * a.max(b), "{a} and {b} tokens under way");
     assert!(one.written().await > 0.0 && two.written().await > 0.0);
 
     // Killed in the middle: what it was doing is done by the other.

@@ -73,7 +73,7 @@ class Fake:
     def get(self, path: str) -> tuple[int, Any]:
         if path == f"/v1/jobs/{JOB}":
             return 200, self.job()
-        return 200, {"data": self.checkpoints, "next": None}
+        return 200, {"data": self.checkpoints, "next": None, "previous": None}
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         if path.endswith("/discard"):

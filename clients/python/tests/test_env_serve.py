@@ -88,4 +88,4 @@ def test_a_class_needs_no_extra() -> None:
     said = subprocess.run(
         [sys.executable, "-c", program], env=environment, text=True, capture_output=True, check=True
     )
-    assert "pip install 'nlac-client[env]'" in said.stdout
+    assert "pip install 'nlac[env]'" in said.stdout

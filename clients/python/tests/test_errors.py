@@ -147,6 +147,21 @@ def test_an_answer_without_meaning() -> None:
         server.job(uuid4())
 
 
+def test_the_request_is_named_where_the_server_failed() -> None:
+    def refused(status: int) -> NlacError:
+        body = {"type": "about:blank", "title": "", "status": status, "code": "x", "detail": "no"}
+        answer = httpx.Response(status, json=body, headers={"x-request-id": "r-7"})
+        with pytest.raises(NlacError, match="no") as caught:
+            answering(lambda _: answer).job(uuid4())
+        return caught.value
+
+    assert refused(500).request_id == "r-7"
+    assert str(refused(500)).endswith("\nrequest in the server's log: r-7")
+    # The log says no more about a request that was wrong than its answer does.
+    assert refused(404).request_id == "r-7"
+    assert "r-7" not in str(refused(404))
+
+
 def test_url_and_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     headers: list[httpx.Headers] = []
 

@@ -121,7 +121,7 @@ def test_frame_without_pandas(done: Job, monkeypatch: pytest.MonkeyPatch) -> Non
         return real(name, *args)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install nlac-client\[pandas\]"):
+    with pytest.raises(ImportError, match=r"pip install nlac\[pandas\]"):
         done.transitions_frame()
 
 

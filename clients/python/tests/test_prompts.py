@@ -30,7 +30,7 @@ def test_a_set_is_pushed_from_a_directory_or_from_texts(server: Nlac) -> None:
 def test_what_is_wrong_with_a_set_is_told(server: Nlac) -> None:
     with pytest.raises(NlacError, match="built in") as caught:
         server.push_prompts("desk", DESK)
-    assert caught.value.code == "prompt_set_ships"
+    assert caught.value.code == "built_in"
     with pytest.raises(NlacError, match=r"refiner\.md"):
         server.push_prompts("mine", {"policy": "?"})
     with pytest.raises(NlacError, match="critic: no part"):

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use crate::api::problem::Problem;
+use crate::api::problem::{Problem, ProblemCode};
 
 /// Host names that the service accepts.
 #[derive(Debug, Clone)]
@@ -66,6 +66,7 @@ pub(in crate::api) async fn known(
         StatusCode::MISDIRECTED_REQUEST,
         "this service does not accept the host name of the request",
     )
+    .code(ProblemCode::UnknownHost)
     .remedy("use an IP address or localhost, or start the service with --allowed-host NAME")
     .into_response()
 }

@@ -7,7 +7,7 @@ use axum::{
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
 use super::Hosts;
-use crate::api::problem::Problem;
+use crate::api::problem::{Problem, ProblemCode};
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
@@ -23,6 +23,7 @@ pub(in crate::api) fn csrf(
     });
     layer.with_rejection_response(|_| {
         Problem::with_status(StatusCode::FORBIDDEN, "a page of another site sent this request")
+            .code(ProblemCode::OtherSite)
             .remedy(
                 "use the service's own pages; behind a proxy, keep the `Host` header or start the service with \
                  --allowed-host NAME",

@@ -136,8 +136,8 @@ pub(in crate::api) fn declare(document: &mut OpenApi) {
     }
     let scopes = "`read`: everything except keys and the audit log. `submit`: submits, controls and deletes jobs, \
                   imports and deletes datasets, reports rewards, pushes and deletes prompt sets, opens and ends \
-                  episodes of agents, creates webhooks, and asks the critic. `operate`: registers engines, trainers \
-                  and environments, drains and resumes replicas. `admin`: creates keys and reads the audit log. \
+                  episodes of agents, creates webhooks, and asks the critic. `operate`: registers and deletes \
+                  engines, trainers and environments, drains and resumes replicas. `admin`: creates keys and reads the audit log. \
                   Each scope includes `read`; `admin` includes all. No key is required while sign-in is off, the \
                   default on loopback.";
     let bearer = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(scopes)).build();

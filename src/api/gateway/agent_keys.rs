@@ -16,7 +16,8 @@ use super::{
         AppState,
         extract::{Id, Valid},
         idempotency::{self, Once},
-        problem::Problem,
+        pagination::{Listing, list},
+        problem::{Problem, ProblemCode},
     },
     base_url,
 };
@@ -93,12 +94,10 @@ pub struct MadeAgentKey {
     base_url: String,
 }
 
-/// Agent keys of a job.
-#[derive(Serialize, ToSchema)]
-pub struct AgentKeyList {
-    /// Newest first, revoked keys included.
-    data: Vec<AgentKeyView>,
-}
+list!(
+    /// A page of agent keys, newest first, revoked keys included.
+    AgentKeyList of AgentKeyView
+);
 
 /// Creates a key for an agent that plays many episodes. Each call names its episode in the header
 /// `x-episode-id`. The first call with a name opens the episode.
@@ -149,6 +148,7 @@ pub(in crate::api) async fn create(
     let key = agent_keys::insert(&mut tx, (id, job, &name), &secret, &actor.name).await?;
     let key = key.ok_or_else(|| {
         Problem::conflict(format!("the job already has an agent key {name}"))
+            .code(ProblemCode::NameTaken)
             .remedy("choose another name, or revoke that key first")
     })?;
     tx.commit().await.map_err(StoreError::from)?;
@@ -163,26 +163,27 @@ async fn by_text(conn: &mut sqlx::PgConnection, id: &str) -> Result<AgentKeyRow,
     found.ok_or_else(|| Problem::not_found("agent key", id))
 }
 
-/// Lists the agent keys of a job.
+/// Lists the agent keys of a job, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/agent-keys", tag = "gateway", operation_id = "list_agent_keys",
-    params(("id" = JobId, Path)),
+    params(("id" = JobId, Path), Listing<AgentKeyId>),
     responses(
-        (status = 200, description = "The keys", body = AgentKeyList),
-        (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
+        (status = 200, description = "A page of keys", body = AgentKeyList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn list(
     State(state): State<AppState>,
     Id(job): Id<JobId>,
+    Listing { window, .. }: Listing<AgentKeyId>,
 ) -> Result<Json<AgentKeyList>, Problem> {
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, job).await?.is_none() {
         return Err(Problem::not_found("job", job));
     }
-    let keys = agent_keys::of_job(&mut conn, job).await?;
-    Ok(Json(AgentKeyList { data: keys.into_iter().map(Into::into).collect() }))
+    let found = agent_keys::of_job(&mut conn, job, &window).await?;
+    Ok(Json(AgentKeyList::of(found, |key| key.id)))
 }
 
 /// Revokes an agent key: the service rejects its calls from then on. Its episodes stay.

@@ -127,5 +127,7 @@ pub(in crate::api) async fn discard(
 }
 
 fn over(state: OpenedState) -> Problem {
-    Problem::conflict(format!("the episode is {state}")).remedy("open another one")
+    Problem::conflict(format!("the episode is {state}"))
+        .code(ProblemCode::EpisodeOver)
+        .remedy("open another one")
 }

@@ -10,8 +10,8 @@ pub(super) mod record;
 
 use axum::http::{HeaderMap, header};
 
-/// The base URL of OpenAI's APIs for an agent: the address by which the caller reached this service.
-fn base_url(headers: &HeaderMap) -> String {
+/// The base URL of the API, also of OpenAI's APIs for an agent: the address by which the caller reached this service.
+pub(super) fn base_url(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let scheme = if super::access::is_https(headers) { "https" } else { "http" };
     format!("{scheme}://{}/v1", host.unwrap_or("localhost"))

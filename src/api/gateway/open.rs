@@ -15,8 +15,9 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     super::{
         AppState,
-        extract::{Id, Params, Valid, limit},
+        extract::{Id, Valid},
         idempotency::{self, Once},
+        pagination::{Listing, list},
         problem::Problem,
     },
     base_url,
@@ -190,14 +191,10 @@ pub struct EpisodeMade {
     pub(super) warnings: Vec<String>,
 }
 
-/// A page of agents' episodes.
-#[derive(Serialize, ToSchema)]
-pub struct OpenedList {
-    /// Newest first.
-    data: Vec<OpenedView>,
-    /// Cursor of the next page: pass it as `after`. Null on the last page.
-    next: Option<EpisodeId>,
-}
+list!(
+    /// A page of agents' episodes, newest first.
+    OpenedList of OpenedView
+);
 
 /// Filters.
 #[derive(Deserialize, IntoParams)]
@@ -206,11 +203,6 @@ pub struct OpenedList {
 pub struct OpenedQuery {
     /// Only episodes in this state.
     state: Option<OpenedState>,
-    /// Cursor from the previous page.
-    after: Option<EpisodeId>,
-    /// Rows per page: 1 to 200.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
 }
 
 /// Opens an episode for your agent. The agent calls the model at `base_url` with `api_key`. The job's policy
@@ -368,7 +360,7 @@ pub(super) async fn by_text(conn: &mut PgConnection, id: &str) -> Result<Opened,
 /// Lists the episodes of a job's agents, newest first.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/gateway", tag = "gateway", operation_id = "list_gateway_episodes",
-    params(("id" = JobId, Path), OpenedQuery),
+    params(("id" = JobId, Path), Listing<EpisodeId, OpenedQuery>),
     responses(
         (status = 200, description = "A page of episodes", body = OpenedList),
         (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
@@ -378,14 +370,12 @@ pub(super) async fn by_text(conn: &mut PgConnection, id: &str) -> Result<Opened,
 pub(in crate::api) async fn list(
     State(state): State<AppState>,
     Id(id): Id<JobId>,
-    Params(query): Params<OpenedQuery>,
+    Listing { window, filters }: Listing<EpisodeId, OpenedQuery>,
 ) -> Result<Json<OpenedList>, Problem> {
-    let limit = limit(query.limit)?;
     let mut conn = state.store.acquire().await?;
     if jobs::get(&mut conn, id).await?.is_none() {
         return Err(Problem::not_found("job", id));
     }
-    let rows = gateway::of_job(&mut conn, id, query.state, query.after, limit).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|row| row.id);
-    Ok(Json(OpenedList { data: rows.into_iter().map(Into::into).collect(), next }))
+    let found = gateway::of_job(&mut conn, id, filters.state, &window).await?;
+    Ok(Json(OpenedList::of(found, |episode| episode.id)))
 }

@@ -8,7 +8,10 @@ use super::{format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::ids::AuditId,
-    store::audit::{self, AuditFilter, AuditRow},
+    store::{
+        audit::{self, AuditFilter, AuditRow},
+        window::Window,
+    },
 };
 
 /// Entries on a page.
@@ -56,16 +59,15 @@ pub(super) async fn page(
     let filter = AuditFilter {
         actor: Some(actor.trim()).filter(|text| !text.is_empty()),
         resource: Some(resource.trim()).filter(|text| !text.is_empty()),
-        after,
     };
-    let found = audit::page(&mut *state.store.acquire().await?, &filter, ROWS).await?;
-    let last =
-        found.last().filter(|_| found.len() as i64 == ROWS).map(|entry| entry.id.to_string());
+    let window = Window::after(after, ROWS);
+    let found = audit::page(&mut *state.store.acquire().await?, &filter, &window).await?;
+    let last = found.next_key(|entry| entry.id.to_string());
     let more = last.and_then(|after| {
         let pairs = [("actor", actor.as_str()), ("resource", &resource), ("after", &after)];
         serde_urlencoded::to_string(pairs).ok()
     });
-    let rows = found.into_iter().map(row).collect();
+    let rows = found.rows.into_iter().map(row).collect();
     render(&Page { here: "/keys", actor, resource, rows, more })
 }
 

@@ -10,9 +10,12 @@ use super::{format, render};
 use crate::{
     api::{AppState, problem::Problem},
     domain::{ids::JobId, metric::names},
-    store::read::{
-        jobs::{self as read_jobs, JobFilter},
-        metrics,
+    store::{
+        read::{
+            jobs::{self as read_jobs, JobFilter},
+            metrics,
+        },
+        window::Window,
     },
 };
 
@@ -85,7 +88,7 @@ pub(super) async fn page(
     let measure =
         MEASURES.iter().find(|(what, ..)| Some(*what) == asked("what")).unwrap_or(&MEASURES[0]);
     let mut conn = state.store.acquire().await?;
-    let all = read_jobs::page(&mut conn, &JobFilter::default(), 100).await?;
+    let all = read_jobs::page(&mut conn, &JobFilter::default(), &Window::first(100)).await?.rows;
     let mut costs = metrics::costs(&mut conn, &wanted).await?;
     drop(conn);
     let short = |id: JobId| id.to_string().split_off(30);

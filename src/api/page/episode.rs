@@ -6,7 +6,7 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
 
-use super::{diff, format, job, job::Head, render, transition::spoken};
+use super::{diff, ended::Ended, format, job, job::Head, render, transition::spoken};
 use crate::{
     api::{
         AppState,
@@ -18,12 +18,15 @@ use crate::{
         generation::Role,
         ids::{EpisodeId, JobId, TransitionId},
     },
-    experience::episode::{EndReason, EpisodeState, Purpose, TruncatedBy},
-    store::read::{
-        annotations::{self, AnnotationRows, ProvenanceRow},
-        episodes::{self, EpisodeRow, Episodes},
-        jobs as read_jobs,
-        transitions::{self, TransitionRow},
+    experience::episode::Purpose,
+    store::{
+        read::{
+            annotations::{self, AnnotationRows, ProvenanceRow},
+            episodes::{self, EpisodeRow, Episodes},
+            jobs as read_jobs,
+            transitions::{self, TransitionRow},
+        },
+        window::Window,
     },
 };
 
@@ -76,8 +79,9 @@ pub(super) async fn list(
     let job = job::found(&state, id).await?;
     let mut conn = state.store.acquire().await?;
     let which = Episodes::OfJob(id, query.purpose);
-    let found = episodes::episodes(&mut conn, which, query.after, ROWS).await?;
-    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|e| e.id);
+    let window = Window::after(query.after, ROWS);
+    let found = episodes::episodes(&mut conn, which, &window).await?;
+    let next = found.next_key(|episode| episode.id);
     let kinds = [
         ("", "all", None),
         ("purpose=collect", "collected", Some(Purpose::Collect)),
@@ -89,7 +93,7 @@ pub(super) async fn list(
         head: Head::new(id, &job.spec.name, "/episodes"),
         kinds: kinds.map(|(href, title, purpose)| (href, title, purpose == query.purpose)),
         here_query: query.purpose.map(|p| format!("purpose={p}")).unwrap_or_default(),
-        episodes: found.iter().map(row).collect(),
+        episodes: found.rows.iter().map(row).collect(),
         next,
     })
 }
@@ -112,27 +116,17 @@ fn row(episode: &EpisodeRow) -> Row {
 
 /// Whether the episode went wrong, and how it ended.
 const fn ending(episode: &EpisodeRow) -> (bool, &'static str) {
-    match (episode.success, episode.end_reason) {
-        (Some(true), _) => (false, "solved"),
-        (Some(false), _) => (true, "not solved"),
-        (None, EndReason::Failed) => (true, "technical failure"),
-        (None, EndReason::Truncated) => match episode.truncated_by {
-            Some(TruncatedBy::Context) => (true, "truncated: context full"),
-            Some(TruncatedBy::Steps) => (true, "truncated: step cap"),
-            Some(TruncatedBy::Unreadable) => (true, "truncated: unreadable replies"),
-            Some(TruncatedBy::Deadline) => (true, "truncated: deadline"),
-            Some(TruncatedBy::Idle) => (true, "truncated: no call from the agent"),
-            Some(TruncatedBy::Environment) | None => (true, "truncated"),
-        },
-        (None, EndReason::Terminated) => match episode.state {
-            EpisodeState::Open => (false, "reward pending"),
-            EpisodeState::Expired => (true, "reward expired"),
-            EpisodeState::Closed => (false, "ended"),
-        },
-    }
+    let ended = Ended {
+        success: episode.success,
+        end_reason: episode.end_reason,
+        truncated_by: episode.truncated_by,
+        state: episode.state,
+    };
+    ended.words()
 }
 
-fn short(id: EpisodeId) -> String {
+/// The last characters of an id, which tell episodes apart.
+pub(super) fn short(id: EpisodeId) -> String {
     let text = id.0.simple().to_string();
     text[text.len() - 8..].to_owned()
 }
@@ -239,7 +233,7 @@ pub(super) async fn page(
         None => None,
     };
     let version = match episode.checkpoint_id {
-        Some(id) => read_jobs::checkpoints(&mut conn, None, Some(id), None, 1).await?.pop(),
+        Some(id) => read_jobs::checkpoint(&mut conn, id).await?,
         None => None,
     };
     let version = version.map(|checkpoint| checkpoint.version);

@@ -2,11 +2,20 @@
 
 use time::OffsetDateTime;
 
+use crate::domain::series::{Series, Unit};
 pub(super) use crate::quantity::{count, span};
 
 /// Day and minute, UTC.
 pub(super) fn minute(at: OffsetDateTime) -> String {
     format!("{} {:02}:{:02}", at.date(), at.hour(), at.minute())
+}
+
+/// The time of day, UTC; with the day unless it is that of `now`.
+pub(super) fn clock(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    if at.date() == now.date() {
+        return format!("{:02}:{:02}", at.hour(), at.minute());
+    }
+    minute(at)
 }
 
 /// Day and second, UTC.
@@ -20,6 +29,19 @@ pub(super) fn about(seconds: f64) -> String {
         ..=1.0 => "a minute".into(),
         minutes if minutes < 60.0 => format!("{minutes:.0} min"),
         _ => span(seconds),
+    }
+}
+
+/// A value of a series in its unit.
+pub(super) fn measured(series: &Series, value: f64) -> String {
+    match series.unit {
+        Unit::Share => percent(Some(value)),
+        Unit::Points => format!("{:+.1} points", 100.0 * value),
+        Unit::Count => count(value),
+        Unit::Number => digits(Some(value), 3),
+        Unit::Nats => format!("{value:.3} nats"),
+        Unit::Seconds => span(value),
+        Unit::Milliseconds => format!("{value:.0} ms"),
     }
 }
 

@@ -4,13 +4,16 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
 
-use super::{chart, format, render};
+use super::{chart, format, render, start::Start};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
     domain::{access::LOCAL, ids::JobId, job::JobStatus},
-    store::read::{
-        jobs::{self as read_jobs, JobFilter, JobRow},
-        metrics::{self, Cost},
+    store::{
+        read::{
+            jobs::{self as read_jobs, JobFilter, JobRow},
+            metrics::{self, Cost},
+        },
+        window::Window,
     },
 };
 
@@ -51,7 +54,8 @@ struct Page {
 #[derive(Template)]
 #[template(path = "jobs_rows.html")]
 struct Rows {
-    filtered: bool,
+    /// How to begin, if there are no jobs at all.
+    start: Option<Start>,
     jobs: Vec<Row>,
     next: Option<JobId>,
 }
@@ -103,17 +107,20 @@ async fn found(state: &AppState, query: &Query) -> Result<Rows, Problem> {
     let status = query.status.parse().ok();
     let owner = Some(query.owner.as_str()).filter(|owner| !owner.is_empty());
     let mut conn = state.store.acquire().await?;
-    let filter = JobFilter { status, owner, words, after: query.after, ..JobFilter::default() };
-    let jobs = read_jobs::page(&mut conn, &filter, ROWS).await?;
-    let next = jobs.last().filter(|_| jobs.len() as i64 == ROWS).map(|job| job.id);
+    let filter = JobFilter { status, owner, words };
+    let found = read_jobs::page(&mut conn, &filter, &Window::after(query.after, ROWS)).await?;
+    let next = found.next_key(|job| job.id);
+    let jobs = found.rows;
     let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
     let mut costs = metrics::costs(&mut conn, &ids).await?;
     let rows = jobs.into_iter().map(|job| {
         let cost = costs.remove(&job.id).unwrap_or_default();
         row(job, &cost)
     });
-    let filtered = words.is_some() || status.is_some() || owner.is_some();
-    Ok(Rows { filtered, jobs: rows.collect(), next })
+    let jobs: Vec<_> = rows.collect();
+    let filtered = words.is_some() || status.is_some() || owner.is_some() || query.after.is_some();
+    let start = (jobs.is_empty() && !filtered).then(Start::new);
+    Ok(Rows { start, jobs, next })
 }
 
 fn row(job: JobRow, cost: &Cost) -> Row {

@@ -21,7 +21,10 @@ use crate::{
         access::{Actor, Scope},
         ids::KeyId,
     },
-    store::keys::{self, KeyRow},
+    store::{
+        keys::{self, KeyRow},
+        window::Window,
+    },
 };
 
 /// Keys on the page.
@@ -153,7 +156,7 @@ async fn show(
     trouble: Option<&Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let all = keys::page(&mut *state.store.acquire().await?, None, None, ROWS).await?;
+    let all = keys::page(&mut *state.store.acquire().await?, &Window::first(ROWS)).await?.rows;
     let now = state.clock.now();
     let active =
         |key: &KeyRow| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);

@@ -4,21 +4,33 @@
 mod audit;
 mod chart;
 mod compare;
+mod dataset;
+mod datasets;
 mod diff;
+mod ended;
+mod environments;
 mod episode;
 mod evaluation;
+mod evaluations;
 mod fleet;
+mod fold;
 mod format;
+mod guide;
 mod job;
 mod jobs;
 mod keys;
 mod new_job;
 mod parts;
 mod playground;
+mod prompt_set;
+mod prompts;
+pub(super) mod report;
 mod search;
 mod settings;
 mod sign_in;
+mod start;
 mod transition;
+mod versus;
 
 use askama::Template;
 use axum::{
@@ -41,6 +53,14 @@ use crate::domain::access::Scope;
 #[folder = "assets/"]
 struct Assets;
 
+/// Links of the header, in groups: path and label.
+const NAVIGATION: [&[(&str, &str)]; 4] = [
+    &[("/", "Jobs"), ("/evaluations", "Evaluations"), ("/compare", "Compare")],
+    &[("/search", "Search"), ("/playground", "Playground")],
+    &[("/datasets", "Datasets"), ("/environments", "Environments"), ("/prompts", "Prompts")],
+    &[("/fleet", "Fleet")],
+];
+
 /// Every page with its assets, and the scope that it needs.
 pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
     let [read, submit, admin] = [Scope::Read, Scope::Submit, Scope::Admin].map(Access::Needs);
@@ -58,6 +78,7 @@ pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
         ("/jobs/{id}/checkpoints/rows", read, get(parts::checkpoint_rows)),
         ("/jobs/{id}/events", read, get(parts::events)),
         ("/jobs/{id}/spec", read, get(parts::spec)),
+        ("/jobs/{id}/versus", read, get(versus::page)),
         ("/episodes/{id}", read, get(episode::page)),
         ("/search", read, get(search::page)),
         ("/search/results", read, get(search::results)),
@@ -65,6 +86,16 @@ pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
         ("/playground/versions", read, get(playground::of_job)),
         ("/playground/answer", submit, post(playground::answer)),
         ("/compare", read, get(compare::page)),
+        ("/evaluations", read, get(evaluations::page)),
+        ("/datasets", read, get(datasets::page)),
+        ("/datasets/{name}", read, get(dataset::page)),
+        ("/datasets/{name}/episodes", read, get(dataset::rows)),
+        ("/environments", read, get(environments::page)),
+        ("/environments/live", read, get(environments::live)),
+        ("/prompts", read, get(prompts::page)),
+        ("/prompts/{name}", read, get(prompt_set::page)),
+        ("/palette", read, get(datasets::findable)),
+        ("/guide/{*file}", read, get(guide::page)),
         ("/fleet", read, get(fleet::page)),
         ("/fleet/live", read, get(fleet::live)),
         ("/keys", admin, get(keys::page).post(keys::create)),
@@ -105,6 +136,7 @@ pub(super) struct Viewer {
     name: String,
     signed_in: bool,
     admin: bool,
+    submits: bool,
 }
 
 /// The viewer of the current page. None before sign-in.
@@ -112,6 +144,7 @@ fn viewed_by() -> Option<Viewer> {
     viewer().map(|actor| Viewer {
         signed_in: actor.session.is_some(),
         admin: actor.scopes.cover(Scope::Admin),
+        submits: actor.scopes.cover(Scope::Submit),
         name: actor.name,
     })
 }

@@ -4,7 +4,12 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 use serde::Deserialize;
 
-use super::{format, job, job::Head, render};
+use super::{
+    fold::{self, Limits, Lines},
+    format, job,
+    job::Head,
+    render,
+};
 use crate::{
     api::{
         AppState,
@@ -14,13 +19,13 @@ use crate::{
     },
     domain::{
         checkpoint::CheckpointRole,
-        event::EventKind,
         ids::{CheckpointId, JobId},
         job::JobStatus,
     },
     store::{
         assessment, iterations,
         read::jobs::{self as read_jobs, JobRow},
+        window::Window,
     },
 };
 
@@ -103,8 +108,9 @@ async fn checkpoint_rows_of(
 ) -> Result<(JobRow, CheckpointRows), Problem> {
     let job = job::found(state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let found = read_jobs::checkpoints(&mut conn, Some(id), None, after, ROWS).await?;
-    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|c| c.id);
+    let found = read_jobs::checkpoints(&mut conn, id, &Window::after(after, ROWS)).await?;
+    let next = found.next_key(|checkpoint| checkpoint.id);
+    let found = found.rows;
     let newest = iterations::under_way(&mut conn, id).await?.pop();
     let quoted = job.spec.evaluation.temperature;
     let measured = assessment::evaluated(&mut conn, id, quoted, i32::MAX).await?;
@@ -145,14 +151,8 @@ struct Events {
     here: &'static str,
     name: String,
     head: Head,
-    events: Vec<EventRow>,
+    events: Lines,
     next: Option<i64>,
-}
-
-struct EventRow {
-    at: String,
-    kind: EventKind,
-    message: String,
 }
 
 /// Where the list begins.
@@ -170,16 +170,15 @@ pub(super) async fn events(
 ) -> Result<Html<String>, Problem> {
     let job = job::found(&state, id).await?;
     let mut conn = state.store.acquire().await?;
-    let found = read_jobs::events(&mut conn, id, query.after, ROWS).await?;
+    let window = Window::after(Some(query.after), ROWS);
+    let found = read_jobs::events(&mut conn, id, &window).await?;
     drop(conn);
-    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|event| event.id);
-    let events = found.into_iter().map(|event| EventRow {
-        at: format::minute(event.at),
-        kind: event.kind,
-        message: event.message,
-    });
+    let next = found.next_key(|event| event.id);
+    // A run that the page cuts continues on the next page, so no line says "at least".
+    let limits = Limits { lines: found.rows.len(), inside: found.rows.len(), read: usize::MAX };
+    let events = fold::lines(&found.rows, limits);
     let head = Head::new(id, &job.spec.name, "/events");
-    render(&Events { here: "", name: job.spec.0.name, head, events: events.collect(), next })
+    render(&Events { here: "", name: job.spec.0.name, head, events, next })
 }
 
 #[derive(Template)]

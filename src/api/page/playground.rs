@@ -26,7 +26,10 @@ use crate::{
         message::Message,
         transcript,
     },
-    store::read::{jobs as read_jobs, jobs::CheckpointRow, jobs::JobTitle, transitions},
+    store::{
+        read::{jobs as read_jobs, jobs::CheckpointRow, jobs::JobTitle, transitions},
+        window::Window,
+    },
 };
 
 /// Versions to choose from.
@@ -245,11 +248,9 @@ fn choices(jobs: &[JobTitle], chosen: Option<JobId>) -> Vec<Choice> {
 
 /// Versions of a job, newest first.
 async fn checkpoints(state: &AppState, job: Option<JobId>) -> Result<Vec<CheckpointRow>, Problem> {
-    if job.is_none() {
-        return Ok(Vec::new());
-    }
+    let Some(job) = job else { return Ok(Vec::new()) };
     let mut conn = state.store.acquire().await?;
-    let mut all = read_jobs::checkpoints(&mut conn, job, None, None, VERSIONS).await?;
+    let mut all = read_jobs::checkpoints(&mut conn, job, &Window::first(VERSIONS)).await?.rows;
     all.retain(|c| c.role == CheckpointRole::Online && c.published_at.is_some());
     Ok(all)
 }

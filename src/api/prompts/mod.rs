@@ -13,11 +13,12 @@ use axum::{
 pub(super) use self::dry_run::{__path_dry_run, dry_run};
 use self::{
     texts::PromptFiles,
-    views::{PromptSetList, PromptSetSummary, PromptSetView, PushedPromptSet, changes},
+    views::{PromptSetSummary, PromptSetView, PushedPromptSet, changes},
 };
 use super::{
     AppState,
     extract::Valid,
+    pagination::{Listing, list},
     problem::{FieldError, Problem, ProblemCode},
 };
 use crate::{
@@ -31,14 +32,25 @@ use crate::{
 /// What the document says of a set's name.
 const NAME: &str = "Lower-case letters, digits, dashes and underscores, 63 at most";
 
-/// Lists prompt sets.
+list!(
+    /// A page of prompt sets, by name.
+    PromptSetList of PromptSetSummary
+);
+
+/// Lists prompt sets, by name.
 #[utoipa::path(
-    get, path = "/v1/prompts", tag = "prompts", operation_id = "list_prompts",
-    responses((status = 200, description = "All prompt sets", body = PromptSetList))
+    get, path = "/v1/prompts", tag = "prompts", operation_id = "list_prompts", params(Listing<String>),
+    responses(
+        (status = 200, description = "A page of prompt sets", body = PromptSetList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+    )
 )]
-pub(super) async fn list(State(state): State<AppState>) -> Result<Json<PromptSetList>, Problem> {
-    let sets = prompts::list(&mut *state.store.acquire().await?).await?;
-    Ok(Json(PromptSetList { data: sets.into_iter().map(PromptSetSummary::from).collect() }))
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Listing { window, .. }: Listing<String>,
+) -> Result<Json<PromptSetList>, Problem> {
+    let found = prompts::page(&mut *state.store.acquire().await?, &window).await?;
+    Ok(Json(PromptSetList::of(found, |set| set.name.clone())))
 }
 
 /// Reads a prompt set with the texts of its newest version.
@@ -89,7 +101,7 @@ pub(super) async fn put(
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
         return Err(Problem::unprocessable(format!("{name:?} is not a valid prompt set name"))
-            .code(ProblemCode::PromptSetName)
+            .code(ProblemCode::InvalidName)
             .remedy("use lower-case letters, digits, dashes and underscores, 63 at most"));
     }
     let files = files.by_part();
@@ -136,7 +148,7 @@ pub(super) async fn delete(
             count => format!(" and {} more", count - 1),
         };
         return Err(Problem::conflict(format!("unfinished job {job}{others} uses set {name}"))
-            .code(ProblemCode::PromptSetInUse)
+            .code(ProblemCode::InUse)
             .remedy("wait until it ends, or cancel it"));
     }
     if !prompts::delete(&mut tx, &name).await? {
@@ -148,7 +160,7 @@ pub(super) async fn delete(
 
 fn ships(name: &str) -> Problem {
     Problem::conflict(format!("prompt set {name} is built in and cannot be changed"))
-        .code(ProblemCode::PromptSetShips)
+        .code(ProblemCode::BuiltIn)
         .remedy("push your files under another name")
 }
 

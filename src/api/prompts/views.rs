@@ -12,13 +12,6 @@ use crate::{
     store::prompts::SetVersion,
 };
 
-/// All prompt sets.
-#[derive(Serialize, ToSchema)]
-pub struct PromptSetList {
-    /// By name.
-    pub(super) data: Vec<PromptSetSummary>,
-}
-
 /// A prompt set without its texts.
 #[derive(Serialize, ToSchema)]
 pub struct PromptSetSummary {

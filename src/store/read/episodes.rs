@@ -11,7 +11,10 @@ use crate::{
         episode::{EndReason, EpisodeState, Purpose, RewardStatus, Source, TruncatedBy},
         history::History,
     },
-    store::{StoreError, contexts},
+    store::{
+        StoreError, contexts,
+        window::{Order, Rows, Window},
+    },
 };
 
 /// An episode with its link to a job or a dataset.
@@ -68,63 +71,77 @@ pub struct EpisodeRow {
     pub created_at: OffsetDateTime,
 }
 
-/// Which episodes are read.
+/// Which episodes are listed.
 #[derive(Debug, Clone, Copy)]
 pub enum Episodes<'a> {
-    /// One.
-    One(EpisodeId),
     /// Those that iterations of a job played, for one purpose or for all.
     OfJob(JobId, Option<Purpose>),
     /// Those of a dataset.
     OfDataset(&'a str),
 }
 
-/// Episodes, newest first, those before `after`.
+/// An episode with its links, without conditions.
+const SELECT: &str = "-- read::episodes::episodes
+         select e.*, r.job_id, r.purpose, r.temperature, i.index as iteration, s.name as dataset,
+             coalesce(r.ordinal, d.ordinal) as ordinal
+         from episodes e
+         left join rollouts r on r.episode_id = e.id left join iterations i on i.id = r.iteration_id
+         left join dataset_episodes d on d.episode_id = e.id
+         left join datasets s on s.id = d.dataset_id and s.deleted_at is null where ";
+
+/// One episode.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn episode(
+    conn: &mut PgConnection,
+    id: EpisodeId,
+) -> Result<Option<EpisodeRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push("e.id = ").push_bind(id);
+    let mut found: Vec<EpisodeRow> = query.build_query_as().fetch_all(&mut *conn).await?;
+    tell(conn, &mut found).await?;
+    Ok(found.pop())
+}
+
+/// Episodes, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn episodes(
     conn: &mut PgConnection,
     which: Episodes<'_>,
-    after: Option<EpisodeId>,
-    limit: i64,
-) -> Result<Vec<EpisodeRow>, StoreError> {
-    let mut query = QueryBuilder::new(
-        "-- read::episodes::episodes
-         select e.*, r.job_id, r.purpose, r.temperature, i.index as iteration, s.name as dataset,
-             coalesce(r.ordinal, d.ordinal) as ordinal
-         from episodes e
-         left join rollouts r on r.episode_id = e.id left join iterations i on i.id = r.iteration_id
-         left join dataset_episodes d on d.episode_id = e.id
-         left join datasets s on s.id = d.dataset_id and s.deleted_at is null where ",
-    );
+    window: &Window<EpisodeId>,
+) -> Result<Rows<EpisodeRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
     // Only what is asked for is written down: a plan for everything at once would use no index.
-    match which {
-        Episodes::One(id) => {
-            query.push("e.id = ").push_bind(id);
-        }
+    let key = match which {
         Episodes::OfJob(job, purpose) => {
             query.push("r.job_id = ").push_bind(job);
             if let Some(purpose) = purpose {
                 query.push(" and r.purpose = ").push_bind(purpose);
             }
+            "r.episode_id"
         }
         Episodes::OfDataset(name) => {
             query.push("s.name = ").push_bind(name);
+            "e.id"
         }
-    }
-    let key = if matches!(which, Episodes::OfJob(..)) { "r.episode_id" } else { "e.id" };
-    if let Some(after) = after {
-        query.push(" and ").push(key).push(" < ").push_bind(after);
-    }
-    query.push(" order by ").push(key).push(" desc limit ").push_bind(limit);
-    let mut found: Vec<EpisodeRow> = query.build_query_as().fetch_all(&mut *conn).await?;
-    let ids: Vec<_> = found.iter().map(|episode| episode.id).collect();
+    };
+    window.bound(&mut query, key, Order::Falling);
+    let mut found: Rows<EpisodeRow> = window.read(&mut *conn, query).await?;
+    tell(conn, &mut found.rows).await?;
+    Ok(found)
+}
+
+/// Adds what the agents saw and said.
+async fn tell(conn: &mut PgConnection, episodes: &mut [EpisodeRow]) -> Result<(), StoreError> {
+    let ids: Vec<_> = episodes.iter().map(|episode| episode.id).collect();
     let mut histories: HashMap<EpisodeId, History> = contexts::histories(conn, &ids).await?;
-    for episode in &mut found {
+    for episode in episodes {
         episode.history = histories.remove(&episode.id).unwrap_or_default();
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The episodes that the same job played for the same purpose just after and just before one; none of either around one

@@ -11,7 +11,11 @@ use crate::{
         job::{JobStatus, Phase},
         spec::JobSpec,
     },
-    store::{StoreError, datasets::LinkedDataset},
+    store::{
+        StoreError,
+        datasets::LinkedDataset,
+        window::{Order, Rows, Window},
+    },
 };
 
 /// A job with its progress, its newest success and its promoted checkpoint.
@@ -75,32 +79,8 @@ impl JobRow {
     }
 }
 
-/// Which jobs are read.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct JobFilter<'a> {
-    /// One by its id.
-    pub one: Option<JobId>,
-    /// In this status.
-    pub status: Option<JobStatus>,
-    /// Submitted by a key of this name.
-    pub owner: Option<&'a str>,
-    /// With this as a part of the name or of the id.
-    pub words: Option<&'a str>,
-    /// Only those before this one.
-    pub after: Option<JobId>,
-}
-
-/// Jobs, newest first.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn page(
-    conn: &mut PgConnection,
-    filter: &JobFilter<'_>,
-    limit: i64,
-) -> Result<Vec<JobRow>, StoreError> {
-    Ok(sqlx::query_as(
-        "-- read::jobs::page
+/// A job with its progress, without conditions.
+const SELECT: &str = "-- read::jobs::page
          select j.id, j.owner, j.status, j.spec,
              (select coalesce(json_agg(json_build_object('name', name, 'version', version, 'episodes', episodes)
                   order by ordinal), '[]') from job_datasets where job_id = j.id) as datasets, j.error, j.waiting_for, j.waiting_why, j.waiting_since, j.plan_error,
@@ -136,20 +116,51 @@ pub async fn page(
              from (select index, finished_at from iterations
                    where job_id = j.id and finished_at is not null order by index desc limit 6) done
          ) pace on j.status = 'running'
-         where j.deleted_at is null and ($1::uuid is null or j.id = $1) and ($2::text is null or j.status = $2)
-             and ($3::uuid is null or j.id < $3)
-             and ($4::text is null or strpos(j.name || ' ' || j.id, $4) > 0)
-             and ($5::text is null or j.owner = $5)
-         order by j.id desc limit $6",
-    )
-    .bind(filter.one)
-    .bind(filter.status)
-    .bind(filter.after)
-    .bind(filter.words)
-    .bind(filter.owner)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+         where j.deleted_at is null";
+
+/// One job.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn job(conn: &mut PgConnection, id: JobId) -> Result<Option<JobRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push(" and j.id = ").push_bind(id);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
+}
+
+/// Which jobs are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JobFilter<'a> {
+    /// In this status.
+    pub status: Option<JobStatus>,
+    /// Submitted by a key of this name.
+    pub owner: Option<&'a str>,
+    /// With this as a part of the name or of the id.
+    pub words: Option<&'a str>,
+}
+
+/// Jobs, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    filter: &JobFilter<'_>,
+    window: &Window<JobId>,
+) -> Result<Rows<JobRow>, StoreError> {
+    let mut query = QueryBuilder::new(SELECT);
+    // Only what is asked for is written down: a plan for everything at once would use no index.
+    if let Some(status) = filter.status {
+        query.push(" and j.status = ").push_bind(status);
+    }
+    if let Some(owner) = filter.owner {
+        query.push(" and j.owner = ").push_bind(owner);
+    }
+    if let Some(words) = filter.words {
+        query.push(" and strpos(j.name || ' ' || j.id, ").push_bind(words).push(") > 0");
+    }
+    window.bound(&mut query, "j.id", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// A job in a list to choose from.
@@ -224,17 +235,16 @@ pub struct IterationRow {
     pub finished_at: Option<OffsetDateTime>,
 }
 
-/// A job's iterations, newest first, those before `before`.
+/// A job's iterations, newest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn iterations(
     conn: &mut PgConnection,
     job: JobId,
-    before: Option<i32>,
-    limit: i64,
-) -> Result<Vec<IterationRow>, StoreError> {
-    Ok(sqlx::query_as(
+    window: &Window<i32>,
+) -> Result<Rows<IterationRow>, StoreError> {
+    let mut query = QueryBuilder::new(
         "-- read::jobs::iterations
          select i.id, i.index, i.phase, i.started_at, i.finished_at, u.open as units_open, u.done as units_done
          from iterations i
@@ -243,14 +253,11 @@ pub async fn iterations(
                  count(*) filter (where state = 'done') as done
              from work_items where iteration_id = i.id and phase = i.phase
          ) u
-         where i.job_id = $1 and ($2::int is null or i.index < $2)
-         order by i.index desc limit $3",
-    )
-    .bind(job)
-    .bind(before)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+         where i.job_id = ",
+    );
+    query.push_bind(job);
+    window.bound(&mut query, "i.index", Order::Falling);
+    window.read(conn, query).await
 }
 
 /// An event of a job.
@@ -268,27 +275,29 @@ pub struct EventRow {
     pub data: serde_json::Value,
 }
 
-/// A job's events, oldest first, those after `after`.
+/// A job's events, oldest first.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn events(
     conn: &mut PgConnection,
     job: JobId,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<EventRow>, StoreError> {
-    Ok(sqlx::query_as(
+    window: &Window<i64>,
+) -> Result<Rows<EventRow>, StoreError> {
+    // As a range of the index, so that no plan goes through the events of all jobs from the first on.
+    let mut query = QueryBuilder::new(
         "-- read::jobs::events
-         -- As a range of the index, so that no plan goes through the events of all jobs from the first on.
-         select place as id, at, kind, message, data from events
-         where job_id >= $1 and job_id <= $1 and (job_id, place) > ($1, $2) order by job_id, place limit $3",
-    )
-    .bind(job)
-    .bind(after)
-    .bind(limit)
-    .fetch_all(conn)
-    .await?)
+         select place as id, at, kind, message, data from events where job_id >= ",
+    );
+    query.push_bind(job).push(" and job_id <= ").push_bind(job);
+    let keys = [(">", window.after), ("<", window.before)];
+    for (compares, place) in keys.into_iter().filter_map(|(how, key)| Some((how, key?))) {
+        query.push(format_args!(" and (job_id, place) {compares} ("));
+        query.push_bind(job).push(", ").push_bind(place).push(")");
+    }
+    let direction = Order::Rising.direction(window.is_backward());
+    query.push(format_args!(" order by job_id{direction}, place{direction}"));
+    window.read(conn, query).await
 }
 
 /// Id of a job's newest event; 0 before the first.
@@ -305,7 +314,11 @@ pub async fn last_event(conn: &mut PgConnection, job: JobId) -> Result<i64, Stor
     .await?)
 }
 
-/// The newest events of a job except those of normal progress, newest first.
+/// Newest events among which remarkable ones are looked for.
+const RECENT: i64 = 5_000;
+
+/// The newest events of a job except those of normal progress, newest first. Events older than the job's newest 5,000
+/// are left out.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -322,12 +335,14 @@ pub async fn remarkable_events(
     ];
     Ok(sqlx::query_as(
         "-- read::jobs::remarkable_events
-         select place as id, at, kind, message, data from events
-         where job_id = $1 and kind <> all($2) order by place desc limit $3",
+         select place as id, at, kind, message, data
+         from (select * from events where job_id = $1 order by place desc limit $4) recent
+         where kind <> all($2) order by place desc limit $3",
     )
     .bind(job)
     .bind(usual.map(EventKind::as_str))
     .bind(limit)
+    .bind(RECENT)
     .fetch_all(conn)
     .await?)
 }
@@ -367,37 +382,40 @@ pub struct CheckpointRow {
     pub expired_at: Option<OffsetDateTime>,
 }
 
-/// Checkpoints, newest first: of a job, or one by its id.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn checkpoints(
-    conn: &mut PgConnection,
-    job: Option<JobId>,
-    one: Option<CheckpointId>,
-    after: Option<CheckpointId>,
-    limit: i64,
-) -> Result<Vec<CheckpointRow>, StoreError> {
-    let mut query = QueryBuilder::new(
-        "-- read::jobs::checkpoints
+/// A checkpoint with its success, without conditions.
+const CHECKPOINTS: &str = "-- read::jobs::checkpoints
          select c.*, m.value as success, c.id is not distinct from j.promoted_checkpoint_id as promoted,
              array(select name from engines where capabilities -> 'models' ? c.name order by name) as loaded_on
          from checkpoints c join jobs j on j.id = c.job_id
          left join metrics m on c.role = 'online' and m.job_id = c.job_id and m.name = 'eval.success'
              and m.iteration = c.version
              and m.temperature = (j.spec #>> '{evaluation,temperature}')::real
-         where true",
-    );
-    // Only what is asked for is written down: a plan for everything at once would use no index.
-    if let Some(job) = job {
-        query.push(" and c.job_id = ").push_bind(job);
-    }
-    if let Some(one) = one {
-        query.push(" and c.id = ").push_bind(one);
-    }
-    if let Some(after) = after {
-        query.push(" and c.id < ").push_bind(after);
-    }
-    query.push(" order by c.id desc limit ").push_bind(limit);
-    Ok(query.build_query_as().fetch_all(conn).await?)
+         where ";
+
+/// One checkpoint.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn checkpoint(
+    conn: &mut PgConnection,
+    id: CheckpointId,
+) -> Result<Option<CheckpointRow>, StoreError> {
+    let mut query = QueryBuilder::new(CHECKPOINTS);
+    query.push("c.id = ").push_bind(id);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
+}
+
+/// A job's checkpoints, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn checkpoints(
+    conn: &mut PgConnection,
+    job: JobId,
+    window: &Window<CheckpointId>,
+) -> Result<Rows<CheckpointRow>, StoreError> {
+    let mut query = QueryBuilder::new(CHECKPOINTS);
+    query.push("c.job_id = ").push_bind(job);
+    window.bound(&mut query, "c.id", Order::Falling);
+    window.read(conn, query).await
 }

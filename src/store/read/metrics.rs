@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use crate::{
     domain::{
         ids::JobId,
         metric::{Metric, names},
+        metric_key::MetricKey,
     },
-    store::StoreError,
+    store::{
+        StoreError,
+        window::{Order, Rows, Window},
+    },
 };
 
 #[derive(sqlx::FromRow)]
@@ -20,7 +24,37 @@ struct MetricRow {
     value: f64,
 }
 
-/// A job's time series, by name, iteration and temperature: all of them or these, from an iteration on.
+impl From<MetricRow> for Metric {
+    fn from(MetricRow { name, iteration, temperature, value }: MetricRow) -> Self {
+        Self { name, iteration, temperature: (temperature >= 0.0).then_some(temperature), value }
+    }
+}
+
+/// Values of a job: of all series or of these, from one iteration to another.
+fn of_job(
+    job: JobId,
+    names: Option<&[String]>,
+    (from, until): (Option<i32>, Option<i32>),
+) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(
+        "-- read::metrics::of_job
+         select name, iteration, temperature, value from metrics where job_id = ",
+    );
+    query.push_bind(job);
+    if let Some(names) = names {
+        query.push(" and name = any(").push_bind(names).push(")");
+    }
+    if let Some(from) = from {
+        query.push(" and iteration >= ").push_bind(from);
+    }
+    if let Some(until) = until {
+        query.push(" and iteration <= ").push_bind(until);
+    }
+    query
+}
+
+/// A job's time series, by name, iteration and temperature: all of them or these, of all iterations or of those from
+/// one to another.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -28,30 +62,40 @@ pub async fn series(
     conn: &mut PgConnection,
     job: JobId,
     names: Option<&[String]>,
-    from_iteration: Option<i32>,
+    (from, until): (Option<i32>, Option<i32>),
 ) -> Result<Vec<Metric>, StoreError> {
-    let mut query = QueryBuilder::new(
-        "-- read::metrics::series
-         select name, iteration, temperature, value from metrics where job_id = ",
-    );
-    query.push_bind(job);
-    if let Some(names) = names {
-        query.push(" and name = any(").push_bind(names).push(")");
-    }
-    if let Some(from) = from_iteration {
-        query.push(" and iteration >= ").push_bind(from);
-    }
+    let mut query = of_job(job, names, (from, until));
     query.push(" order by name, iteration, temperature");
     let rows: Vec<MetricRow> = query.build_query_as().fetch_all(conn).await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Metric {
-            name: row.name,
-            iteration: row.iteration,
-            temperature: (row.temperature >= 0.0).then_some(row.temperature),
-            value: row.value,
-        })
-        .collect())
+    Ok(rows.into_iter().map(Metric::from).collect())
+}
+
+/// A page of the same values.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    job: JobId,
+    names: Option<&[String]>,
+    from_iteration: Option<i32>,
+    window: &Window<MetricKey>,
+) -> Result<Rows<Metric>, StoreError> {
+    let mut query = of_job(job, names, (from_iteration, None));
+    let keys = [(">", &window.after), ("<", &window.before)];
+    for (compares, key) in keys.into_iter().filter_map(|(how, key)| Some((how, key.as_ref()?))) {
+        query.push(format_args!(" and (name, iteration, temperature) {compares} ("));
+        query.push_bind(&key.name).push(", ").push_bind(key.iteration).push(", ");
+        // As the column has it, where no temperature is -1.
+        query.push_bind(key.temperature.unwrap_or(-1.0)).push(")");
+    }
+    let direction = Order::Rising.direction(window.is_backward());
+    query.push(format_args!(
+        " order by name{direction}, iteration{direction}, temperature{direction}"
+    ));
+    let found: Rows<MetricRow> = window.read(conn, query).await?;
+    let (next, previous) = (found.next, found.previous);
+    Ok(Rows { rows: found.rows.into_iter().map(Metric::from).collect(), next, previous })
 }
 
 /// What a series comes to: its sum, and its newest value.
@@ -85,6 +129,35 @@ pub async fn totals(
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|(name, sum, newest)| (name, Total { sum, newest })).collect())
+}
+
+/// The newest value of series and its iteration, by name; of evaluations, those at this temperature. Series without a
+/// value are left out.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn newest(
+    conn: &mut PgConnection,
+    job: JobId,
+    names: &[&str],
+    temperature: f32,
+) -> Result<HashMap<String, (i32, f64)>, StoreError> {
+    // A look-up for each name, however many iterations there are.
+    let rows: Vec<(String, i32, f64)> = sqlx::query_as(
+        "-- read::metrics::newest
+         select n.name, m.iteration, m.value from unnest($2::text[]) as n(name)
+         cross join lateral (
+             select iteration, value from metrics
+             where job_id = $1 and name = n.name and temperature in (-1, $3)
+             order by iteration desc limit 1
+         ) m",
+    )
+    .bind(job)
+    .bind(names)
+    .bind(temperature)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|(name, iteration, value)| (name, (iteration, value))).collect())
 }
 
 /// What a job came to, and what that took.

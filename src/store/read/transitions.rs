@@ -11,6 +11,7 @@ use crate::{
     store::{
         StoreError,
         contexts::{self, index},
+        window::{Order, Rows, Window},
     },
 };
 
@@ -111,12 +112,10 @@ pub struct Search<'a> {
     pub from_iteration: Option<i32>,
     /// Of this iteration and earlier ones.
     pub to_iteration: Option<i32>,
-    /// Only those before this one.
-    pub after: Option<TransitionId>,
 }
 
 /// Rows that are looked through before it is asked what else there is.
-const NEWEST: i64 = 5_000;
+const NEAREST: i64 = 5_000;
 
 /// Finds transitions, newest first.
 ///
@@ -125,23 +124,24 @@ const NEWEST: i64 = 5_000;
 pub async fn search(
     conn: &mut PgConnection,
     search: &Search<'_>,
-    limit: i64,
-) -> Result<Vec<Learnt>, StoreError> {
-    // What is common is found soonest among the newest rows, what is rare through the index of what makes it so.
+    window: &Window<TransitionId>,
+) -> Result<Rows<Learnt>, StoreError> {
+    // What is common is found soonest among the nearest rows, what is rare through the index of what makes it so.
     // Which it is the planner cannot know of several conditions together, and guessing wrong it reads everything.
-    let newest = find(conn, search, limit, Reach::Newest).await?;
-    if newest.len() as i64 == limit {
-        return Ok(newest);
+    let nearest = find(conn, search, window, Reach::Nearest).await?;
+    if nearest.len() as i64 == window.probing() {
+        return Ok(window.rows(nearest));
     }
     let pairs = match search.words {
         Some(words) => neighbours(&parsed(conn, words).await?),
         None => Vec::new(),
     };
-    find(conn, search, limit, Reach::All { pairs: &pairs }).await
+    let all = find(conn, search, window, Reach::All { pairs: &pairs }).await?;
+    Ok(window.rows(all))
 }
 
 /// A query as the database reads it.
-async fn parsed(conn: &mut PgConnection, words: &str) -> Result<String, StoreError> {
+pub(super) async fn parsed(conn: &mut PgConnection, words: &str) -> Result<String, StoreError> {
     Ok(sqlx::query_scalar(
         "-- read::transitions::parsed
          select websearch_to_tsquery('simple', $1)::text",
@@ -152,7 +152,7 @@ async fn parsed(conn: &mut PgConnection, words: &str) -> Result<String, StoreErr
 }
 
 /// Words that follow one another in everything that a query finds, as the index of pairs holds them.
-fn neighbours(query: &str) -> Vec<String> {
+pub(super) fn neighbours(query: &str) -> Vec<String> {
     // Of what may or may not be there, nothing follows.
     if query.contains(['|', '!', '(']) {
         return Vec::new();
@@ -176,8 +176,8 @@ fn neighbours(query: &str) -> Vec<String> {
 /// What is looked through.
 #[derive(Clone, Copy)]
 enum Reach<'a> {
-    /// The newest rows.
-    Newest,
+    /// The rows where the page begins: the newest ones, or those beside a key.
+    Nearest,
     /// All rows, by whatever index leaves the fewest; these pairs of words are in all that is found.
     All { pairs: &'a [String] },
 }
@@ -186,7 +186,7 @@ enum Reach<'a> {
 async fn find(
     conn: &mut PgConnection,
     search: &Search<'_>,
-    limit: i64,
+    window: &Window<TransitionId>,
     reach: Reach<'_>,
 ) -> Result<Vec<Learnt>, StoreError> {
     // A transition that several jobs learn from is found once: as the newest of them sees it.
@@ -206,15 +206,17 @@ async fn find(
             );
         }
     }
-    if let Some(after) = search.after {
+    if let Some(after) = window.after {
         query.push(" and transition_id < ").push_bind(after);
     }
+    if let Some(before) = window.before {
+        query.push(" and transition_id > ").push_bind(before);
+    }
+    let direction = Order::Falling.direction(window.is_backward());
     match reach {
-        Reach::Newest => {
-            query
-                .push(" order by transition_id desc limit ")
-                .push_bind(NEWEST)
-                .push(") newest where true");
+        Reach::Nearest => {
+            query.push(format_args!(" order by transition_id{direction} limit "));
+            query.push_bind(NEAREST).push(") nearest where true");
         }
         Reach::All { pairs: [] } => {}
         Reach::All { pairs } => {
@@ -246,7 +248,8 @@ async fn find(
         // Planned for all that there is, not for the first few in order.
         query.push(" offset 0) every");
     }
-    query.push(" order by transition_id desc, job_id desc limit ").push_bind(limit);
+    query.push(format_args!(" order by transition_id{direction}, job_id desc limit "));
+    query.push_bind(window.probing());
     Ok(query.build_query_as().fetch_all(conn).await?)
 }
 

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod language;
+mod metrics;
 mod monitoring;
 mod quotes;
 mod session;
@@ -63,6 +64,7 @@ pages_that_run! {
     questions_runs: "docs/src/questions.md",
     quick_start_runs: "docs/src/quick-start.md",
     tracking_runs: "docs/src/tracking.md",
+    upgrading_runs: "docs/src/upgrading.md",
     use_the_model_runs: "docs/src/use-the-model.md",
     webhooks_run: "docs/src/webhooks.md",
 }

@@ -1,6 +1,7 @@
 //! A page's commands, run by a shell from top to bottom, beside a service of their own.
 
 use std::{
+    ffi::OsString,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -12,6 +13,7 @@ use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
 };
+use nlac::embedded::postgres::bin_dir;
 
 use super::blocks::{Page, Use, root};
 use crate::support::{Place, free_port, small_job};
@@ -22,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Runs the page; what went wrong is the error.
 pub async fn run(page: &Page) -> Result<(), String> {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        eprintln!("skipped: curl is not installed");
+        return Ok(());
+    }
     let place = Place::new();
     let work = place.path().join("work");
     lay_out(&work, page);
@@ -39,6 +45,7 @@ pub async fn run(page: &Page) -> Result<(), String> {
         .env("NLAC_BIN", env!("CARGO_BIN_EXE_nlac"))
         .env("NLAC_SERVER", format!("http://127.0.0.1:{}", ports[0]))
         .env("PORT", ports[0].to_string())
+        .env("PATH", path(&data))
         .env("DATA", &data)
         .env("LOG", &log)
         .env("DEMO", if page.path == "README.md" { "yes" } else { "no" })
@@ -134,6 +141,13 @@ fn databases(data: &Path) -> String {
         url("postgres"),
         url("restored")
     )
+}
+
+/// The PATH with the programs of the private Postgres at its end.
+fn path(data: &Path) -> OsString {
+    let bin = bin_dir(&data.join("postgres")).unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::env::split_paths(&path).chain([bin])).unwrap()
 }
 
 /// The Python that the client's tests use, if it is there.

@@ -51,17 +51,18 @@ pub async fn database(data_dir: &Path) -> String {
 }
 
 async fn start() -> Server {
-    let root = Place::new().0.keep();
+    let place = Place::new().0.keep();
+    let root = place.join("postgres");
     let postgres = Postgres::start(&root, false).await.unwrap();
     // Every new database is a copy of this one.
     let template = postgres.options().clone().database("template1");
     Store::connect(template).await.unwrap().close().await;
     // No destructor runs at a process' end; a pipe is closed however it ends.
     let sweep = "cat; kill -INT $(head -n 1 $0/data/postmaster.pid); \
-                 while [ -e $0/data/postmaster.pid ]; do sleep 0.1; done; rm -r $0";
+                 while [ -e $0/data/postmaster.pid ]; do sleep 0.1; done; rm -r $1";
     let broom = Command::new("sh")
         .args(["-c", sweep])
-        .arg(&root)
+        .args([&root, &place])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -53,6 +53,11 @@ impl Endpoint {
         Self { url, script }
     }
 
+    /// Number of requests so far.
+    pub fn count(&self) -> usize {
+        self.script.asked.lock().unwrap().len()
+    }
+
     /// Every request of a path so far.
     pub fn asked(&self, path: &str) -> Vec<Asked> {
         let asked = self.script.asked.lock().unwrap();

@@ -14,20 +14,30 @@ pub mod tau_bench;
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::Once,
     time::Duration,
 };
 
 use nlac::{
-    app::{App, ServiceSettings},
+    app::{App, ServiceSettings, default_data_dir},
+    embedded::postgres::provide,
     store::Store,
 };
 use serde_json::{Value, json};
+
+/// Without Postgres the first test fetches it to where every service of this user looks for it, as `nlac demo` does.
+static POSTGRES: Once = Once::new();
 
 /// A directory that Postgres' own user can reach, removed at the end.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
     pub fn new() -> Self {
+        POSTGRES.call_once(|| {
+            // No cluster is there, so any version of Postgres fits.
+            let root = default_data_dir().join("tests");
+            provide(&root, true, |said| eprintln!("{said}")).unwrap();
+        });
         let directory = tempfile::Builder::new().prefix("nlac-test-").tempdir().unwrap();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
         Self(directory)
@@ -75,6 +85,35 @@ impl Service {
 
     pub async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// All rows of a list, in pages of so many.
+    pub async fn all(&self, path: &str, limit: usize) -> Vec<Value> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let (mut rows, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let (status, page) = self.get(&format!("{path}{joint}limit={limit}{cursor}")).await;
+            assert_eq!(status, 200, "{path}: {page}");
+            let more = page["data"].as_array().unwrap();
+            assert!(more.len() <= limit, "{path}: {page}");
+            rows.extend(more.iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&after={next}"),
+                None => return rows,
+            }
+        }
+    }
+
+    /// A request without a body: its status, and the body of the answer, if there is one.
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        let answer = self.http.delete(format!("{}{path}", self.url)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.put(format!("{}{path}", self.url)).json(body);
+        let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 

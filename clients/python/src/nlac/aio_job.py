@@ -136,18 +136,27 @@ class AsyncJob(JobState):
 
     async def metrics(self, name: str | None = None) -> list[Metric]:
         """The time series, or one of them, such as `eval.success`, by name, iteration and temperature."""
-        found = await self._ask(
-            list_metrics.asyncio_detailed, self.id, client=self._rest, name=name or UNSET
+        values = pages.rows_async(
+            lambda after, size: self._ask(
+                list_metrics.asyncio_detailed,
+                self.id,
+                client=self._rest,
+                name=name or UNSET,
+                after=after,
+                limit=size,
+            ),
+            limit=None,
+            most=pages.VALUES,
         )
-        return found.data
+        return [value async for value in values]
 
     def iterations(self, limit: int | None = None) -> AsyncIterator[IterationView]:
         return pages.rows_async(
-            lambda before, size: self._ask(
+            lambda after, size: self._ask(
                 list_iterations.asyncio_detailed,
                 self.id,
                 client=self._rest,
-                before=before,
+                after=after,
                 limit=size,
             ),
             limit,

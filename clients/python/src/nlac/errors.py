@@ -24,6 +24,7 @@ class NlacError(Exception):
         code: str | None = None,
         remedy: str | None = None,
         errors: list[FieldError] | None = None,
+        request_id: str | None = None,
     ) -> None:
         self.detail = detail
         self.status = status
@@ -34,6 +35,8 @@ class NlacError(Exception):
         self.remedy = remedy
         self.errors = errors or []
         """The fields that are wrong, each with its `path` and `message`."""
+        self.request_id = request_id
+        """The name of the request in the server's log; None where there was no answer."""
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -44,6 +47,8 @@ class NlacError(Exception):
             lines += [f"  {error.path}: {error.message}" for error in self.errors]
         if self.remedy:
             lines.append(f"what to do: {self.remedy}")
+        if self.request_id and (self.status or 0) >= 500:
+            lines.append(f"request in the server's log: {self.request_id}")
         return "\n".join(lines)
 
 
@@ -66,6 +71,7 @@ class JobFailed(NlacError):
 def of_response(response: httpx.Response) -> NlacError:
     """The error that a response is; its body must have been read."""
     status, title = response.status_code, response.reason_phrase
+    request_id = response.headers.get("x-request-id")
     try:
         body: Any = response.json()
         problem = Problem.from_dict(body)
@@ -73,7 +79,7 @@ def of_response(response: httpx.Response) -> NlacError:
         # Not from nlac: a proxy, or another service at this address.
         text = " ".join(response.text.split())[:200] or "no text"
         remedy = f"check that {response.url.copy_with(path='/', query=None)} is an nlac server"
-        return NlacError(text, status=status, title=title, remedy=remedy)
+        return NlacError(text, status=status, title=title, remedy=remedy, request_id=request_id)
     return NlacError(
         problem.detail,
         status=status,
@@ -81,4 +87,5 @@ def of_response(response: httpx.Response) -> NlacError:
         code=problem.code,
         remedy=problem.remedy or None,
         errors=problem.errors or None,
+        request_id=request_id,
     )

@@ -34,9 +34,7 @@ def need_pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(
-            "transitions_frame needs pandas: pip install nlac-client[pandas]"
-        ) from error
+        raise ImportError("transitions_frame needs pandas: pip install nlac[pandas]") from error
     return pandas
 
 

@@ -130,18 +130,27 @@ class Job(JobState):
 
     def metrics(self, name: str | None = None) -> list[Metric]:
         """The time series, or one of them, such as `eval.success`, by name, iteration and temperature."""
-        found = self._ask(
-            list_metrics.sync_detailed, self.id, client=self._rest, name=name or UNSET
+        values = pages.rows(
+            lambda after, size: self._ask(
+                list_metrics.sync_detailed,
+                self.id,
+                client=self._rest,
+                name=name or UNSET,
+                after=after,
+                limit=size,
+            ),
+            limit=None,
+            most=pages.VALUES,
         )
-        return found.data
+        return list(values)
 
     def iterations(self, limit: int | None = None) -> Iterator[IterationView]:
         return pages.rows(
-            lambda before, size: self._ask(
+            lambda after, size: self._ask(
                 list_iterations.sync_detailed,
                 self.id,
                 client=self._rest,
-                before=before,
+                after=after,
                 limit=size,
             ),
             limit,

@@ -10,6 +10,9 @@ from .rest.types import UNSET
 PAGE = 200
 """Rows per request: the most that the server gives."""
 
+VALUES = 5000
+"""The same for values of time series, which are small."""
+
 Row = TypeVar("Row")
 
 
@@ -29,11 +32,13 @@ Fetch = Callable[[Any, int], Page[Row]]
 AsyncFetch = Callable[[Any, int], Awaitable[Page[Row]]]
 
 
-def rows(fetch: Fetch[Row], limit: int | None, start: Any = UNSET) -> Iterator[Row]:
-    """All rows, or the first `limit`; each page is asked for when it is needed."""
+def rows(
+    fetch: Fetch[Row], limit: int | None, start: Any = UNSET, most: int = PAGE
+) -> Iterator[Row]:
+    """All rows, or the first `limit`; each page of at most `most` is asked for when it is needed."""
     cursor, left = start, limit
     while left is None or left > 0:
-        page = fetch(cursor, PAGE if left is None else min(PAGE, left))
+        page = fetch(cursor, most if left is None else min(most, left))
         yield from page.data
         if page.next_ is None:
             return
@@ -41,12 +46,12 @@ def rows(fetch: Fetch[Row], limit: int | None, start: Any = UNSET) -> Iterator[R
 
 
 async def rows_async(
-    fetch: AsyncFetch[Row], limit: int | None, start: Any = UNSET
+    fetch: AsyncFetch[Row], limit: int | None, start: Any = UNSET, most: int = PAGE
 ) -> AsyncIterator[Row]:
     """The same, asynchronously."""
     cursor, left = start, limit
     while left is None or left > 0:
-        page = await fetch(cursor, PAGE if left is None else min(PAGE, left))
+        page = await fetch(cursor, most if left is None else min(most, left))
         for row in page.data:
             yield row
         if page.next_ is None:

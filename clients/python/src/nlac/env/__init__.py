@@ -8,7 +8,7 @@
 
     env.serve(Desk, port=8100)
 
-To write a class needs no other package; `serve` and `check` need `pip install 'nlac-client[env]'`.
+To write a class needs no other package; `serve` and `check` need `pip install 'nlac[env]'`.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f".{_LATER[name]}", __name__), name)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"env.{name} needs {error.name}: pip install 'nlac-client[env]'", name=error.name
+            f"env.{name} needs {error.name}: pip install 'nlac[env]'", name=error.name
         ) from error

@@ -1,4 +1,4 @@
-"""`python -m nlac.track JOB --to wandb|mlflow|tensorboard`, or `nlac-track`."""
+"""`python -m nlac.track JOB --to wandb|mlflow|tensorboard`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nlac-track",
+        prog="python -m nlac.track",
         description="Follows a job and writes its curves to a tracker, a point per iteration. Started again, "
         "it goes on where it was. NLAC_API_KEY holds the key, where the service asks for one.",
     )
@@ -97,7 +97,7 @@ def _tracker(kind: str, job: Job, url: str, args: argparse.Namespace) -> Tracker
 
         return TensorBoard(job, url, args.logdir)
     except ImportError as error:
-        remedy = f"pip install 'nlac-client[{kind}]'"
+        remedy = f"pip install 'nlac[{kind}]'"
         raise NlacError(f"{kind} cannot be imported: {error}", remedy=remedy) from error
     except Exception as error:
         # Each client has errors of its own, and they say what to do.
@@ -123,7 +123,7 @@ def _result(job: Job) -> CheckpointView | None:
 def _left(trackers: Sequence[Tracker], why: str, code: int) -> int:
     for tracker in trackers:
         tracker.leave()
-    print(f"nlac-track: {why}", file=sys.stderr)
+    print(f"nlac.track: {why}", file=sys.stderr)
     return code
 
 

@@ -15,12 +15,14 @@ T = TypeVar("T", bound="DeliveryList")
 
 @_attrs_define
 class DeliveryList:
-    """A page of deliveries."""
+    """A page of deliveries, newest event first."""
 
     data: list[DeliveryView]
-    """ Newest first. """
-    next_: int | None
-    """ Cursor of the next page: pass it as `before`. Null on the last page. """
+    """ Rows. """
+    next_: None | str
+    """ Cursor of the next page: pass it as `after`. Null on the last page. """
+    previous: None | str
+    """ Cursor of the previous page: pass it as `before`. Null on the first page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,8 +31,11 @@ class DeliveryList:
             data_item = data_item_data.to_dict()
             data.append(data_item)
 
-        next_: int | None
+        next_: None | str
         next_ = self.next_
+
+        previous: None | str
+        previous = self.previous
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -38,6 +43,7 @@ class DeliveryList:
             {
                 "data": data,
                 "next": next_,
+                "previous": previous,
             }
         )
 
@@ -55,16 +61,24 @@ class DeliveryList:
 
             data.append(data_item)
 
-        def _parse_next_(data: object) -> int | None:
+        def _parse_next_(data: object) -> None | str:
             if data is None:
                 return data
-            return cast(int | None, data)
+            return cast(None | str, data)
 
         next_ = _parse_next_(d.pop("next", None))
+
+        def _parse_previous(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        previous = _parse_previous(d.pop("previous", None))
 
         delivery_list = cls(
             data=data,
             next_=next_,
+            previous=previous,
         )
 
         delivery_list.additional_properties = d

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -15,10 +15,14 @@ T = TypeVar("T", bound="EngineList")
 
 @_attrs_define
 class EngineList:
-    """All engines."""
+    """A page of engines, by name."""
 
     data: list[EngineView]
-    """ By name. """
+    """ Rows. """
+    next_: None | str
+    """ Cursor of the next page: pass it as `after`. Null on the last page. """
+    previous: None | str
+    """ Cursor of the previous page: pass it as `before`. Null on the first page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -27,11 +31,19 @@ class EngineList:
             data_item = data_item_data.to_dict()
             data.append(data_item)
 
+        next_: None | str
+        next_ = self.next_
+
+        previous: None | str
+        previous = self.previous
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "data": data,
+                "next": next_,
+                "previous": previous,
             }
         )
 
@@ -49,8 +61,24 @@ class EngineList:
 
             data.append(data_item)
 
+        def _parse_next_(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        next_ = _parse_next_(d.pop("next", None))
+
+        def _parse_previous(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        previous = _parse_previous(d.pop("previous", None))
+
         engine_list = cls(
             data=data,
+            next_=next_,
+            previous=previous,
         )
 
         engine_list.additional_properties = d

@@ -15,12 +15,14 @@ T = TypeVar("T", bound="IterationList")
 
 @_attrs_define
 class IterationList:
-    """A page of iterations."""
+    """A page of iterations, newest first."""
 
     data: list[IterationView]
-    """ Newest first. """
-    next_: int | None
-    """ Cursor of the next page: pass it as `before`. Null on the last page. """
+    """ Rows. """
+    next_: None | str
+    """ Cursor of the next page: pass it as `after`. Null on the last page. """
+    previous: None | str
+    """ Cursor of the previous page: pass it as `before`. Null on the first page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,8 +31,11 @@ class IterationList:
             data_item = data_item_data.to_dict()
             data.append(data_item)
 
-        next_: int | None
+        next_: None | str
         next_ = self.next_
+
+        previous: None | str
+        previous = self.previous
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -38,6 +43,7 @@ class IterationList:
             {
                 "data": data,
                 "next": next_,
+                "previous": previous,
             }
         )
 
@@ -55,16 +61,24 @@ class IterationList:
 
             data.append(data_item)
 
-        def _parse_next_(data: object) -> int | None:
+        def _parse_next_(data: object) -> None | str:
             if data is None:
                 return data
-            return cast(int | None, data)
+            return cast(None | str, data)
 
         next_ = _parse_next_(d.pop("next", None))
+
+        def _parse_previous(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        previous = _parse_previous(d.pop("previous", None))
 
         iteration_list = cls(
             data=data,
             next_=next_,
+            previous=previous,
         )
 
         iteration_list.additional_properties = d

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from uuid import UUID
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -16,11 +15,14 @@ T = TypeVar("T", bound="KeyList")
 
 @_attrs_define
 class KeyList:
-    """A page of keys."""
+    """A page of keys, newest first, revoked keys included."""
 
     data: list[KeyView]
-    """ Newest first, revoked keys included. """
-    next_: None | UUID
+    """ Rows. """
+    next_: None | str
+    """ Cursor of the next page: pass it as `after`. Null on the last page. """
+    previous: None | str
+    """ Cursor of the previous page: pass it as `before`. Null on the first page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -30,10 +32,10 @@ class KeyList:
             data.append(data_item)
 
         next_: None | str
-        if isinstance(self.next_, UUID):
-            next_ = str(self.next_)
-        else:
-            next_ = self.next_
+        next_ = self.next_
+
+        previous: None | str
+        previous = self.previous
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -41,6 +43,7 @@ class KeyList:
             {
                 "data": data,
                 "next": next_,
+                "previous": previous,
             }
         )
 
@@ -58,24 +61,24 @@ class KeyList:
 
             data.append(data_item)
 
-        def _parse_next_(data: object) -> None | UUID:
+        def _parse_next_(data: object) -> None | str:
             if data is None:
                 return data
-            try:
-                if not isinstance(data, str):
-                    raise TypeError()
-                next_type_0 = UUID(data)
-
-                return next_type_0
-            except (TypeError, ValueError, AttributeError, KeyError):
-                pass
-            return cast(None | UUID, data)
+            return cast(None | str, data)
 
         next_ = _parse_next_(d.pop("next", None))
+
+        def _parse_previous(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        previous = _parse_previous(d.pop("previous", None))
 
         key_list = cls(
             data=data,
             next_=next_,
+            previous=previous,
         )
 
         key_list.additional_properties = d

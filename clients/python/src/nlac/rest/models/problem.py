@@ -20,7 +20,7 @@ class Problem:
     """Error message and remedy."""
 
     code: str
-    """ Kind of the problem. Codes are stable between versions. """
+    """ Kind of the problem. A code keeps its meaning, and later versions may add codes. """
     detail: str
     """ Error message. """
     status: int

@@ -15,8 +15,9 @@ def _get_kwargs(
     *,
     actor: str | Unset = UNSET,
     resource: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -25,12 +26,17 @@ def _get_kwargs(
 
     params["resource"] = resource
 
+    params["limit"] = limit
+
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -78,8 +84,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     actor: str | Unset = UNSET,
     resource: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[AuditList | Problem]:
     """Lists the audit log, newest first: every sign-in and every request that changes something,
     successful or
@@ -88,8 +95,9 @@ def sync_detailed(
     Args:
         actor (str | Unset):
         resource (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An entry of the audit log.
-        limit (int | Unset):
+        before (UUID | Unset): An entry of the audit log.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,8 +110,9 @@ def sync_detailed(
     kwargs = _get_kwargs(
         actor=actor,
         resource=resource,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -118,8 +127,9 @@ def sync(
     client: AuthenticatedClient | Client,
     actor: str | Unset = UNSET,
     resource: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> AuditList | Problem | None:
     """Lists the audit log, newest first: every sign-in and every request that changes something,
     successful or
@@ -128,8 +138,9 @@ def sync(
     Args:
         actor (str | Unset):
         resource (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An entry of the audit log.
-        limit (int | Unset):
+        before (UUID | Unset): An entry of the audit log.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -143,8 +154,9 @@ def sync(
         client=client,
         actor=actor,
         resource=resource,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -153,8 +165,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     actor: str | Unset = UNSET,
     resource: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[AuditList | Problem]:
     """Lists the audit log, newest first: every sign-in and every request that changes something,
     successful or
@@ -163,8 +176,9 @@ async def asyncio_detailed(
     Args:
         actor (str | Unset):
         resource (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An entry of the audit log.
-        limit (int | Unset):
+        before (UUID | Unset): An entry of the audit log.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -177,8 +191,9 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         actor=actor,
         resource=resource,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -191,8 +206,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     actor: str | Unset = UNSET,
     resource: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> AuditList | Problem | None:
     """Lists the audit log, newest first: every sign-in and every request that changes something,
     successful or
@@ -201,8 +217,9 @@ async def asyncio(
     Args:
         actor (str | Unset):
         resource (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An entry of the audit log.
-        limit (int | Unset):
+        before (UUID | Unset): An entry of the audit log.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -217,7 +234,8 @@ async def asyncio(
             client=client,
             actor=actor,
             resource=resource,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

@@ -13,18 +13,24 @@ from ...types import UNSET, Response, Unset
 
 def _get_kwargs(
     *,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
+
+    params["limit"] = limit
 
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -70,14 +76,16 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[KeyList | Problem]:
     """Lists API keys, newest first.
 
     Args:
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An API key.
-        limit (int | Unset):
+        before (UUID | Unset): An API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -88,8 +96,9 @@ def sync_detailed(
     """
 
     kwargs = _get_kwargs(
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -102,14 +111,16 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> KeyList | Problem | None:
     """Lists API keys, newest first.
 
     Args:
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An API key.
-        limit (int | Unset):
+        before (UUID | Unset): An API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,22 +132,25 @@ def sync(
 
     return sync_detailed(
         client=client,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[KeyList | Problem]:
     """Lists API keys, newest first.
 
     Args:
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An API key.
-        limit (int | Unset):
+        before (UUID | Unset): An API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,8 +161,9 @@ async def asyncio_detailed(
     """
 
     kwargs = _get_kwargs(
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -159,14 +174,16 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> KeyList | Problem | None:
     """Lists API keys, newest first.
 
     Args:
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): An API key.
-        limit (int | Unset):
+        before (UUID | Unset): An API key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -179,7 +196,8 @@ async def asyncio(
     return (
         await asyncio_detailed(
             client=client,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

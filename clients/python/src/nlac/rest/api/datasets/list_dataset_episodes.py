@@ -15,18 +15,24 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     name: str,
     *,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
+
+    params["limit"] = limit
 
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -80,15 +86,17 @@ def sync_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
     """Lists the episodes of a dataset, newest first.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -100,8 +108,9 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         name=name,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -115,15 +124,17 @@ def sync(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
     """Lists the episodes of a dataset, newest first.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -136,8 +147,9 @@ def sync(
     return sync_detailed(
         name=name,
         client=client,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -145,15 +157,17 @@ async def asyncio_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
     """Lists the episodes of a dataset, newest first.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,8 +179,9 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         name=name,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -178,15 +193,17 @@ async def asyncio(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
     """Lists the episodes of a dataset, newest first.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -200,7 +217,8 @@ async def asyncio(
         await asyncio_detailed(
             name=name,
             client=client,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

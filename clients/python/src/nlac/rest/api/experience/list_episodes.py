@@ -17,8 +17,9 @@ def _get_kwargs(
     id: UUID,
     *,
     purpose: Purpose | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -29,12 +30,17 @@ def _get_kwargs(
 
     params["purpose"] = json_purpose
 
+    params["limit"] = limit
+
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -89,16 +95,18 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     purpose: Purpose | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
     """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
         purpose (Purpose | Unset): Purpose of a played episode.
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,8 +119,9 @@ def sync_detailed(
     kwargs = _get_kwargs(
         id=id,
         purpose=purpose,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -127,16 +136,18 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     purpose: Purpose | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
     """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
         purpose (Purpose | Unset): Purpose of a played episode.
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,8 +161,9 @@ def sync(
         id=id,
         client=client,
         purpose=purpose,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -160,16 +172,18 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     purpose: Purpose | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[EpisodeList | Problem]:
     """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
         purpose (Purpose | Unset): Purpose of a played episode.
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -182,8 +196,9 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         id=id,
         purpose=purpose,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -196,16 +211,18 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     purpose: Purpose | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> EpisodeList | Problem | None:
     """Lists the episodes that a job played, newest first.
 
     Args:
         id (UUID): A submitted job.
         purpose (Purpose | Unset): Purpose of a played episode.
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One rollout.
-        limit (int | Unset):
+        before (UUID | Unset): One rollout.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -220,7 +237,8 @@ async def asyncio(
             id=id,
             client=client,
             purpose=purpose,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

@@ -24,8 +24,9 @@ def _get_kwargs(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -52,12 +53,17 @@ def _get_kwargs(
 
     params["to_iteration"] = to_iteration
 
+    params["limit"] = limit
+
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -118,8 +124,9 @@ def sync_detailed(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
     """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
@@ -133,8 +140,9 @@ def sync_detailed(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,8 +161,9 @@ def sync_detailed(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -175,8 +184,9 @@ def sync(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | TransitionList | None:
     """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
@@ -190,8 +200,9 @@ def sync(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -211,8 +222,9 @@ def sync(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -227,8 +239,9 @@ async def asyncio_detailed(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
     """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
@@ -242,8 +255,9 @@ async def asyncio_detailed(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -262,8 +276,9 @@ async def asyncio_detailed(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -282,8 +297,9 @@ async def asyncio(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | TransitionList | None:
     """Lists the transitions that a job learns from, newest first, each with its newest critique and
     refinement.
@@ -297,8 +313,9 @@ async def asyncio(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -319,7 +336,8 @@ async def asyncio(
             target_status=target_status,
             from_iteration=from_iteration,
             to_iteration=to_iteration,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

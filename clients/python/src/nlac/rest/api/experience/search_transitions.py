@@ -22,8 +22,9 @@ def _get_kwargs(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -50,12 +51,17 @@ def _get_kwargs(
 
     params["to_iteration"] = to_iteration
 
+    params["limit"] = limit
+
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -108,8 +114,9 @@ def sync_detailed(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
     """Searches the transitions that jobs learn from, newest first, each with its newest critique and
     refinement.
@@ -123,8 +130,9 @@ def sync_detailed(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -142,8 +150,9 @@ def sync_detailed(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -163,8 +172,9 @@ def sync(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | TransitionList | None:
     """Searches the transitions that jobs learn from, newest first, each with its newest critique and
     refinement.
@@ -178,8 +188,9 @@ def sync(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -198,8 +209,9 @@ def sync(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -213,8 +225,9 @@ async def asyncio_detailed(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | TransitionList]:
     """Searches the transitions that jobs learn from, newest first, each with its newest critique and
     refinement.
@@ -228,8 +241,9 @@ async def asyncio_detailed(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -247,8 +261,9 @@ async def asyncio_detailed(
         target_status=target_status,
         from_iteration=from_iteration,
         to_iteration=to_iteration,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -266,8 +281,9 @@ async def asyncio(
     target_status: TargetStatus | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
     to_iteration: int | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | TransitionList | None:
     """Searches the transitions that jobs learn from, newest first, each with its newest critique and
     refinement.
@@ -281,8 +297,9 @@ async def asyncio(
         target_status (TargetStatus | Unset): Status of a target: whether it may be trained on.
         from_iteration (int | Unset):
         to_iteration (int | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): One step of an episode.
-        limit (int | Unset):
+        before (UUID | Unset): One step of an episode.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -302,7 +319,8 @@ async def asyncio(
             target_status=target_status,
             from_iteration=from_iteration,
             to_iteration=to_iteration,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

@@ -9,18 +9,39 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.agent_key_list import AgentKeyList
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     id: UUID,
+    *,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["limit"] = limit
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/jobs/{id}/agent-keys".format(
             id=quote(str(id), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -65,11 +86,17 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[AgentKeyList | Problem]:
-    """Lists the agent keys of a job.
+    """Lists the agent keys of a job, newest first.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
+        before (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -81,6 +108,9 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -94,11 +124,17 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> AgentKeyList | Problem | None:
-    """Lists the agent keys of a job.
+    """Lists the agent keys of a job, newest first.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
+        before (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,6 +147,9 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
+        limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -118,11 +157,17 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[AgentKeyList | Problem]:
-    """Lists the agent keys of a job.
+    """Lists the agent keys of a job, newest first.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
+        before (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -134,6 +179,9 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -145,11 +193,17 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> AgentKeyList | Problem | None:
-    """Lists the agent keys of a job.
+    """Lists the agent keys of a job, newest first.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
+        before (UUID | Unset): A key by which an agent calls in all episodes that it names itself.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,5 +217,8 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
+            limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

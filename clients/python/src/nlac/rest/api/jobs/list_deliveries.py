@@ -15,15 +15,18 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     id: UUID,
     *,
+    limit: int | Unset = 50,
+    after: int | Unset = UNSET,
     before: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    params["before"] = before
-
     params["limit"] = limit
+
+    params["after"] = after
+
+    params["before"] = before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -77,15 +80,17 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: int | Unset = UNSET,
     before: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
 ) -> Response[DeliveryList | Problem]:
-    """Lists the deliveries of a webhook, newest event first.
+    """Lists the deliveries of a webhook, newest event first. The id of an event is its cursor.
 
     Args:
         id (UUID): A webhook.
+        limit (int | Unset):  Default: 50.
+        after (int | Unset):
         before (int | Unset):
-        limit (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,8 +102,9 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        before=before,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -112,15 +118,17 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: int | Unset = UNSET,
     before: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
 ) -> DeliveryList | Problem | None:
-    """Lists the deliveries of a webhook, newest event first.
+    """Lists the deliveries of a webhook, newest event first. The id of an event is its cursor.
 
     Args:
         id (UUID): A webhook.
+        limit (int | Unset):  Default: 50.
+        after (int | Unset):
         before (int | Unset):
-        limit (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,8 +141,9 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
-        before=before,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -142,15 +151,17 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: int | Unset = UNSET,
     before: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
 ) -> Response[DeliveryList | Problem]:
-    """Lists the deliveries of a webhook, newest event first.
+    """Lists the deliveries of a webhook, newest event first. The id of an event is its cursor.
 
     Args:
         id (UUID): A webhook.
+        limit (int | Unset):  Default: 50.
+        after (int | Unset):
         before (int | Unset):
-        limit (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,8 +173,9 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        before=before,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -175,15 +187,17 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: int | Unset = UNSET,
     before: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
 ) -> DeliveryList | Problem | None:
-    """Lists the deliveries of a webhook, newest event first.
+    """Lists the deliveries of a webhook, newest event first. The id of an event is its cursor.
 
     Args:
         id (UUID): A webhook.
+        limit (int | Unset):  Default: 50.
+        after (int | Unset):
         before (int | Unset):
-        limit (int | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -197,7 +211,8 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
-            before=before,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

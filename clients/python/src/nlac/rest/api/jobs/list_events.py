@@ -15,8 +15,9 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     id: UUID,
     *,
+    limit: int | Unset = 50,
     after: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -25,9 +26,11 @@ def _get_kwargs(
 
     params: dict[str, Any] = {}
 
+    params["limit"] = limit
+
     params["after"] = after
 
-    params["limit"] = limit
+    params["before"] = before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -82,18 +85,23 @@ def sync_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
-    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
-    job
-    ends. `Last-Event-ID` resumes an interrupted stream.
+    """Lists a job's events, oldest first. The id of an event is its cursor.
+
+     With `Accept: text/event-stream` the answer is a stream: existing events after `after`, then new
+    ones until the job
+    ends. `Last-Event-ID` resumes an interrupted stream. `limit` and `before` have no effect on a
+    stream.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
         after (int | Unset):
-        limit (int | Unset):
+        before (int | Unset):
         last_event_id (int | Unset):
 
     Raises:
@@ -106,8 +114,9 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
         last_event_id=last_event_id,
     )
 
@@ -122,18 +131,23 @@ def sync(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
-    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
-    job
-    ends. `Last-Event-ID` resumes an interrupted stream.
+    """Lists a job's events, oldest first. The id of an event is its cursor.
+
+     With `Accept: text/event-stream` the answer is a stream: existing events after `after`, then new
+    ones until the job
+    ends. `Last-Event-ID` resumes an interrupted stream. `limit` and `before` have no effect on a
+    stream.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
         after (int | Unset):
-        limit (int | Unset):
+        before (int | Unset):
         last_event_id (int | Unset):
 
     Raises:
@@ -147,8 +161,9 @@ def sync(
     return sync_detailed(
         id=id,
         client=client,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
         last_event_id=last_event_id,
     ).parsed
 
@@ -157,18 +172,23 @@ async def asyncio_detailed(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> Response[EventList | Problem]:
-    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
-    job
-    ends. `Last-Event-ID` resumes an interrupted stream.
+    """Lists a job's events, oldest first. The id of an event is its cursor.
+
+     With `Accept: text/event-stream` the answer is a stream: existing events after `after`, then new
+    ones until the job
+    ends. `Last-Event-ID` resumes an interrupted stream. `limit` and `before` have no effect on a
+    stream.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
         after (int | Unset):
-        limit (int | Unset):
+        before (int | Unset):
         last_event_id (int | Unset):
 
     Raises:
@@ -181,8 +201,9 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         id=id,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
         last_event_id=last_event_id,
     )
 
@@ -195,18 +216,23 @@ async def asyncio(
     id: UUID,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
     after: int | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: int | Unset = UNSET,
     last_event_id: int | Unset = UNSET,
 ) -> EventList | Problem | None:
-    """Lists a job's events. With `Accept: text/event-stream` it streams existing and new events until the
-    job
-    ends. `Last-Event-ID` resumes an interrupted stream.
+    """Lists a job's events, oldest first. The id of an event is its cursor.
+
+     With `Accept: text/event-stream` the answer is a stream: existing events after `after`, then new
+    ones until the job
+    ends. `Last-Event-ID` resumes an interrupted stream. `limit` and `before` have no effect on a
+    stream.
 
     Args:
         id (UUID): A submitted job.
+        limit (int | Unset):  Default: 50.
         after (int | Unset):
-        limit (int | Unset):
+        before (int | Unset):
         last_event_id (int | Unset):
 
     Raises:
@@ -221,8 +247,9 @@ async def asyncio(
         await asyncio_detailed(
             id=id,
             client=client,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
             last_event_id=last_event_id,
         )
     ).parsed

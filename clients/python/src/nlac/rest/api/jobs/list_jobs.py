@@ -17,8 +17,9 @@ def _get_kwargs(
     status: JobStatus | Unset = UNSET,
     owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -33,12 +34,17 @@ def _get_kwargs(
 
     params["q"] = q
 
+    params["limit"] = limit
+
     json_after: str | Unset = UNSET
     if not isinstance(after, Unset):
         json_after = str(after)
     params["after"] = json_after
 
-    params["limit"] = limit
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -87,8 +93,9 @@ def sync_detailed(
     status: JobStatus | Unset = UNSET,
     owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[JobList | Problem]:
     """Lists jobs, newest first.
 
@@ -96,8 +103,9 @@ def sync_detailed(
         status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): A submitted job.
-        limit (int | Unset):
+        before (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,8 +119,9 @@ def sync_detailed(
         status=status,
         owner=owner,
         q=q,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -128,8 +137,9 @@ def sync(
     status: JobStatus | Unset = UNSET,
     owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> JobList | Problem | None:
     """Lists jobs, newest first.
 
@@ -137,8 +147,9 @@ def sync(
         status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): A submitted job.
-        limit (int | Unset):
+        before (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,8 +164,9 @@ def sync(
         status=status,
         owner=owner,
         q=q,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -164,8 +176,9 @@ async def asyncio_detailed(
     status: JobStatus | Unset = UNSET,
     owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[JobList | Problem]:
     """Lists jobs, newest first.
 
@@ -173,8 +186,9 @@ async def asyncio_detailed(
         status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): A submitted job.
-        limit (int | Unset):
+        before (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -188,8 +202,9 @@ async def asyncio_detailed(
         status=status,
         owner=owner,
         q=q,
-        after=after,
         limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -203,8 +218,9 @@ async def asyncio(
     status: JobStatus | Unset = UNSET,
     owner: str | Unset = UNSET,
     q: str | Unset = UNSET,
+    limit: int | Unset = 50,
     after: UUID | Unset = UNSET,
-    limit: int | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> JobList | Problem | None:
     """Lists jobs, newest first.
 
@@ -212,8 +228,9 @@ async def asyncio(
         status (JobStatus | Unset): Status of a job.
         owner (str | Unset):
         q (str | Unset):
+        limit (int | Unset):  Default: 50.
         after (UUID | Unset): A submitted job.
-        limit (int | Unset):
+        before (UUID | Unset): A submitted job.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -229,7 +246,8 @@ async def asyncio(
             status=status,
             owner=owner,
             q=q,
-            after=after,
             limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

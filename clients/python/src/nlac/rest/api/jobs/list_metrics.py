@@ -17,6 +17,9 @@ def _get_kwargs(
     *,
     name: str | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
+    limit: int | Unset = 5000,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -24,6 +27,12 @@ def _get_kwargs(
     params["name"] = name
 
     params["from_iteration"] = from_iteration
+
+    params["limit"] = limit
+
+    params["after"] = after
+
+    params["before"] = before
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -79,13 +88,21 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
+    limit: int | Unset = 5000,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Response[MetricList | Problem]:
-    """Reads a job's time series.
+    """Lists the values of a job's time series, by name, iteration and temperature. A page has up to 5,000
+    of them. The cursor
+    of a value is `NAME:ITERATION:TEMPERATURE`.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
         from_iteration (int | Unset):
+        limit (int | Unset):  Default: 5000.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -99,6 +116,9 @@ def sync_detailed(
         id=id,
         name=name,
         from_iteration=from_iteration,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -114,13 +134,21 @@ def sync(
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
+    limit: int | Unset = 5000,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> MetricList | Problem | None:
-    """Reads a job's time series.
+    """Lists the values of a job's time series, by name, iteration and temperature. A page has up to 5,000
+    of them. The cursor
+    of a value is `NAME:ITERATION:TEMPERATURE`.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
         from_iteration (int | Unset):
+        limit (int | Unset):  Default: 5000.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,6 +163,9 @@ def sync(
         client=client,
         name=name,
         from_iteration=from_iteration,
+        limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -144,13 +175,21 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
+    limit: int | Unset = 5000,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Response[MetricList | Problem]:
-    """Reads a job's time series.
+    """Lists the values of a job's time series, by name, iteration and temperature. A page has up to 5,000
+    of them. The cursor
+    of a value is `NAME:ITERATION:TEMPERATURE`.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
         from_iteration (int | Unset):
+        limit (int | Unset):  Default: 5000.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -164,6 +203,9 @@ async def asyncio_detailed(
         id=id,
         name=name,
         from_iteration=from_iteration,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -177,13 +219,21 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     name: str | Unset = UNSET,
     from_iteration: int | Unset = UNSET,
+    limit: int | Unset = 5000,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> MetricList | Problem | None:
-    """Reads a job's time series.
+    """Lists the values of a job's time series, by name, iteration and temperature. A page has up to 5,000
+    of them. The cursor
+    of a value is `NAME:ITERATION:TEMPERATURE`.
 
     Args:
         id (UUID): A submitted job.
         name (str | Unset):
         from_iteration (int | Unset):
+        limit (int | Unset):  Default: 5000.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -199,5 +249,8 @@ async def asyncio(
             client=client,
             name=name,
             from_iteration=from_iteration,
+            limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

@@ -1,5 +1,6 @@
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 import httpx
 
@@ -7,14 +8,36 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.webhook_list import WebhookList
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
-def _get_kwargs() -> dict[str, Any]:
+def _get_kwargs(
+    *,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["limit"] = limit
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/webhooks",
+        "params": params,
     }
 
     return _kwargs
@@ -53,8 +76,16 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | WebhookList]:
-    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
+    """Lists webhooks, newest first. It shows only the origin of each URL, because the rest may be secret.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A webhook.
+        before (UUID | Unset): A webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -64,7 +95,11 @@ def sync_detailed(
         Response[Problem | WebhookList]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        limit=limit,
+        after=after,
+        before=before,
+    )
 
     response = client.get_httpx_client().request(
         **kwargs,
@@ -76,8 +111,16 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | WebhookList | None:
-    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
+    """Lists webhooks, newest first. It shows only the origin of each URL, because the rest may be secret.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A webhook.
+        before (UUID | Unset): A webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -89,14 +132,25 @@ def sync(
 
     return sync_detailed(
         client=client,
+        limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | WebhookList]:
-    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
+    """Lists webhooks, newest first. It shows only the origin of each URL, because the rest may be secret.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A webhook.
+        before (UUID | Unset): A webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -106,7 +160,11 @@ async def asyncio_detailed(
         Response[Problem | WebhookList]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        limit=limit,
+        after=after,
+        before=before,
+    )
 
     response = await client.get_async_httpx_client().request(**kwargs)
 
@@ -116,8 +174,16 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | WebhookList | None:
-    """Lists webhooks. It shows only the origin of each URL, because the rest may be secret.
+    """Lists webhooks, newest first. It shows only the origin of each URL, because the rest may be secret.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): A webhook.
+        before (UUID | Unset): A webhook.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -130,5 +196,8 @@ async def asyncio(
     return (
         await asyncio_detailed(
             client=client,
+            limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

@@ -1,6 +1,7 @@
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 
@@ -8,18 +9,39 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.wanted_list import WantedList
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     name: str,
+    *,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["limit"] = limit
+
+    json_after: str | Unset = UNSET
+    if not isinstance(after, Unset):
+        json_after = str(after)
+    params["after"] = json_after
+
+    json_before: str | Unset = UNSET
+    if not isinstance(before, Unset):
+        json_before = str(before)
+    params["before"] = json_before
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/engines/{name}/adapters".format(
             name=quote(str(name), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -64,11 +86,17 @@ def sync_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | WantedList]:
     """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): One adapter version.
+        before (UUID | Unset): One adapter version.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -80,6 +108,9 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         name=name,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = client.get_httpx_client().request(
@@ -93,11 +124,17 @@ def sync(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | WantedList | None:
     """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): One adapter version.
+        before (UUID | Unset): One adapter version.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -110,6 +147,9 @@ def sync(
     return sync_detailed(
         name=name,
         client=client,
+        limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
@@ -117,11 +157,17 @@ async def asyncio_detailed(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Response[Problem | WantedList]:
     """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): One adapter version.
+        before (UUID | Unset): One adapter version.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,6 +179,9 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         name=name,
+        limit=limit,
+        after=after,
+        before=before,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -144,11 +193,17 @@ async def asyncio(
     name: str,
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: UUID | Unset = UNSET,
+    before: UUID | Unset = UNSET,
 ) -> Problem | WantedList | None:
     """Lists the adapters that running jobs may need on an engine. `nlac sync` copies these.
 
     Args:
         name (str):
+        limit (int | Unset):  Default: 50.
+        after (UUID | Unset): One adapter version.
+        before (UUID | Unset): One adapter version.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,5 +217,8 @@ async def asyncio(
         await asyncio_detailed(
             name=name,
             client=client,
+            limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

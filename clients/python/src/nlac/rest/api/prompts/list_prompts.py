@@ -7,14 +7,30 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.prompt_set_list import PromptSetList
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
-def _get_kwargs() -> dict[str, Any]:
+def _get_kwargs(
+    *,
+    limit: int | Unset = 50,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["limit"] = limit
+
+    params["after"] = after
+
+    params["before"] = before
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/v1/prompts",
+        "params": params,
     }
 
     return _kwargs
@@ -53,8 +69,16 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Response[Problem | PromptSetList]:
-    """Lists prompt sets.
+    """Lists prompt sets, by name.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -64,7 +88,11 @@ def sync_detailed(
         Response[Problem | PromptSetList]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        limit=limit,
+        after=after,
+        before=before,
+    )
 
     response = client.get_httpx_client().request(
         **kwargs,
@@ -76,8 +104,16 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Problem | PromptSetList | None:
-    """Lists prompt sets.
+    """Lists prompt sets, by name.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -89,14 +125,25 @@ def sync(
 
     return sync_detailed(
         client=client,
+        limit=limit,
+        after=after,
+        before=before,
     ).parsed
 
 
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Response[Problem | PromptSetList]:
-    """Lists prompt sets.
+    """Lists prompt sets, by name.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -106,7 +153,11 @@ async def asyncio_detailed(
         Response[Problem | PromptSetList]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        limit=limit,
+        after=after,
+        before=before,
+    )
 
     response = await client.get_async_httpx_client().request(**kwargs)
 
@@ -116,8 +167,16 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
+    limit: int | Unset = 50,
+    after: str | Unset = UNSET,
+    before: str | Unset = UNSET,
 ) -> Problem | PromptSetList | None:
-    """Lists prompt sets.
+    """Lists prompt sets, by name.
+
+    Args:
+        limit (int | Unset):  Default: 50.
+        after (str | Unset):
+        before (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -130,5 +189,8 @@ async def asyncio(
     return (
         await asyncio_detailed(
             client=client,
+            limit=limit,
+            after=after,
+            before=before,
         )
     ).parsed

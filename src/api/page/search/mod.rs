@@ -1,9 +1,13 @@
 //! Search over actions, critiques and refinements.
 
+mod facets;
+
 use askama::Template;
 use axum::{extract::State, response::Html};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use url::form_urlencoded;
 
+use self::facets::{Chosen, Facets};
 use super::{render, transition::Card};
 use crate::{
     api::{
@@ -13,14 +17,20 @@ use crate::{
         transitions::{TransitionQuery, found},
     },
     domain::ids::{JobId, TransitionId},
-    store::read::jobs as read_jobs,
+    store::{
+        read::{
+            facets as read_facets,
+            jobs::{self as read_jobs, JobTitle},
+        },
+        window::Window,
+    },
 };
 
 /// Cards at a time.
 const CARDS: i64 = 24;
 
 /// Fields of the form. Optional fields may be empty.
-#[derive(Deserialize, Serialize, Clone, Default)]
+#[derive(Deserialize, Clone, Default)]
 #[serde(default)]
 pub(super) struct Form {
     q: String,
@@ -29,8 +39,28 @@ pub(super) struct Form {
     changed: String,
     target_status: String,
     from_iteration: String,
+    to_iteration: String,
     job: String,
     after: String,
+}
+
+impl Form {
+    /// The form as a query, without empty fields.
+    fn query(&self) -> String {
+        let fields = [
+            ("q", &self.q),
+            ("verdict", &self.verdict),
+            ("success", &self.success),
+            ("changed", &self.changed),
+            ("target_status", &self.target_status),
+            ("from_iteration", &self.from_iteration),
+            ("to_iteration", &self.to_iteration),
+            ("job", &self.job),
+            ("after", &self.after),
+        ];
+        let filled = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish()
+    }
 }
 
 /// Value, label, chosen.
@@ -46,7 +76,9 @@ struct Page {
     changes: Vec<Choice>,
     targets: Vec<Choice>,
     from: String,
+    to: String,
     jobs: Vec<(String, String, bool)>,
+    facets: Facets,
     results: Results,
 }
 
@@ -65,9 +97,8 @@ pub(super) async fn page(
     Params(form): Params<Form>,
 ) -> Result<Html<String>, Problem> {
     let results = results_of(&state, &form).await?;
-    let mut conn = state.store.acquire().await?;
-    let jobs = read_jobs::titles(&mut conn, read(&form.job, "job")?, 100).await?;
-    drop(conn);
+    let jobs = jobs(&state, &form).await?;
+    let facets = facets_of(&state, &form, &jobs, false).await?;
     let choices = |all: &[(&'static str, &'static str)], chosen: &str| {
         all.iter().map(|&(value, label)| (value, label, value == chosen)).collect()
     };
@@ -96,48 +127,84 @@ pub(super) async fn page(
             &form.target_status,
         ),
         jobs: jobs
-            .into_iter()
-            .map(|job| {
-                let id = job.id.to_string();
-                let chosen = id == form.job;
-                (id.clone(), format!("{} {}", job.name, &id[id.len() - 6..]), chosen)
-            })
+            .iter()
+            .map(|job| (job.id.to_string(), label(job), job.id.to_string() == form.job))
             .collect(),
         q: form.q,
         from: form.from_iteration,
+        to: form.to_iteration,
+        facets,
         results,
     })
 }
 
-/// The results alone.
+/// The results alone. With the first of them come the facets, out of band.
 pub(super) async fn results(
     State(state): State<AppState>,
     Params(form): Params<Form>,
 ) -> Result<Html<String>, Problem> {
-    render(&results_of(&state, &form).await?)
+    let Html(mut parts) = render(&results_of(&state, &form).await?)?;
+    if form.after.is_empty() {
+        let jobs = jobs(&state, &form).await?;
+        parts.push_str(&render(&facets_of(&state, &form, &jobs, true).await?)?.0);
+    }
+    Ok(Html(parts))
+}
+
+/// Jobs to choose from.
+async fn jobs(state: &AppState, form: &Form) -> Result<Vec<JobTitle>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    Ok(read_jobs::titles(&mut conn, read(&form.job, "job")?, 100).await?)
+}
+
+fn label(job: &JobTitle) -> String {
+    let id = job.id.to_string();
+    format!("{} {}", job.name, &id[id.len() - 6..])
+}
+
+async fn facets_of(
+    state: &AppState,
+    form: &Form,
+    jobs: &[JobTitle],
+    out_of_band: bool,
+) -> Result<Facets, Problem> {
+    let chosen = Chosen {
+        verdict: read(&form.verdict, "verdict")?,
+        success: read(&form.success, "success")?,
+        changed: read(&form.changed, "changed")?,
+        target_status: read(&form.target_status, "target_status")?,
+        from: read(&form.from_iteration, "from_iteration")?,
+        to: read(&form.to_iteration, "to_iteration")?,
+        job: read(&form.job, "job")?,
+    };
+    let words = Some(form.q.trim()).filter(|words| !words.is_empty());
+    let mut conn = state.store.acquire().await?;
+    let groups = read_facets::groups(&mut conn, chosen.job, words).await?;
+    drop(conn);
+    let names: Vec<_> = jobs.iter().map(|job| (job.id, label(job))).collect();
+    Ok(Facets { out_of_band, facets: facets::facets(&groups, &chosen, form, &names) })
 }
 
 async fn results_of(state: &AppState, form: &Form) -> Result<Results, Problem> {
     let query = TransitionQuery {
-        q: read(&form.q, "q")?,
+        q: Some(form.q.trim().to_owned()).filter(|words| !words.is_empty()),
         verdict: read(&form.verdict, "verdict")?,
         success: read(&form.success, "success")?,
         changed: read(&form.changed, "changed")?,
         target_status: read(&form.target_status, "target_status")?,
         from_iteration: read(&form.from_iteration, "from_iteration")?,
-        to_iteration: None,
-        after: read::<TransitionId>(&form.after, "after")?,
-        limit: Some(CARDS),
+        to_iteration: read(&form.to_iteration, "to_iteration")?,
     };
+    let window = Window::after(read::<TransitionId>(&form.after, "after")?, CARDS);
     let job: Option<JobId> = read(&form.job, "job")?;
     let mut conn = state.store.acquire().await?;
-    let page = found(&mut conn, job, &query).await?;
-    let more = page.next.map(|next| Form { after: next.to_string(), ..form.clone() });
-    let more = more.map(serde_urlencoded::to_string).transpose();
+    let page = found(&mut conn, job, &query, &window).await?;
+    let next = page.next_key(|transition| transition.id);
+    let more = next.map(|next| Form { after: next.to_string(), ..form.clone() });
     Ok(Results {
         first: form.after.is_empty(),
         cards: page.rows.into_iter().map(Card::of).collect(),
-        more: more.map_err(|e| Problem::bad_request(e.to_string()))?,
+        more: more.map(|form| form.query()),
     })
 }
 

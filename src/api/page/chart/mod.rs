@@ -1,5 +1,7 @@
 //! Small pictures as SVG.
 
+pub(super) mod curve;
+
 use std::fmt::Write as _;
 
 /// A job's success as a small curve in its row, from 0 to 1.
@@ -62,11 +64,13 @@ pub(super) fn timeline(iterations: &[(i32, Vec<Span>)]) -> String {
                 );
             }
         }
-        if n % every == 0 {
-            let (x, y) = (x + bar / 2.0, HEIGHT + 14.0);
-            let _ =
-                write!(svg, "<text class=tick x={x:.1} y={y} text-anchor=middle>{index}</text>");
-        }
+        // A larger picture has room for the others.
+        let minor = if n % every == 0 { "" } else { " minor" };
+        let (x, y) = (x + bar / 2.0, HEIGHT + 14.0);
+        let _ = write!(
+            svg,
+            "<text class=\"tick{minor}\" x={x:.1} y={y} text-anchor=middle>{index}</text>"
+        );
     }
     svg + "</svg>"
 }

@@ -1,0 +1,90 @@
+//! Iterations of a job, and its metrics.
+
+use axum::{Json, extract::State};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{
+    AppState,
+    extract::{Id, at_most},
+    jobs::view,
+    pagination::{Listing, list},
+    problem::Problem,
+    view::jobs::IterationView,
+};
+use crate::{
+    domain::{ids::JobId, metric::Metric, metric_key::MetricKey},
+    store::read::{jobs as read_jobs, metrics as read_metrics},
+};
+
+list!(
+    /// A page of iterations, newest first.
+    IterationList of IterationView
+);
+
+/// Lists a job's iterations, newest first. The index of an iteration is its cursor.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/iterations", tag = "jobs", operation_id = "list_iterations",
+    params(("id" = JobId, Path), Listing<i32>),
+    responses(
+        (status = 200, description = "A page of iterations", body = IterationList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn iterations(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Listing { window, .. }: Listing<i32>,
+) -> Result<Json<IterationList>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    view(&mut conn, id).await?;
+    let found = read_jobs::iterations(&mut conn, id, &window).await?;
+    Ok(Json(IterationList::of(found, |iteration| iteration.index)))
+}
+
+list!(
+    /// A page of values of time series, by name, iteration and temperature.
+    MetricList of Metric
+);
+
+/// Filters.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct MetricQuery {
+    /// Names of the series, separated by commas, such as `eval.success,critic.loss`.
+    #[param(max_length = 2000)]
+    name: Option<String>,
+    /// Only values of this iteration and later ones.
+    from_iteration: Option<i32>,
+}
+
+/// Values are small, and a curve needs all of its own.
+type MetricListing = Listing<MetricKey, MetricQuery, 5000, 5000>;
+
+/// Lists the values of a job's time series, by name, iteration and temperature. A page has up to 5,000 of them. The cursor
+/// of a value is `NAME:ITERATION:TEMPERATURE`.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/metrics", tag = "jobs", operation_id = "list_metrics",
+    params(("id" = JobId, Path), MetricListing),
+    responses(
+        (status = 200, description = "A page of values", body = MetricList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such job", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn metrics(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    listing: MetricListing,
+) -> Result<Json<MetricList>, Problem> {
+    let MetricListing { window, filters: MetricQuery { name, from_iteration } } = listing;
+    at_most(2000, "name", name.as_deref())?;
+    let mut conn = state.store.acquire().await?;
+    view(&mut conn, id).await?;
+    let names = name.map(|names| names.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let names = names.as_deref();
+    let found = read_metrics::page(&mut conn, id, names, from_iteration, &window).await?;
+    Ok(Json(MetricList::of(found, MetricKey::of)))
+}

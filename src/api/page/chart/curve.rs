@@ -1,0 +1,136 @@
+//! A curve of shares with intervals, for a page without scripts.
+
+use std::fmt::Write as _;
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 240.0;
+/// Room for the labels of the axes.
+const LEFT: f64 = 46.0;
+const BOTTOM: f64 = 26.0;
+const TOP: f64 = 8.0;
+const RIGHT: f64 = 12.0;
+/// Points of a line. A longer line leaves some out.
+const POINTS: usize = 300;
+/// Labels below the curve.
+const LABELS: i32 = 9;
+
+/// A line with its name.
+pub(in crate::api::page) struct Line {
+    pub name: String,
+    /// By iteration.
+    pub points: Vec<Point>,
+}
+
+/// A share with its interval.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api::page) struct Point {
+    pub iteration: i32,
+    pub share: f64,
+    /// Lower and upper bound.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Draws lines over iterations, from 0 to 1. Empty without a point.
+pub(in crate::api::page) fn curve(lines: &[Line], about: &str) -> String {
+    let iterations = || lines.iter().flat_map(|line| &line.points).map(|point| point.iteration);
+    let (Some(first), Some(last)) = (iterations().min(), iterations().max()) else {
+        return String::new();
+    };
+    let length = f64::from(last - first).max(1.0);
+    let x = |iteration: i32| LEFT + (WIDTH - LEFT - RIGHT) * f64::from(iteration - first) / length;
+    let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share);
+    let mut svg = format!(
+        "<svg class=curve viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"{about}\">"
+    );
+    // Writing to a string cannot fail.
+    for percent in [0, 25, 50, 75, 100] {
+        let at = y(f64::from(percent) / 100.0);
+        let (end, label) = (WIDTH - RIGHT, at + 4.0);
+        let _ = write!(
+            svg,
+            "<line class=grid x1={LEFT} x2={end} y1={at:.1} y2={at:.1} /><text class=tick x={:.1} y={label:.1} \
+             text-anchor=end>{percent} %</text>",
+            LEFT - 6.0
+        );
+    }
+    for iteration in labels(first, last) {
+        let _ = write!(
+            svg,
+            "<text class=tick x={:.1} y={:.1} text-anchor=middle>{iteration}</text>",
+            x(iteration),
+            HEIGHT - 8.0
+        );
+    }
+    for (n, line) in lines.iter().enumerate() {
+        let points = thinned(&line.points);
+        let place = |iteration, share| format!("{:.1},{:.1} ", x(iteration), y(share));
+        let bounded = || points.iter().filter_map(|p| Some((p.iteration, p.interval?)));
+        let band: String = bounded()
+            .map(|(iteration, (low, _))| place(iteration, low))
+            .chain(bounded().rev().map(|(iteration, (_, high))| place(iteration, high)))
+            .collect();
+        let path: String = points.iter().map(|p| place(p.iteration, p.share)).collect();
+        let n = n % 6;
+        let _ = write!(
+            svg,
+            "<polygon class=\"band line{n}\" points=\"{band}\" /><polyline class=\"path line{n}\" points=\"{path}\" />"
+        );
+        for point in &points {
+            let (x, y) = (x(point.iteration), y(point.share));
+            let _ = write!(svg, "<circle class=\"dot line{n}\" cx={x:.1} cy={y:.1} r=2.5 />");
+        }
+    }
+    svg + "</svg>"
+}
+
+/// At most so many points, the first and the last among them.
+fn thinned(points: &[Point]) -> Vec<Point> {
+    let every = points.len().div_ceil(POINTS).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.iter().enumerate().filter(|(n, _)| n % every == 0 || *n == last);
+    kept.map(|(_, point)| *point).collect()
+}
+
+/// Round iterations in a range.
+fn labels(first: i32, last: i32) -> Vec<i32> {
+    let mut steps = (0..9).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_i32.pow(power)));
+    let step = steps.find(|step| (last - first) / step < LABELS).unwrap_or(i32::MAX);
+    let start = first.div_euclid(step) + i32::from(first.rem_euclid(step) != 0);
+    (start..=last.div_euclid(step)).map(|n| n * step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, POINTS, Point, curve, labels, thinned};
+
+    fn point(iteration: i32, share: f64) -> Point {
+        Point { iteration, share, interval: Some((share - 0.1, share + 0.1)) }
+    }
+
+    #[test]
+    fn a_line_goes_from_corner_to_corner_with_its_band() {
+        let points = vec![point(0, 0.1), point(4, 0.9)];
+        let svg = curve(&[Line { name: "T 0.5".into(), points }], "success");
+        assert!(
+            svg.contains("<polyline class=\"path line0\" points=\"46.0,193.4 708.0,28.6 \" />"),
+            "{svg}"
+        );
+        assert!(svg.contains("<polygon class=\"band line0\" points=\"46.0,214.0 708.0,49.2 708.0,8.0 46.0,172.8 \" />"), "{svg}");
+        assert!(!svg.contains("style") && !svg.contains("script"));
+        assert!(curve(&[], "success").is_empty());
+        let one = curve(&[Line { name: String::new(), points: vec![point(3, 0.5)] }], "success");
+        assert!(one.contains("cx=46.0"), "one evaluation has a place: {one}");
+    }
+
+    #[test]
+    fn labels_are_round_and_few_and_points_are_bounded() {
+        assert_eq!(labels(0, 4), [0, 1, 2, 3, 4]);
+        assert_eq!(labels(3, 47), [5, 10, 15, 20, 25, 30, 35, 40, 45]);
+        assert_eq!(labels(0, 0), [0]);
+        let many: Vec<_> = (0..2_000).map(|n| point(n, 0.5)).collect();
+        let kept = thinned(&many);
+        assert!(kept.len() <= POINTS + 1);
+        assert_eq!(kept.last().map(|point| point.iteration), Some(1_999));
+        assert!(thinned(&[]).is_empty());
+    }
+}

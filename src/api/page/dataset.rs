@@ -1,0 +1,153 @@
+//! One dataset: its counts, the jobs that use it, and its episodes.
+
+use askama::Template;
+use axum::{
+    extract::{Path, State},
+    response::Html,
+};
+use serde::Deserialize;
+
+use super::{datasets::Counts, ended::Ended, episode::short, format, render};
+use crate::{
+    api::{AppState, extract::Params, problem::Problem},
+    domain::job::JobStatus,
+    experience::episode::EpisodeState,
+    store::read::{
+        datasets::{self, DatasetEpisodeRow, DatasetFilter, MEASURED},
+        uses::{self, UseRow},
+    },
+};
+
+/// Episodes on a page.
+const ROWS: i64 = 50;
+/// Jobs on the page.
+const JOBS: i64 = 20;
+/// Characters of a task that a row shows.
+const TASK: usize = 160;
+
+#[derive(Template)]
+#[template(path = "dataset.html")]
+struct Page {
+    here: &'static str,
+    dataset: Counts,
+    estimated: bool,
+    measured: i64,
+    jobs: Vec<Use>,
+    before: Option<i32>,
+    rows: Rows,
+}
+
+#[derive(Template)]
+#[template(path = "dataset_rows.html")]
+struct Rows {
+    name: String,
+    first: bool,
+    episodes: Vec<Row>,
+    next: Option<i32>,
+}
+
+struct Row {
+    number: i32,
+    id: String,
+    short: String,
+    task: String,
+    model: String,
+    turns: i32,
+    failed: bool,
+    end: &'static str,
+    total: String,
+    /// A reward is awaited.
+    pending: bool,
+}
+
+/// A job that uses something.
+pub(super) struct Use {
+    pub id: String,
+    pub name: String,
+    pub status: JobStatus,
+    pub version: String,
+    pub submitted: String,
+}
+
+impl From<UseRow> for Use {
+    fn from(row: UseRow) -> Self {
+        Self {
+            id: row.id.to_string(),
+            name: row.name,
+            status: row.status,
+            version: row.version.map_or_else(|| "–".into(), |version| version.to_string()),
+            submitted: format::minute(row.created_at),
+        }
+    }
+}
+
+/// Where the list of episodes begins.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    before: Option<i32>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Params(Query { before }): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let filter = DatasetFilter { one: Some(&name), ..DatasetFilter::default() };
+    let row = datasets::page(&mut conn, filter, 1).await?.pop();
+    let row = row.ok_or_else(|| Problem::not_found("dataset", &name))?;
+    let jobs = uses::of_dataset(&mut conn, &name, JOBS).await?;
+    let rows = rows_of(&mut conn, name, before).await?;
+    drop(conn);
+    render(&Page {
+        here: "/datasets",
+        dataset: Counts::of(&row),
+        estimated: !row.is_whole(),
+        measured: MEASURED,
+        jobs: jobs.into_iter().map(Use::from).collect(),
+        before,
+        rows,
+    })
+}
+
+/// The episodes alone.
+pub(super) async fn rows(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Params(Query { before }): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    render(&rows_of(&mut *state.store.acquire().await?, name, before).await?)
+}
+
+async fn rows_of(
+    conn: &mut sqlx::PgConnection,
+    name: String,
+    before: Option<i32>,
+) -> Result<Rows, Problem> {
+    let found = datasets::episodes(conn, &name, before, ROWS).await?;
+    let next = found.last().filter(|_| found.len() as i64 == ROWS).map(|row| row.ordinal);
+    let episodes = found.into_iter().map(row).collect();
+    Ok(Rows { name, first: before.is_none(), episodes, next })
+}
+
+fn row(episode: DatasetEpisodeRow) -> Row {
+    let DatasetEpisodeRow { success, end_reason, truncated_by, state, .. } = episode;
+    let (failed, end) = Ended { success, end_reason, truncated_by, state }.words();
+    let mut task: String = episode.task.chars().take(TASK).collect();
+    if task.len() < episode.task.len() {
+        task.push('…');
+    }
+    Row {
+        number: episode.ordinal + 1,
+        id: episode.id.to_string(),
+        short: short(episode.id),
+        task,
+        model: episode.model.unwrap_or_default(),
+        turns: episode.turns,
+        failed,
+        end,
+        total: format::digits(episode.episode_return, 2),
+        pending: state == EpisodeState::Open,
+    }
+}

@@ -1,0 +1,99 @@
+//! All datasets.
+
+use askama::Template;
+use axum::{Json, extract::State, response::Html};
+use serde::{Deserialize, Serialize};
+
+use super::{format, render};
+use crate::{
+    api::{AppState, extract::Params, problem::Problem},
+    store::read::datasets::{self, DatasetFilter, DatasetRow, MEASURED},
+};
+
+/// Datasets on a page.
+const ROWS: i64 = 50;
+/// Datasets that the command palette finds.
+const FOUND: i64 = 500;
+
+#[derive(Template)]
+#[template(path = "datasets.html")]
+struct Page {
+    here: &'static str,
+    first: bool,
+    rows: Vec<Counts>,
+    /// A row shows an estimate.
+    estimated: bool,
+    measured: i64,
+    next: Option<String>,
+}
+
+/// A dataset's counts, for people.
+pub(super) struct Counts {
+    pub name: String,
+    pub version: i32,
+    pub episodes: String,
+    pub transitions: String,
+    pub open: String,
+    pub success: String,
+    pub created: String,
+}
+
+impl Counts {
+    /// Of a dataset. Values that are estimated say so.
+    pub fn of(row: &DatasetRow) -> Self {
+        let about = if row.is_whole() { "" } else { "≈ " };
+        let open = format::count(row.open as f64);
+        Self {
+            name: row.name.clone(),
+            version: row.version,
+            episodes: format::count(row.episodes as f64),
+            transitions: format!("{about}{}", format::count(row.transitions())),
+            open: match row.is_whole() || row.open == 0 {
+                true => open,
+                false => format!("{open} of the newest {MEASURED}"),
+            },
+            success: format!(
+                "{}{}",
+                if row.success.is_some() { about } else { "" },
+                format::percent(row.success)
+            ),
+            created: format::minute(row.created_at),
+        }
+    }
+}
+
+/// Where the list begins.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    after: Option<String>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(query): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    let filter = DatasetFilter { after: query.after.as_deref(), ..DatasetFilter::default() };
+    let found = datasets::page(&mut *state.store.acquire().await?, filter, ROWS).await?;
+    let last = found.last().filter(|_| found.len() as i64 == ROWS);
+    render(&Page {
+        here: "/datasets",
+        first: query.after.is_none(),
+        estimated: found.iter().any(|row| !row.is_whole()),
+        measured: MEASURED,
+        next: last.map(|row| row.name.clone()),
+        rows: found.iter().map(Counts::of).collect(),
+    })
+}
+
+/// What the command palette finds besides pages and jobs.
+#[derive(Serialize)]
+pub(super) struct Findable {
+    datasets: Vec<String>,
+}
+
+/// Names of datasets, for the command palette.
+pub(super) async fn findable(State(state): State<AppState>) -> Result<Json<Findable>, Problem> {
+    let datasets = datasets::names(&mut *state.store.acquire().await?, FOUND).await?;
+    Ok(Json(Findable { datasets }))
+}

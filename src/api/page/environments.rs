@@ -1,0 +1,134 @@
+//! Environments: what is built in, and registered servers with what they can do and how they answer.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{format, render};
+use crate::{
+    api::{AppState, problem::Problem},
+    domain::environment::{Capabilities, EnvironmentKind},
+    store::environments::{self, EnvironmentRow},
+};
+
+/// What each built-in environment is.
+const ABOUT: &[(&str, &str)] = &[
+    ("gateway", "Your own agents act and call the model through nlac."),
+    ("help_desk", "Complete a form before the request is carried out."),
+    ("logs", "No environment: the job learns from its datasets alone."),
+    ("mathematics", "Solve a problem in one reply."),
+    ("playground", "Reach goals in a world of plants and animals."),
+    ("service_desk", "A form whose fields follow from three attributes of the request."),
+    ("tau_bench", "Serve a user by tool calls on a database, under a policy."),
+    ("tool_desk", "Change an order by tool calls, under a policy."),
+    ("twenty_questions", "Guess an object by questions that rules answer."),
+    ("twenty_questions_chat", "Guess an object by questions that a chat model answers."),
+];
+
+#[derive(Template)]
+#[template(path = "environments.html")]
+struct Page {
+    here: &'static str,
+    live: Live,
+    built_in: Vec<BuiltIn>,
+}
+
+#[derive(Template)]
+#[template(path = "environments_live.html")]
+struct Live {
+    servers: Vec<Server>,
+}
+
+struct BuiltIn {
+    name: String,
+    about: &'static str,
+    can: Vec<&'static str>,
+}
+
+struct Server {
+    name: String,
+    kind: EnvironmentKind,
+    url: String,
+    /// The environment's own title and version, once it was reached.
+    title: Option<String>,
+    /// Class and text of its health.
+    health: (&'static str, &'static str),
+    trouble: Option<String>,
+    checked: String,
+    /// What it can do; none before it was reached.
+    can: Option<Vec<&'static str>>,
+    facts: Vec<(&'static str, String)>,
+}
+
+/// The page.
+pub(super) async fn page(State(state): State<AppState>) -> Result<Html<String>, Problem> {
+    let built_in = state.environments.list().into_iter().map(|(name, capabilities)| BuiltIn {
+        about: ABOUT.iter().find(|(known, _)| *known == name).map_or("", |(_, about)| about),
+        can: words(capabilities),
+        name,
+    });
+    let mut built_in: Vec<_> = built_in.collect();
+    built_in.sort_by(|a, b| a.name.cmp(&b.name));
+    render(&Page { here: "/environments", live: live_of(&state).await?, built_in })
+}
+
+/// The part of the page that refreshes.
+pub(super) async fn live(State(state): State<AppState>) -> Result<Html<String>, Problem> {
+    render(&live_of(&state).await?)
+}
+
+async fn live_of(state: &AppState) -> Result<Live, Problem> {
+    let found = environments::list(&mut *state.store.acquire().await?).await?;
+    Ok(Live { servers: found.into_iter().map(server).collect() })
+}
+
+/// Capabilities in words.
+fn words(capabilities: Capabilities) -> Vec<&'static str> {
+    let Capabilities { replayable, tools, admissible, achieved_goals, splits, concurrent: _ } =
+        capabilities;
+    let all = [
+        (replayable, "replayable"),
+        (tools, "tools"),
+        (admissible, "admissible actions"),
+        (achieved_goals, "achieved goals"),
+        (splits, "held-out tasks"),
+    ];
+    all.into_iter().filter_map(|(can, word)| can.then_some(word)).collect()
+}
+
+fn server(row: EnvironmentRow) -> Server {
+    let EnvironmentRow { record, found, trouble, checked_at } = row;
+    let found = found.map(|found| found.0);
+    let mut facts = vec![
+        ("episodes at a time", record.sessions.to_string()),
+        ("step deadline", format!("{} s", record.step_seconds)),
+    ];
+    if let Some(found) = &found {
+        let observation = found.observation.as_ref();
+        facts.push(("action", found.action.to_string()));
+        facts.push((
+            "observation",
+            observation.map_or_else(|| "JSON".into(), |field| format!("text of {field:?}")),
+        ));
+        facts.push(match found.splits.is_empty() {
+            true => ("tasks", "by seed".into()),
+            false => ("task splits", found.splits.join(", ")),
+        });
+    }
+    facts.extend(record.api_key_env.clone().map(|variable| ("API key from", variable)));
+    Server {
+        health: match (&trouble, checked_at) {
+            (Some(_), _) => ("failed", "no answer"),
+            (None, Some(_)) => ("", "answers"),
+            (None, None) => ("paused", "not checked yet"),
+        },
+        can: found.as_ref().map(|found| words(record.capabilities(found))),
+        title: found.map(|found| found.title),
+        checked: checked_at
+            .map_or_else(String::new, |at| format!("last checked {} UTC", format::minute(at))),
+        trouble,
+        facts,
+        name: record.name,
+        kind: record.kind,
+        url: record.url,
+    }
+}

@@ -1,0 +1,106 @@
+//! Evaluations of all jobs: success with its interval, and who acted.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+
+use super::{format, render};
+use crate::{
+    api::{AppState, extract::Params, problem::Problem},
+    domain::ids::JobId,
+    quantity,
+    store::read::results::{self, ResultRow, Results},
+};
+
+/// Evaluations on a page.
+const ROWS: i64 = 50;
+
+/// Lists: word in the query, and title.
+const LISTS: [(&str, &str, Results); 3] = [
+    ("", "newest of each job", Results::Newest),
+    ("all", "all", Results::All),
+    ("alone", "evaluation jobs", Results::Alone),
+];
+
+#[derive(Template)]
+#[template(path = "evaluations.html")]
+struct Page {
+    here: &'static str,
+    first: bool,
+    lists: [(&'static str, &'static str, bool); 3],
+    rows: Vec<Row>,
+    /// The query of the next page.
+    more: Option<String>,
+}
+
+struct Row {
+    job: String,
+    name: String,
+    algorithm: String,
+    at: String,
+    environment: String,
+    /// Who acted, and the page of the checkpoint if one did.
+    actor: String,
+    link: Option<String>,
+    temperature: f32,
+    episodes: String,
+    success: String,
+    interval: String,
+    total: String,
+}
+
+/// Which list is shown, and where it begins.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    #[serde(default)]
+    list: String,
+    /// Only those after the evaluation of this job in this iteration.
+    after: Option<JobId>,
+    #[serde(default)]
+    iteration: i32,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(query): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    let (list, _, which) =
+        LISTS.iter().find(|(list, ..)| *list == query.list).copied().unwrap_or(LISTS[0]);
+    let after = query.after.map(|job| (job, query.iteration));
+    let found = results::page(&mut *state.store.acquire().await?, which, after, ROWS).await?;
+    let last = found.last().filter(|_| found.len() as i64 == ROWS);
+    let more =
+        last.map(|row| format!("list={list}&after={}&iteration={}", row.job_id, row.iteration));
+    render(&Page {
+        here: "/evaluations",
+        first: query.after.is_none(),
+        lists: LISTS.map(|(word, title, _)| (word, title, word == list)),
+        rows: found.into_iter().map(row).collect(),
+        more,
+    })
+}
+
+fn row(row: ResultRow) -> Row {
+    let interval = row.episodes.and_then(|episodes| quantity::wilson(row.success, episodes));
+    let interval =
+        interval.map(|(low, high)| format!("{:.1} – {:.1} %", 100.0 * low, 100.0 * high));
+    let checkpoint = row.checkpoint_job.zip(row.version);
+    Row {
+        job: row.job_id.to_string(),
+        link: checkpoint.map(|(job, _)| format!("/jobs/{job}/checkpoints")),
+        actor: match checkpoint {
+            Some((_, version)) => format!("version {version}"),
+            None => row.base,
+        },
+        at: format::minute(row.at),
+        temperature: row.temperature,
+        episodes: row.episodes.map_or_else(|| "–".into(), format::count),
+        success: format::percent(Some(row.success)),
+        interval: interval.unwrap_or_else(|| "–".into()),
+        total: format::digits(row.mean_return, 2),
+        name: row.name,
+        algorithm: row.algorithm,
+        environment: row.environment,
+    }
+}

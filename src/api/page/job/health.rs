@@ -1,0 +1,134 @@
+//! The newest metrics with their meaning, and those outside their healthy range.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use sqlx::PgConnection;
+
+use super::{format, plots::Plot};
+use crate::{
+    domain::{
+        metric::names,
+        series::{Health, Series},
+    },
+    store::{
+        StoreError,
+        read::{jobs::JobRow, metrics},
+    },
+};
+
+/// The newest value of each series and its iteration; of evaluations, at the spec's temperature.
+pub(in crate::api::page) type Newest = HashMap<String, (i32, f64)>;
+
+/// What a figure shows that is outside the healthy range.
+#[derive(Template)]
+#[template(path = "job_reading.html")]
+pub(super) struct Reading {
+    /// The part is sent along with another one, out of band.
+    out_of_band: bool,
+    /// Place of the figure.
+    place: usize,
+    outside: Vec<Outside>,
+}
+
+struct Outside {
+    label: &'static str,
+    value: String,
+    word: &'static str,
+    healthy: String,
+}
+
+/// A metric with its newest value.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::api::page) struct MetricRow {
+    pub name: &'static str,
+    pub value: String,
+    pub iteration: i32,
+    /// `low` or `high` if it is outside its healthy range.
+    pub word: &'static str,
+    pub healthy: String,
+    pub says: String,
+}
+
+/// Reads the newest values of a job.
+pub(in crate::api::page) async fn newest(
+    conn: &mut PgConnection,
+    job: &JobRow,
+) -> Result<Newest, StoreError> {
+    let names: Vec<_> = names::ALL.iter().map(|series| series.name).collect();
+    metrics::newest(conn, job.id, &names, job.spec.evaluation.temperature).await
+}
+
+/// The word of a value that is outside the healthy range; empty for others.
+pub(super) const fn word(health: Health) -> &'static str {
+    match health {
+        Health::Healthy => "",
+        Health::Low => "low",
+        Health::High => "high",
+    }
+}
+
+/// What each figure shows that is outside the healthy range.
+pub(super) fn readings(plots: &[Plot], newest: &Newest, out_of_band: bool) -> Vec<Reading> {
+    let of = |(place, plot): (usize, &Plot)| {
+        let outside = plot.about.iter().filter_map(|about| {
+            let (_, value) = *newest.get(about.series.name)?;
+            let word = word(about.series.health(value));
+            (!word.is_empty()).then(|| Outside {
+                label: about.label,
+                value: format::measured(about.series, value),
+                word,
+                healthy: about.series.healthy_words().unwrap_or_default(),
+            })
+        });
+        Reading { out_of_band, place, outside: outside.collect() }
+    };
+    plots.iter().enumerate().map(of).collect()
+}
+
+/// Every metric that has a value, in the order of the documentation.
+pub(in crate::api::page) fn rows(newest: &Newest) -> Vec<MetricRow> {
+    let of = |series: &Series| {
+        let (iteration, value) = *newest.get(series.name)?;
+        Some(MetricRow {
+            name: series.name,
+            value: format::measured(series, value),
+            iteration,
+            word: word(series.health(value)),
+            healthy: series.healthy_words().unwrap_or_else(|| "–".into()),
+            says: series.says().replace('`', ""),
+        })
+    };
+    names::ALL.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Newest, names, rows};
+
+    #[test]
+    fn metrics_say_what_they_mean_and_which_are_outside_their_range() {
+        let measured = [
+            (names::VERDICT_YES, 0.981),
+            (names::OUTCOME_AUC, 0.55),
+            (names::CRITIC_LOSS, 0.25),
+            ("guard.collapse", 0.1),
+        ];
+        let newest: Newest =
+            measured.into_iter().map(|(name, value)| (name.to_owned(), (7, value))).collect();
+        let rows = rows(&newest);
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.name, row.value.as_str(), row.word, row.healthy.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (names::CRITIC_LOSS, "0.250 nats", "", "–"),
+                (names::VERDICT_YES, "98.1 %", "high", "5 % to 95 %"),
+                (names::OUTCOME_AUC, "0.550", "low", "above 0.6"),
+            ]
+        );
+        assert!(rows.iter().all(|row| row.iteration == 7 && row.says.ends_with('.')));
+    }
+}

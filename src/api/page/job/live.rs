@@ -1,0 +1,103 @@
+//! The refreshed part above the plots: what the job does now, its progress and its budgets.
+
+use askama::Template;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::{
+    format,
+    now::{self, Facts, Now, Waiting},
+    totals,
+};
+use crate::{
+    api::problem::Problem,
+    domain::{
+        event::EventKind,
+        job::{JobStatus, Phase},
+    },
+    store::read::{
+        jobs::{EventRow, JobRow},
+        progress::{self, OpenIteration},
+    },
+};
+
+#[derive(Template)]
+#[template(path = "job_live.html")]
+pub(super) struct Live {
+    id: String,
+    status: JobStatus,
+    pub over: bool,
+    now: Now,
+    promoted: Option<i32>,
+    progress: String,
+    phase: String,
+    done: i64,
+    units: i64,
+    before: String,
+    success: String,
+    /// 95 % confidence interval of success, and the number of episodes.
+    interval: Option<String>,
+    left: Option<String>,
+    spent: Vec<(&'static str, String)>,
+}
+
+/// Reads the part. `happened` has the newest events, newest first.
+pub(super) async fn of(
+    conn: &mut PgConnection,
+    job: &JobRow,
+    happened: &[EventRow],
+) -> Result<Live, Problem> {
+    let totals = totals::of(conn, job).await?;
+    let open = progress::open_iterations(conn, job.id).await?;
+    let at = OffsetDateTime::now_utc();
+    Ok(Live {
+        id: job.id.to_string(),
+        status: job.status,
+        over: job.status.is_final(),
+        now: sentence(job, &open, happened, at),
+        promoted: job.promoted_version,
+        progress: job.iteration.map_or_else(
+            || "–".into(),
+            |iteration| format!("{iteration} of {}", job.spec.budget.iterations),
+        ),
+        phase: job.phase.filter(|p| *p != Phase::Done).map_or_else(String::new, |p| p.to_string()),
+        done: job.units_done.unwrap_or(0),
+        units: job.units.unwrap_or(0).max(1),
+        before: format::percent(job.success_before),
+        success: format::percent(job.success),
+        interval: totals::interval(&totals),
+        left: job.seconds_left(at).map(format::about),
+        spent: totals::spent(job, &totals),
+    })
+}
+
+/// What the job does now. `happened` has its newest events, newest first.
+pub(in crate::api::page) fn sentence(
+    job: &JobRow,
+    open: &[OpenIteration],
+    happened: &[EventRow],
+    at: OffsetDateTime,
+) -> Now {
+    let paused = happened.iter().find(|event| event.kind == EventKind::Paused);
+    let guards: Vec<String> = paused
+        .and_then(|event| serde_json::from_value(event.data["guards"].clone()).ok())
+        .unwrap_or_default();
+    let facts = Facts {
+        status: job.status,
+        error: job.error.as_deref(),
+        plan_error: job.plan_error.as_deref(),
+        waiting: job.waiting_for.as_deref().map(|peer| Waiting {
+            peer,
+            since: job.waiting_since,
+            why: job.waiting_why.as_deref().unwrap_or_default(),
+        }),
+        trains: job.spec.algorithm.trains(),
+        iterations: job.spec.budget.iterations,
+        iteration: job.iteration,
+        success: job.success,
+        before: job.success_before,
+        open,
+        guards: &guards,
+    };
+    now::sentence(&facts, at)
+}

@@ -1,0 +1,164 @@
+//! One job: what it does now, learning curves, budgets and events.
+
+pub(super) mod health;
+pub(super) mod live;
+mod more;
+mod now;
+mod plots;
+mod shown;
+mod timeline;
+pub(super) mod totals;
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+use sqlx::PgConnection;
+
+use self::{
+    health::Reading, live::Live, more::More, plots::Plot, shown::Shown, timeline::Timeline,
+};
+use super::{chart, evaluation, fold, format, render, transition::Card};
+use crate::{
+    api::{
+        AppState,
+        extract::{Id, Params},
+        problem::Problem,
+    },
+    domain::{ids::JobId, job::Phase},
+    store::{
+        StoreError,
+        read::{
+            jobs::{self as read_jobs, JobRow},
+            transitions::{self, Search},
+        },
+        window,
+    },
+};
+
+/// Head of every page of a job.
+#[derive(Template)]
+#[template(path = "job_head.html")]
+pub(super) struct Head {
+    pub id: String,
+    name: String,
+    tabs: [(&'static str, &'static str, bool); 5],
+}
+
+impl Head {
+    /// Of a job, on one of its pages.
+    pub fn new(id: JobId, name: &str, here: &str) -> Self {
+        let tabs = [
+            ("", "Overview"),
+            ("/episodes", "Episodes"),
+            ("/checkpoints", "Checkpoints"),
+            ("/events", "Events"),
+            ("/spec", "Spec"),
+        ];
+        let tabs = tabs.map(|(path, title)| (path, title, path == here));
+        Self { id: id.to_string(), name: name.to_owned(), tabs }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "job.html")]
+struct Page {
+    here: &'static str,
+    head: Head,
+    last_event: i64,
+    /// Last iteration that the page shows, if it is not the newest.
+    until: Option<i32>,
+    live: Live,
+    timeline: Timeline,
+    more: More,
+    figures: Vec<(Plot, Reading)>,
+    transitions: Vec<Card>,
+}
+
+/// Which iterations are shown.
+#[derive(Deserialize)]
+pub(super) struct Window {
+    /// The last of them. The default is the newest iteration.
+    until: Option<i32>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(Window { until }): Params<Window>,
+) -> Result<Html<String>, Problem> {
+    let job = found(&state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let plots = plots::of(&job.spec);
+    let Refreshed { live, timeline, more, readings } =
+        refreshed(&mut conn, &job, &plots, until, false).await?;
+    let last_event = read_jobs::last_event(&mut conn, id).await?;
+    let newest = Search { job: Some(id), ..Search::default() };
+    let newest = transitions::search(&mut conn, &newest, &window::Window::first(60)).await?;
+    let newest = transitions::rows(&mut conn, &newest.rows).await?;
+    drop(conn);
+    // Transitions with a critique come first, because users look for these.
+    let (read, unread): (Vec<_>, Vec<_>) = newest.into_iter().partition(|t| t.critique.is_some());
+    let transitions = read.into_iter().chain(unread).take(6).map(Card::of).collect();
+    let head = Head::new(id, &job.spec.name, "");
+    let figures = plots.into_iter().zip(readings).collect();
+    render(&Page { here: "", head, last_event, until, live, timeline, more, figures, transitions })
+}
+
+/// The part of the page that refreshes.
+pub(super) async fn live(
+    State(state): State<AppState>,
+    Id(id): Id<JobId>,
+    Params(Window { until }): Params<Window>,
+) -> Result<Html<String>, Problem> {
+    let job = found(&state, id).await?;
+    let mut conn = state.store.acquire().await?;
+    let plots = plots::of(&job.spec);
+    let Refreshed { live, timeline, more, readings } =
+        refreshed(&mut conn, &job, &plots, until, true).await?;
+    drop(conn);
+    let Html(mut parts) = render(&live)?;
+    parts.push_str(&render(&timeline)?.0);
+    parts.push_str(&render(&more)?.0);
+    for reading in &readings {
+        parts.push_str(&render(reading)?.0);
+    }
+    Ok(Html(parts))
+}
+
+/// A job by its id.
+pub(super) async fn found(state: &AppState, id: JobId) -> Result<JobRow, Problem> {
+    let found = row(&mut *state.store.acquire().await?, id).await?;
+    found.ok_or_else(|| Problem::not_found("job", id))
+}
+
+/// A job by its id, if there is one.
+pub(super) async fn row(conn: &mut PgConnection, id: JobId) -> Result<Option<JobRow>, StoreError> {
+    read_jobs::job(conn, id).await
+}
+
+/// The parts that refresh. All but the first are sent along with it, out of band.
+struct Refreshed {
+    live: Live,
+    timeline: Timeline,
+    more: More,
+    readings: Vec<Reading>,
+}
+
+async fn refreshed(
+    conn: &mut PgConnection,
+    job: &JobRow,
+    plots: &[Plot],
+    until: Option<i32>,
+    out_of_band: bool,
+) -> Result<Refreshed, Problem> {
+    let happened = read_jobs::remarkable_events(conn, job.id, more::EVENTS).await?;
+    let live = live::of(conn, job, &happened).await?;
+    let shown = Shown::of(conn, job, until).await?;
+    let timeline = timeline::of(job.id, &shown, out_of_band);
+    let newest = health::newest(conn, job).await?;
+    let readings = health::readings(plots, &newest, out_of_band);
+    let metrics = health::rows(&newest);
+    let more = more::of(conn, job, (&shown, &happened, metrics), out_of_band).await?;
+    Ok(Refreshed { live, timeline, more, readings })
+}

@@ -1,0 +1,149 @@
+//! The plots of a job, by its algorithm. A script draws them.
+
+use crate::domain::{
+    metric::names,
+    series::Series,
+    spec::{AlgorithmSpec, JobSpec},
+};
+
+/// Label of a series with one line for each temperature.
+const EACH: &str = "held out";
+
+/// Series and label.
+type Line = (&'static str, &'static str);
+
+/// A plot that the script draws: `name@temperature=label` of each line, separated by bars.
+pub(super) struct Plot {
+    pub title: &'static str,
+    pub series: String,
+    /// The axis: `share` from 0 to 1, or `free`.
+    pub range: &'static str,
+    pub about: Vec<About>,
+}
+
+/// What a series of a plot says.
+pub(super) struct About {
+    pub label: &'static str,
+    pub series: &'static Series,
+    pub says: String,
+}
+
+impl Plot {
+    fn new(title: &'static str, range: &'static str, lines: &[Line], temperatures: &[f32]) -> Self {
+        let written = lines.iter().flat_map(|&(name, label)| match label {
+            EACH => temperatures.iter().map(|t| format!("{name}@{t}=T {t}")).collect(),
+            _ => vec![format!("{name}={label}")],
+        });
+        let about = lines.iter().filter_map(|&(name, label)| {
+            let series = Series::named(name)?;
+            Some(About { label, series, says: series.says().replace('`', "") })
+        });
+        Self { title, series: written.collect::<Vec<_>>().join("|"), range, about: about.collect() }
+    }
+}
+
+/// The plots of a job with this spec.
+pub(super) fn of(spec: &JobSpec) -> Vec<Plot> {
+    let quoted = spec.evaluation.temperature;
+    let temperatures: Vec<_> =
+        std::iter::once(quoted).chain(spec.evaluation.also.iter().copied()).collect();
+    let plot = |title, range, lines: &[Line]| Plot::new(title, range, lines, &temperatures);
+    let mut plots = vec![
+        plot("Held-out success by temperature", "share", &[(names::EVAL_SUCCESS, EACH)]),
+        plot("Held-out return by temperature", "free", &[(names::EVAL_RETURN, EACH)]),
+        plot(
+            "Loss, nats per token",
+            "free",
+            &[(names::CRITIC_LOSS, "critic"), (names::POLICY_LOSS, "policy")],
+        ),
+        plot(
+            "Share of Yes",
+            "share",
+            &[
+                (names::VERDICT_YES, "all"),
+                (names::YES_ON_SUCCESS, "solved episodes"),
+                (names::YES_ON_FAILURE, "failed episodes"),
+            ],
+        ),
+        plot(
+            "Refinements",
+            "share",
+            &[(names::REFINEMENT_CHANGED, "changed"), (names::REFINEMENT_VALID, "readable")],
+        ),
+        plot(
+            "Bellman targets",
+            "share",
+            &[
+                (names::TARGETS_ACCEPTED, "accepted"),
+                (names::TARGETS_LEAKED, "leaked"),
+                (names::TARGETS_MISQUOTED, "misquoted"),
+                (names::TARGETS_UNPARSEABLE, "unparseable"),
+            ],
+        ),
+        plot(
+            "Prediction collapse",
+            "share",
+            &[
+                (names::DISTINCT_PAIRS, "distinct pairs"),
+                (names::DUPLICATES, "duplicates"),
+                (names::PREDICTIONS_ENDLESS, "without an end"),
+            ],
+        ),
+        plot(
+            "Critic health and forgetting",
+            "share",
+            &[(names::OUTCOME_AUC, "outcome AUC"), (names::GENERAL_FORGOTTEN, "forgotten")],
+        ),
+        plot(
+            "Unreadable replies",
+            "share",
+            &[(names::COLLECT_UNREADABLE, "training"), (names::EVAL_UNREADABLE, EACH)],
+        ),
+        plot("Staleness of replay, iterations", "free", &[(names::STALENESS, "mean age")]),
+        plot("Steps relabeled with other goals", "share", &[(names::RELABELLED, "relabelled")]),
+    ];
+    if let AlgorithmSpec::Nlrl(_) = spec.algorithm {
+        let choices =
+            [(names::CHOICE_CHANGED, "changed"), (names::CHOICE_UNREADABLE, "unreadable")];
+        plots.push(plot("Choices", "share", &choices));
+        let read = &[(names::VALUE_OUTCOMES, "outcomes")];
+        plots.push(plot("Outcomes per language value", "free", read));
+    }
+    if matches!(spec.algorithm, AlgorithmSpec::Grpo(_) | AlgorithmSpec::Ppo(_)) {
+        let clipped = &[(names::CLIP_FRACTION, "clipped tokens")];
+        let moved = &[(names::APPROXIMATE_KL, "approximate KL")];
+        plots.push(plot("Clipped tokens", "share", clipped));
+        plots.push(plot("Policy movement, nats per token", "free", moved));
+    }
+    if let AlgorithmSpec::Ppo(_) = spec.algorithm {
+        let values = [(names::VALUE_MEAN, "value"), (names::RETURN_MEAN, "return")];
+        let fit = [(names::VALUE_LOSS, "loss"), (names::EXPLAINED_VARIANCE, "explained variance")];
+        plots.push(plot("Mean value and return", "free", &values));
+        plots.push(plot("Critic fit", "free", &fit));
+    }
+    if let AlgorithmSpec::SacGlam(_) = spec.algorithm {
+        let values = [(names::CHOSEN_VALUE, "value"), (names::TARGET_GAP, "target minus value")];
+        let losses = [(names::VALUE_LOSS, "critic"), (names::CHOICE_LOSS, "policy")];
+        plots.push(plot("Mean value of chosen actions", "free", &values));
+        plots.push(plot("Critic and policy loss", "free", &losses));
+        plots.push(plot("Policy entropy, nats", "free", &[(names::ENTROPY, "entropy")]));
+        plots.push(plot("Entropy weight", "free", &[(names::ALPHA, "alpha")]));
+    }
+    plots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EACH, Plot, names};
+
+    #[test]
+    fn a_line_of_an_evaluation_is_drawn_for_each_temperature() {
+        let lines = [(names::COLLECT_UNREADABLE, "training"), (names::EVAL_UNREADABLE, EACH)];
+        let plot = Plot::new("Unreadable replies", "share", &lines, &[0.5, 0.0]);
+        assert_eq!(
+            plot.series,
+            "collect.unreadable=training|eval.unreadable@0.5=T 0.5|eval.unreadable@0=T 0"
+        );
+        assert_eq!(plot.about.len(), 2, "each series is explained");
+    }
+}

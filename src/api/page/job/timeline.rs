@@ -1,0 +1,39 @@
+//! The refreshed picture of phases, with the ways to earlier and later iterations.
+
+use askama::Template;
+
+use super::{
+    chart,
+    shown::{SHOWN, Shown},
+};
+use crate::domain::ids::JobId;
+
+#[derive(Template)]
+#[template(path = "job_timeline.html")]
+pub(super) struct Timeline {
+    /// The part is sent along with another one, out of band.
+    out_of_band: bool,
+    id: String,
+    svg: String,
+    from: i32,
+    to: i32,
+    newest: i32,
+    /// Last iteration of the pictures before and after this one.
+    earlier: Option<i32>,
+    later: Option<i32>,
+}
+
+/// The picture of the iterations that are shown.
+pub(super) fn of(job: JobId, shown: &Shown, out_of_band: bool) -> Timeline {
+    let (from, to) = (shown.iterations.start, shown.last);
+    Timeline {
+        out_of_band,
+        id: job.to_string(),
+        svg: chart::timeline(&shown.phases()),
+        from,
+        to,
+        newest: shown.newest,
+        earlier: (from > 0).then_some(from - 1),
+        later: (to < shown.newest).then(|| to.saturating_add(SHOWN).min(shown.newest)),
+    }
+}

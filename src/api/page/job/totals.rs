@@ -1,0 +1,86 @@
+//! What a job came to and what it has used.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+
+use super::format;
+use crate::{
+    domain::{access::LOCAL, metric::names},
+    quantity,
+    store::{
+        StoreError,
+        read::{
+            jobs::JobRow,
+            metrics::{self, Total},
+        },
+    },
+};
+
+/// Series that are shown as totals.
+const TOTALS: [&str; 9] = [
+    names::EVAL_SUCCESS,
+    names::EVAL_EPISODES,
+    names::EVAL_CHANGE,
+    names::EVAL_CHANGE_ERROR,
+    names::ENV_STEPS,
+    names::OPTIMIZER_STEPS,
+    names::GENERATED_TOKENS,
+    names::PROMPT_TOKENS,
+    names::TRAINED_TOKENS,
+];
+
+/// Totals by series; of evaluations, at the spec's temperature.
+pub(in crate::api::page) type Totals = HashMap<String, Total>;
+
+/// Reads the totals of a job.
+pub(in crate::api::page) async fn of(
+    conn: &mut PgConnection,
+    job: &JobRow,
+) -> Result<Totals, StoreError> {
+    metrics::totals(conn, job.id, &TOTALS, job.spec.evaluation.temperature).await
+}
+
+/// Wilson's interval of the newest evaluation.
+pub(super) fn interval(totals: &Totals) -> Option<String> {
+    let newest = |name| totals.get(name).map(|total| total.newest);
+    let (success, episodes) = (newest(names::EVAL_SUCCESS)?, newest(names::EVAL_EPISODES)?);
+    let (low, high) = quantity::wilson(success, episodes)?;
+    let change = newest(names::EVAL_CHANGE).zip(newest(names::EVAL_CHANGE_ERROR));
+    let change = change.map(|(change, error)| {
+        format!(
+            "; {:+.1} ± {:.1} points vs. the best earlier version",
+            100.0 * change,
+            100.0 * error
+        )
+    });
+    Some(format!(
+        "{:.1} – {:.1} %, {episodes:.0} episodes{}",
+        100.0 * low,
+        100.0 * high,
+        change.unwrap_or_default()
+    ))
+}
+
+/// What the job has used, with its budgets.
+pub(in crate::api::page) fn spent(job: &JobRow, totals: &Totals) -> Vec<(&'static str, String)> {
+    let total = |name| totals.get(name).copied().unwrap_or(Total { sum: 0.0, newest: 0.0 });
+    let of = |value: f64, budget: Option<u64>| match budget {
+        Some(budget) => format!("{} of {}", format::count(value), format::count(budget as f64)),
+        None => format::count(value),
+    };
+    let budget = &job.spec.budget;
+    let ended = job.finished_at.unwrap_or_else(time::OffsetDateTime::now_utc);
+    let seconds = job.started_at.map_or(0.0, |start| (ended - start).as_seconds_f64());
+    let tokens = [names::GENERATED_TOKENS, names::PROMPT_TOKENS, names::TRAINED_TOKENS];
+    let tokens = tokens.into_iter().map(|name| total(name).sum).sum();
+    let owner = (job.owner != LOCAL).then(|| ("owner", job.owner.clone()));
+    let mut spent = vec![
+        ("environment steps", of(total(names::ENV_STEPS).newest, budget.env_steps)),
+        ("optimizer steps", of(total(names::OPTIMIZER_STEPS).sum, budget.optimizer_steps)),
+        ("tokens", of(tokens, budget.tokens)),
+        ("time", format::span(seconds)),
+    ];
+    spent.extend(owner);
+    spent
+}

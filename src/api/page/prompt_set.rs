@@ -1,0 +1,194 @@
+//! One prompt set: the text of each part, its versions, and the jobs that use it.
+
+use askama::Template;
+use axum::{
+    extract::{Path, State},
+    response::Html,
+};
+
+use super::{
+    dataset::Use,
+    format,
+    prompts::{origin, short},
+    render,
+};
+use crate::{
+    api::{AppState, problem::Problem},
+    domain::{
+        generation::Weights,
+        prompt::PromptPart,
+        spec::{AlgorithmSpec, NlacSpec},
+    },
+    store::{
+        jobs,
+        prompts::{self, SetVersion},
+        read::uses,
+    },
+};
+
+/// Jobs on the page.
+const JOBS: i64 = 20;
+
+#[derive(Template)]
+#[template(path = "prompt_set.html")]
+struct Page {
+    here: &'static str,
+    name: String,
+    version: i32,
+    shipped: bool,
+    origin: String,
+    stored: String,
+    /// The job whose weights are shown: id and name. None if the newest job of the set trains nothing.
+    weights_of: Option<(String, String)>,
+    parts: Vec<Part>,
+    versions: Vec<Version>,
+    jobs: Vec<Use>,
+}
+
+struct Part {
+    name: PromptPart,
+    file: &'static str,
+    about: &'static str,
+    weights: &'static str,
+    hash: String,
+    short: String,
+    /// The settings of the part, which come first in its file.
+    front: Option<String>,
+    body: String,
+}
+
+struct Version {
+    number: i32,
+    origin: String,
+    stored: String,
+    /// Parts that differ from the version below.
+    changed: String,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Html<String>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let versions = prompts::versions(&mut conn, &name).await?;
+    let newest = versions.first().ok_or_else(|| Problem::not_found("prompt set", &name))?;
+    let mut texts = prompts::texts(&mut conn, &newest.parts).await?;
+    let used = uses::of_prompts(&mut conn, &name, JOBS).await?;
+    let job = match used.first() {
+        Some(job) => jobs::get(&mut conn, job.id).await?,
+        None => None,
+    };
+    drop(conn);
+    // An evaluation uses the policy alone.
+    let job = job.filter(|job| job.spec.algorithm.trains());
+    let usual = AlgorithmSpec::Nlac(NlacSpec::default());
+    let algorithm = job.as_ref().map_or(&usual, |job| &job.spec.algorithm);
+    let parts = newest.parts.iter().map(|(part, hash)| {
+        let (front, body) = split(texts.remove(part).unwrap_or_default());
+        Part {
+            name: *part,
+            file: part.file(),
+            about: about(*part),
+            weights: weights(algorithm, *part).map_or("not used", Weights::as_str),
+            hash: hash.clone(),
+            short: short(hash),
+            front,
+            body,
+        }
+    });
+    let page = Page {
+        here: "/prompts",
+        version: newest.version,
+        shipped: newest.shipped,
+        origin: origin(newest),
+        stored: format::minute(newest.created_at),
+        parts: parts.collect(),
+        versions: history(&versions),
+        weights_of: job.map(|job| (job.id.to_string(), job.spec.name)),
+        jobs: used.into_iter().map(Use::from).collect(),
+        name,
+    };
+    render(&page)
+}
+
+/// The settings and the body of a file.
+fn split(text: String) -> (Option<String>, String) {
+    let rest = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    match rest {
+        Some((front, body)) => (Some(front.to_owned()), body.trim().to_owned()),
+        None => (None, text),
+    }
+}
+
+/// Versions with what each changed, newest first.
+fn history(versions: &[SetVersion]) -> Vec<Version> {
+    let version = |(place, set): (usize, &SetVersion)| {
+        let changed = versions.get(place + 1).map(|before| {
+            let differs = |part: &&PromptPart| before.parts.get(part) != set.parts.get(part);
+            let differing = PromptPart::ALL.iter().filter(differs).map(|part| part.as_str());
+            differing.collect::<Vec<_>>().join(", ")
+        });
+        Version {
+            number: set.version,
+            origin: origin(set),
+            stored: format::minute(set.created_at),
+            changed: changed.unwrap_or_else(|| "–".into()),
+        }
+    };
+    versions.iter().enumerate().map(version).collect()
+}
+
+/// What a part does.
+const fn about(part: PromptPart) -> &'static str {
+    match part {
+        PromptPart::Policy => "Acts as the agent.",
+        PromptPart::Successor => "Predicts what an action leads to.",
+        PromptPart::Bellman => "Writes a Bellman target where the episode continues.",
+        PromptPart::BellmanTerminal => "Writes a Bellman target where the episode ended.",
+        PromptPart::Evaluator => "Judges an action by its predictions.",
+        PromptPart::Refiner => "Rewrites an action by a critique.",
+        PromptPart::Corrector => "Removes hindsight from the reasoning of a target.",
+        PromptPart::Value => "Writes the number of the scalar critic.",
+        PromptPart::Aggregator => "Writes a language value from outcomes.",
+        PromptPart::Chooser => "Chooses the best of several actions by their language values.",
+        PromptPart::General => {
+            "Questions outside the task, for rehearsal and the guard forgetting."
+        }
+    }
+}
+
+/// The weights that write a part in a job of this algorithm. None if the algorithm does not use the part.
+const fn weights(algorithm: &AlgorithmSpec, part: PromptPart) -> Option<Weights> {
+    use PromptPart as P;
+    Some(match (algorithm, part) {
+        (_, P::Policy) => Weights::Online,
+        (_, P::General) => Weights::Base,
+        (AlgorithmSpec::Nlac(nlac), P::Successor) => nlac.weights.successor,
+        (AlgorithmSpec::Nlac(nlac), P::Bellman | P::BellmanTerminal) => nlac.weights.bellman,
+        (AlgorithmSpec::Nlac(nlac), P::Evaluator) => nlac.weights.evaluator,
+        (AlgorithmSpec::Nlac(nlac), P::Refiner) => nlac.weights.refiner,
+        (AlgorithmSpec::Nlac(nlac), P::Corrector) if nlac.correct_reasoning => {
+            nlac.weights.corrector
+        }
+        (AlgorithmSpec::Nlrl(nlrl), P::Successor) => nlrl.weights.value,
+        (AlgorithmSpec::Nlrl(nlrl), P::Aggregator) => nlrl.weights.aggregator,
+        (AlgorithmSpec::Nlrl(nlrl), P::Chooser) => nlrl.weights.chooser,
+        (AlgorithmSpec::ScalarCritic(_), P::Value) => Weights::Online,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_file_is_split_into_its_settings_and_its_body() {
+        let file = "---\nrole: refiner\nvariables: [critique]\n---\nWrite it --- better.\n";
+        let (front, body) = split(file.into());
+        assert_eq!(front.as_deref(), Some("role: refiner\nvariables: [critique]"));
+        assert_eq!(body, "Write it --- better.");
+        assert_eq!(split("- a question".into()), (None, "- a question".into()));
+    }
+}

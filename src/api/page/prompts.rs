@@ -1,0 +1,92 @@
+//! All prompt sets: built-in ones and those that users pushed.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+use serde::Deserialize;
+
+use super::{format, render};
+use crate::{
+    api::{AppState, extract::Params, problem::Problem},
+    domain::prompt::{PromptHashes, PromptPart},
+    store::{
+        prompts::SetVersion,
+        read::{prompts, uses},
+    },
+};
+
+/// Sets on a page.
+const ROWS: i64 = 50;
+/// Jobs of a set are counted up to this number.
+const MOST_JOBS: i64 = 100;
+/// Characters of a hash that are shown. Pages of episodes show as many.
+const SHORT: usize = 12;
+
+#[derive(Template)]
+#[template(path = "prompts.html")]
+struct Page {
+    here: &'static str,
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+
+struct Row {
+    name: String,
+    version: i32,
+    origin: String,
+    stored: String,
+    jobs: String,
+    parts: Vec<(PromptPart, String)>,
+}
+
+/// Where the list begins.
+#[derive(Deserialize)]
+pub(super) struct Query {
+    after: Option<String>,
+}
+
+/// The page.
+pub(super) async fn page(
+    State(state): State<AppState>,
+    Params(query): Params<Query>,
+) -> Result<Html<String>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let found = prompts::page(&mut conn, query.after.as_deref(), ROWS).await?;
+    let names: Vec<_> = found.iter().map(|set| set.name.clone()).collect();
+    let jobs = uses::counts_of_prompts(&mut conn, &names, MOST_JOBS).await?;
+    drop(conn);
+    let next = names.last().filter(|_| found.len() as i64 == ROWS).cloned();
+    let rows = found.into_iter().map(|set| {
+        let jobs = jobs.get(&set.name).copied().unwrap_or_default();
+        row(set, jobs)
+    });
+    render(&Page { here: "/prompts", rows: rows.collect(), next })
+}
+
+fn row(set: SetVersion, jobs: i64) -> Row {
+    Row {
+        version: set.version,
+        origin: origin(&set),
+        stored: format::minute(set.created_at),
+        jobs: match jobs >= MOST_JOBS {
+            true => format!("{MOST_JOBS} or more"),
+            false => jobs.to_string(),
+        },
+        parts: hashes(&set.parts.0),
+        name: set.name,
+    }
+}
+
+/// Who made a version.
+pub(super) fn origin(set: &SetVersion) -> String {
+    if set.shipped { "built in".into() } else { format!("pushed by {}", set.created_by) }
+}
+
+/// Parts with the first characters of their hashes.
+fn hashes(parts: &PromptHashes) -> Vec<(PromptPart, String)> {
+    parts.iter().map(|(part, hash)| (*part, short(hash))).collect()
+}
+
+/// The first characters of a hash.
+pub(super) fn short(hash: &str) -> String {
+    hash.chars().take(SHORT).collect()
+}

@@ -1,0 +1,136 @@
+//! Hides secrets in a report, which people send to others. nlac stores no keys in jobs; settings of an environment and
+//! texts may still hold some.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "[hidden]";
+/// Where a spec holds settings whose names nlac does not know.
+const FREE: &str = "/environment/reset";
+/// Parts of names of such settings that hold secrets.
+const NAMES: [&str; 8] =
+    ["key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"];
+
+/// Patterns of secrets. Both groups stay.
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [
+        // User and password of a URL.
+        r#"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@"'<>]+(@)"#,
+        // Parameters of a URL.
+        r#"(?i)([?&;][^=\s&#"'<>]*(?:key|token|secret|password|sig|auth|credential)[^=\s&#"'<>]*=)[^&\s#"'<>]+"#,
+        // Headers.
+        r#"(?i)\b(authorization["']?\s*[:=]\s*["']?(?:[a-z]+\s+)?)[^\s"',]{8,}"#,
+        r"(?i)\b(bearer\s+)[a-z0-9._~+/-]{20,}=*",
+        // Keys of nlac and of well-known services.
+        r"\b(?:nlac|sk|pk|rk|hf|ghp|gho|ghs|github_pat|xox[abprs])[-_][A-Za-z0-9_-]{16,}",
+        r"\b(?:AKIA|AIza)[A-Za-z0-9_-]{16,}",
+    ];
+    patterns.into_iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
+
+/// A text without secrets.
+pub(super) fn text(text: &str) -> String {
+    let mut clean = text.to_owned();
+    for pattern in PATTERNS.iter() {
+        let kept = |found: &Captures<'_>, group| {
+            found.get(group).map_or_else(String::new, |kept| kept.as_str().to_owned())
+        };
+        let hide = |found: &Captures<'_>| format!("{}{HIDDEN}{}", kept(found, 1), kept(found, 2));
+        if let Cow::Owned(changed) = pattern.replace_all(&clean, hide) {
+            clean = changed;
+        }
+    }
+    clean
+}
+
+/// A spec without secrets.
+pub(super) fn spec(spec: &mut Value) {
+    if let Some(free) = spec.pointer_mut(FREE) {
+        by_name(free);
+    }
+    by_pattern(spec);
+}
+
+/// Hides the values of settings with a telling name.
+fn by_name(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.to_lowercase();
+                if value.is_string() && NAMES.iter().any(|part| name.contains(part)) {
+                    *value = HIDDEN.into();
+                } else {
+                    by_name(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(by_name),
+        _ => {}
+    }
+}
+
+fn by_pattern(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(by_pattern),
+        Value::Array(items) => items.iter_mut().for_each(by_pattern),
+        Value::String(held) => *held = text(held),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{PATTERNS, spec, text};
+
+    #[test]
+    fn secrets_in_texts_are_hidden_and_nothing_else_is() {
+        assert_eq!(PATTERNS.len(), 6, "every pattern can be read");
+        let key = format!("nlac_{}", "0123456789abcdef".repeat(4));
+        for (before, after) in [
+            ("see postgres://me:pass@db/x", "see postgres://[hidden]@db/x"),
+            (
+                "GET http://a/b?id=3&api_key=xyz failed",
+                "GET http://a/b?id=3&api_key=[hidden] failed",
+            ),
+            ("Authorization: Basic dTpwYXNz==", "Authorization: Basic [hidden]"),
+            ("with bearer abcdef0123456789abcdef==", "with bearer [hidden]"),
+            (key.as_str(), "[hidden]"),
+            ("with sk-proj-0123456789abcdefgh, twice", "with [hidden], twice"),
+        ] {
+            assert_eq!(text(before), after);
+        }
+        for plain in [
+            "iteration 7: 12 of 32 units, http://127.0.0.1:8471/v1 timed out",
+            "write to a@b.example about the key = value table?",
+            "adapter help-desk-online-v3-ab12cd34",
+            "basic understanding, bearer representations",
+        ] {
+            assert_eq!(text(plain), plain);
+        }
+    }
+
+    #[test]
+    fn settings_of_an_environment_with_a_telling_name_are_hidden() {
+        let mut found = json!({
+            "environment": { "kind": "remote", "name": "desk", "reset": {
+                "api_key": "abc", "level": 3, "user": { "Password": "x", "max_tokens": 5, "name": "joe" },
+                "url": "https://u:p@host/a" } },
+            "budget": { "tokens": 1000 }, "model": { "base": "x" },
+        });
+        spec(&mut found);
+        assert_eq!(
+            found["environment"]["reset"],
+            json!({
+                "api_key": "[hidden]", "level": 3,
+                "user": { "Password": "[hidden]", "max_tokens": 5, "name": "joe" },
+                "url": "https://[hidden]@host/a",
+            })
+        );
+        assert_eq!(found["budget"]["tokens"], 1000);
+    }
+}

@@ -1,0 +1,95 @@
+//! Sample critiques: what the critic said of an action, and what became of it.
+
+use sqlx::PgConnection;
+
+use super::redact;
+use crate::{
+    api::page::{diff, transition::spoken},
+    domain::ids::JobId,
+    store::{
+        StoreError,
+        read::transitions::{self, Search, TransitionRow},
+        window::Window,
+    },
+};
+
+/// Samples of a report.
+const SAMPLES: usize = 3;
+/// Transitions to choose from.
+const FOUND: i64 = 24;
+/// Messages of a state that are shown, and characters of a text.
+const MESSAGES: usize = 3;
+const CHARACTERS: usize = 1_200;
+
+/// A critique with the action that it judges.
+pub(super) struct Sample {
+    /// Iteration, step and outcome.
+    pub about: String,
+    /// Messages before those that are shown.
+    pub earlier: usize,
+    /// Speaker and text.
+    pub state: Vec<(String, String)>,
+    pub action: String,
+    pub observation: String,
+    pub verdict: &'static str,
+    pub critique: String,
+    /// The refinement as HTML, with its changes marked.
+    pub refined: String,
+}
+
+/// Reads the samples: newest critiques that changed the action.
+pub(super) async fn of(conn: &mut PgConnection, job: JobId) -> Result<Vec<Sample>, StoreError> {
+    let search = Search { job: Some(job), changed: Some(true), ..Search::default() };
+    let found = transitions::search(conn, &search, &Window::first(FOUND)).await?;
+    let rows = transitions::rows(conn, &found.rows).await?;
+    Ok(various(rows).into_iter().map(sample).collect())
+}
+
+/// At most three transitions, if possible of different outcomes and episodes.
+fn various(rows: Vec<TransitionRow>) -> Vec<TransitionRow> {
+    let mut chosen: Vec<TransitionRow> = Vec::new();
+    let mut left = Vec::new();
+    for row in rows {
+        let outcome = chosen.iter().any(|other| other.success == row.success);
+        let episode = chosen.iter().any(|other| other.episode_id == row.episode_id);
+        if outcome || episode { left.push((episode, row)) } else { chosen.push(row) }
+    }
+    // Other episodes come before further steps of the same.
+    left.sort_by_key(|(episode, _)| *episode);
+    chosen.extend(left.into_iter().map(|(_, row)| row));
+    chosen.truncate(SAMPLES);
+    chosen
+}
+
+fn sample(row: TransitionRow) -> Sample {
+    let iteration = row.iteration.map(|iteration| format!("iteration {iteration}, "));
+    let outcome = match row.success {
+        Some(true) => ", solved episode",
+        Some(false) => ", episode not solved",
+        None => "",
+    };
+    let refined = row.refinement.as_deref().unwrap_or_default();
+    let mut state = spoken(row.state);
+    let earlier = state.len().saturating_sub(MESSAGES);
+    let state = state.split_off(earlier);
+    Sample {
+        about: format!("{}step {}{outcome}", iteration.unwrap_or_default(), row.step),
+        earlier,
+        state: state.into_iter().map(|(speaker, text)| (speaker, short(&text))).collect(),
+        refined: diff::words(&short(&row.action), &short(refined)),
+        action: short(&row.action),
+        observation: short(&row.observation),
+        verdict: row.verdict.map_or("", |verdict| verdict.as_str()),
+        critique: short(row.critique.as_deref().unwrap_or_default()),
+    }
+}
+
+/// A text without secrets that is not too long.
+fn short(text: &str) -> String {
+    let mut text = redact::text(text);
+    if let Some((at, _)) = text.char_indices().nth(CHARACTERS) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}

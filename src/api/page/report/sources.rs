@@ -1,0 +1,70 @@
+//! What a result came from: versions, seed, prompts, weights and data.
+
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{checkpoint::CheckpointRole, prompt::PromptHashes},
+    store::{
+        StoreError, jobs,
+        read::jobs::{self as read_jobs, CheckpointRow, JobRow},
+        window::Window,
+    },
+};
+
+/// Checkpoints among which the best one is looked for, the newest ones.
+const CHECKPOINTS: i64 = 400;
+
+/// Names and values.
+pub(super) type Facts = Vec<(String, String)>;
+
+/// Reads the provenance of a job.
+pub(super) async fn of(conn: &mut PgConnection, job: &JobRow) -> Result<Facts, StoreError> {
+    let spec = &job.spec;
+    let hashes = jobs::prompt_hashes(conn, job.id).await?;
+    let hashes: PromptHashes = serde_json::from_value(hashes).unwrap_or_default();
+    let newest = Window::first(CHECKPOINTS);
+    let checkpoints = read_jobs::checkpoints(conn, job.id, &newest).await?.rows;
+    let mut facts = vec![
+        fact("nlac", env!("CARGO_PKG_VERSION")),
+        fact("job", &job.id.to_string()),
+        fact("seed", &spec.seed.to_string()),
+        fact("base model", &spec.model.base),
+        fact("engine", &spec.model.engine),
+        fact("trainer", &spec.model.trainer),
+    ];
+    facts.extend(spec.model.frozen.as_ref().map(|frozen| fact("frozen engine", frozen)));
+    facts.extend(job.datasets.0.iter().map(|linked| {
+        let text =
+            format!("{}, version {}, {} episodes", linked.name, linked.version, linked.episodes);
+        fact("dataset", &text)
+    }));
+    facts.push(fact("prompt set", &spec.model.prompts));
+    facts
+        .extend(hashes.iter().map(|(part, hash)| (format!("prompt hash of {part}"), hash.clone())));
+    match shown(&checkpoints) {
+        Some((why, checkpoint)) => facts.extend([
+            fact("checkpoint", &format!("version {} ({why})", checkpoint.version)),
+            fact("checkpoint name", &checkpoint.name),
+            fact("checkpoint SHA-256", &checkpoint.sha256),
+        ]),
+        None => facts.push(fact("checkpoint", "none")),
+    }
+    Ok(facts)
+}
+
+fn fact(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// The checkpoint that stands for the job: the promoted one, else the best one, else the newest one.
+fn shown(checkpoints: &[CheckpointRow]) -> Option<(&'static str, &CheckpointRow)> {
+    let online = || checkpoints.iter().filter(|c| c.role == CheckpointRole::Online);
+    let promoted = online().find(|c| c.promoted).map(|c| ("promoted", c));
+    let best = || {
+        let measured = online().filter_map(|c| Some((c.success?, c)));
+        // Newest first: of equals the newest stays.
+        let best = measured.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.map(|(_, c)| ("best", c))
+    };
+    promoted.or_else(best).or_else(|| online().next().map(|c| ("newest", c)))
+}

@@ -1,0 +1,30 @@
+//! What a service without jobs offers: the example, logs, and an engine.
+
+use askama::Template;
+
+use crate::{api::examples, domain::ids::JobId};
+
+/// The three ways to begin.
+#[derive(Template)]
+#[template(path = "start.html")]
+pub(super) struct Start {
+    /// The example's name, and its spec.
+    example: &'static str,
+    spec: String,
+    /// Idempotency key of its submission.
+    key: String,
+    /// The viewer may submit jobs.
+    submits: bool,
+}
+
+impl Start {
+    /// For the viewer of the current page.
+    pub fn new() -> Self {
+        Self {
+            example: examples::FIRST,
+            spec: examples::spec(examples::FIRST).unwrap_or_default(),
+            key: JobId::new().to_string(),
+            submits: super::viewed_by().is_some_and(|viewer| viewer.submits),
+        }
+    }
+}

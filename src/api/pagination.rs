@@ -1,0 +1,230 @@
+//! Lists: the parameters that every one of them takes, and the page that answers.
+//!
+//! A list has one order. `after` continues in it and `before` goes back, both from the key of a row, and `limit` bounds
+//! the page. The answer has the rows and both cursors, each null where no row lies beyond.
+
+use std::str::FromStr;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
+use utoipa::{
+    IntoParams, PartialSchema,
+    openapi::{
+        KnownFormat, ObjectBuilder, RefOr, Required, SchemaFormat,
+        path::{Parameter, ParameterBuilder, ParameterIn},
+        schema::{Schema, Type},
+    },
+};
+
+use super::{extract::storable, problem::Problem};
+use crate::store::window::{Rows, Window};
+
+/// Rows of a page, unless the request says how many.
+const USUAL: i64 = 50;
+/// Maximum number of rows of a page.
+const MOST: i64 = 200;
+/// Names of the parameters.
+const OWN: [&str; 3] = ["limit", "after", "before"];
+
+/// What a request asks of a list: which rows, and the list's own filters. `K` is the key that the list is ordered by.
+pub(super) struct Listing<K, F = Unfiltered, const MAX: i64 = MOST, const DEFAULT: i64 = USUAL> {
+    pub window: Window<K>,
+    pub filters: F,
+}
+
+/// A list without filters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Unfiltered {}
+
+impl IntoParams for Unfiltered {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        Vec::new()
+    }
+}
+
+impl<S, K, F, const MAX: i64, const DEFAULT: i64> FromRequestParts<S>
+    for Listing<K, F, MAX, DEFAULT>
+where
+    S: Send + Sync,
+    K: FromStr,
+    F: DeserializeOwned,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = storable(parts.uri.query().unwrap_or_default())?;
+        let pairs: Vec<(String, String)> = read(query)?;
+        let (own, others): (Vec<_>, Vec<_>) =
+            pairs.into_iter().partition(|(name, _)| OWN.contains(&name.as_str()));
+        let limit = match one(&own, "limit")? {
+            None => DEFAULT,
+            Some(text) => {
+                let limit = text.parse::<i64>().ok().filter(|limit| (1..=MAX).contains(limit));
+                limit.ok_or_else(|| {
+                    Problem::bad_request(format!("limit is {text}, but must be 1 to {MAX}"))
+                })?
+            }
+        };
+        let window = Window { after: key(&own, "after")?, before: key(&own, "before")?, limit };
+        // The others are read apart, so that a filter that the list does not know is an error.
+        let others =
+            serde_urlencoded::to_string(others).map_err(|e| Problem::bad_request(e.to_string()))?;
+        Ok(Self { window, filters: read(&others)? })
+    }
+}
+
+fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    serde_urlencoded::from_str(query)
+        .map_err(|e| Problem::bad_request(format!("the query cannot be used: {e}")))
+}
+
+/// The value of a parameter.
+fn one<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+    let mut values = pairs.iter().filter(|(own, _)| own == name).map(|(_, value)| value.as_str());
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(Problem::bad_request(format!("{name} is given twice")));
+    }
+    Ok(first)
+}
+
+fn key<K: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<K>, Problem> {
+    let wrong = |text: &str| {
+        Problem::bad_request(format!("{name}: {text:?} is not a cursor of this list"))
+            .remedy("pass `next` or `previous` of a page unchanged, or the key of a row")
+    };
+    let given = one(pairs, name)?;
+    given.map(|text| text.parse::<K>().map_err(|_| wrong(text))).transpose()
+}
+
+impl<K, F, const MAX: i64, const DEFAULT: i64> IntoParams for Listing<K, F, MAX, DEFAULT>
+where
+    K: PartialSchema,
+    F: IntoParams,
+{
+    fn into_params(provider: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(1_i64))
+            .maximum(Some(MAX))
+            .default(Some(json!(DEFAULT)));
+        let rows = format!("Maximum number of rows: 1 to {MAX}.");
+        let after =
+            "Only rows after this cursor, in the order of the list: `next` of the page before.";
+        let before = "Only rows before this cursor, in the order of the list: `previous` of the page after. Without \
+                      `after`, the nearest ones.";
+        let mut all = F::into_params(provider);
+        all.extend([
+            parameter("limit", &rows, limit.into()),
+            parameter("after", after, K::schema()),
+            parameter("before", before, K::schema()),
+        ]);
+        all
+    }
+}
+
+fn parameter(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
+/// The cursors of a page: of the following one, and of the one before.
+pub(super) fn cursors<R, K: ToString>(
+    found: &Rows<R>,
+    key: impl Fn(&R) -> K,
+) -> (Option<String>, Option<String>) {
+    let text = |row: &R| key(row).to_string();
+    (found.next_key(text), found.previous_key(text))
+}
+
+/// Declares the page of a list, so that all of them have the same form and each has a name of its own in the document.
+macro_rules! list {
+    ($(#[$doc:meta])* $name:ident of $view:ident) => {
+        $(#[$doc])*
+        #[derive(serde::Serialize, utoipa::ToSchema)]
+        pub struct $name {
+            /// Rows.
+            data: Vec<$view>,
+            /// Cursor of the next page: pass it as `after`. Null on the last page.
+            next: Option<String>,
+            /// Cursor of the previous page: pass it as `before`. Null on the first page.
+            previous: Option<String>,
+        }
+
+        impl $name {
+            /// The page of some rows, by the key that the list is ordered by.
+            pub(in crate::api) fn of<R, K: ToString>(
+                found: $crate::store::window::Rows<R>,
+                key: impl Fn(&R) -> K,
+            ) -> Self
+            where
+                $view: From<R>,
+            {
+                let (next, previous) = $crate::api::pagination::cursors(&found, key);
+                Self { data: $crate::api::view::views(found.rows), next, previous }
+            }
+        }
+    };
+}
+pub(super) use list;
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        extract::{FromRequestParts, Request},
+        http::request::Parts,
+    };
+    use serde::Deserialize;
+
+    use super::{Listing, Problem, Window};
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Colour {
+        colour: Option<String>,
+    }
+
+    async fn asked(query: &str) -> Result<(Window<i64>, Colour), String> {
+        let request = Request::builder().uri(format!("/list?{query}")).body(()).unwrap_or_default();
+        let mut parts: Parts = request.into_parts().0;
+        let read = Listing::<i64, Colour>::from_request_parts(&mut parts, &()).await;
+        read.map(|Listing { window, filters }| (window, filters))
+            .map_err(|problem: Problem| problem.sentence())
+    }
+
+    #[tokio::test]
+    async fn the_parameters_of_a_list_are_read_beside_its_filters() {
+        let colour = |text: Option<&str>| Colour { colour: text.map(Into::into) };
+        let window = |after, before, limit| Window { after, before, limit };
+        assert_eq!(asked("").await, Ok((window(None, None, 50), colour(None))));
+        assert_eq!(
+            asked("after=7&colour=red+green&limit=3").await,
+            Ok((window(Some(7), None, 3), colour(Some("red green"))))
+        );
+        assert_eq!(asked("before=-2").await, Ok((window(None, Some(-2), 50), colour(None))));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_query_is_named() {
+        for (query, says) in [
+            ("limit=0", "limit is 0, but must be 1 to 200"),
+            ("limit=201", "limit is 201"),
+            ("limit=all", "limit is all"),
+            ("limit=1&limit=2", "limit is given twice"),
+            ("after=x", "after: \"x\" is not a cursor of this list"),
+            ("shape=round", "unknown field `shape`"),
+            ("colour=%00", "NUL"),
+        ] {
+            let error = asked(query).await.err().unwrap_or_default();
+            assert!(error.contains(says), "{query}: {error}");
+        }
+    }
+}

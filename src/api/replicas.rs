@@ -1,0 +1,81 @@
+//! Replicas of an engine: drain, resume.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{AppState, engines::one, extract::Valid, problem::Problem, view::peers::EngineView};
+use crate::store::peers;
+
+/// One of an engine's replicas.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaChoice {
+    /// Registered URL of the replica.
+    #[garde(length(min = 1, max = 500))]
+    #[schema(min_length = 1, max_length = 500, example = "http://10.0.0.1:8000")]
+    url: String,
+}
+
+/// Drains a replica: it gets no new requests, and requests in progress finish.
+#[utoipa::path(
+    post, path = "/v1/engines/{name}/drain", tag = "peers", operation_id = "drain_replica",
+    params(("name" = String, Path)), request_body = ReplicaChoice,
+    responses(
+        (status = 200, description = "It gets no new requests", body = EngineView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn drain(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(choice): Valid<ReplicaChoice>,
+) -> Result<Json<EngineView>, Problem> {
+    set_draining(&state, &name, &choice.url, true).await
+}
+
+/// Resumes a drained replica.
+#[utoipa::path(
+    post, path = "/v1/engines/{name}/resume", tag = "peers", operation_id = "resume_replica",
+    params(("name" = String, Path)), request_body = ReplicaChoice,
+    responses(
+        (status = 200, description = "It gets requests again", body = EngineView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 404, body = Problem, description = "No such engine", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "No such replica", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(choice): Valid<ReplicaChoice>,
+) -> Result<Json<EngineView>, Problem> {
+    set_draining(&state, &name, &choice.url, false).await
+}
+
+async fn set_draining(
+    state: &AppState,
+    name: &str,
+    url: &str,
+    draining: bool,
+) -> Result<Json<EngineView>, Problem> {
+    let mut conn = state.store.acquire().await?;
+    let urls = one(&mut conn, name).await?.record.urls;
+    if !urls.iter().any(|known| known == url) {
+        let known = urls.join(", ");
+        return Err(Problem::unprocessable(format!(
+            "{url} is not a replica of {name}; its replicas are {known}"
+        ))
+        .remedy("choose one of them"));
+    }
+    peers::set_draining(&mut conn, name, url, draining).await?;
+    one(&mut conn, name).await.map(Json)
+}

@@ -1,0 +1,148 @@
+//! Trainers: list, read, register, delete.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use garde::Validate;
+use serde::Deserialize;
+use sqlx::PgConnection;
+use utoipa::ToSchema;
+
+use super::{
+    AppState,
+    extract::Valid,
+    pagination::{Listing, list},
+    peers::{check_key, in_use, named, not_our_own, without_secrets},
+    problem::Problem,
+    view::peers::TrainerView,
+};
+use crate::{
+    domain::peer::{TrainerKind, TrainerRecord},
+    store::{StoreError, peers, registrations},
+};
+
+list!(
+    /// A page of trainers, by name.
+    TrainerList of TrainerView
+);
+
+/// A trainer's registration.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct PutTrainer {
+    /// Protocol.
+    #[garde(skip)]
+    kind: TrainerKind,
+    /// `http://host:port`.
+    #[garde(pattern("^https?://"), custom(without_secrets))]
+    #[schema(pattern = "^https?://", example = "http://127.0.0.1:8001")]
+    url: String,
+    /// Name of the base model on the trainer.
+    #[garde(length(min = 1, max = 200))]
+    #[schema(min_length = 1, max_length = 200)]
+    base_model: String,
+    /// Name of the model in specs (`model.base`). The default is `base_model`.
+    #[garde(inner(length(min = 1, max = 200)))]
+    #[schema(min_length = 1, max_length = 200)]
+    model: Option<String>,
+    /// Environment variable of this service with the trainer's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`. `<name>_ORIGINS` lists the origins that may receive the key.
+    #[garde(inner(pattern("^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$")))]
+    #[schema(pattern = "^NLAC_PEER_KEY_[A-Z0-9_]{1,80}$", example = "NLAC_PEER_KEY_TINKER")]
+    api_key_env: Option<String>,
+}
+
+/// Lists trainers, by name.
+#[utoipa::path(
+    get, path = "/v1/trainers", tag = "peers", operation_id = "list_trainers", params(Listing<String>),
+    responses(
+        (status = 200, description = "A page of trainers", body = TrainerList),
+        (status = 400, body = Problem, description = "Malformed query", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Listing { window, .. }: Listing<String>,
+) -> Result<Json<TrainerList>, Problem> {
+    let found = peers::trainer_page(&mut *state.store.acquire().await?, &window).await?;
+    Ok(Json(TrainerList::of(found, |row| row.record.name.clone())))
+}
+
+/// Reads a trainer.
+#[utoipa::path(
+    get, path = "/v1/trainers/{name}", tag = "peers", operation_id = "get_trainer",
+    params(("name" = String, Path, description = "A trainer")),
+    responses(
+        (status = 200, description = "The trainer", body = TrainerView),
+        (status = 404, body = Problem, description = "No such trainer", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<TrainerView>, Problem> {
+    one(&mut *state.store.acquire().await?, &name).await.map(Json)
+}
+
+async fn one(conn: &mut PgConnection, name: &str) -> Result<TrainerView, Problem> {
+    let found = peers::trainer(conn, name).await?;
+    found.map(Into::into).ok_or_else(|| Problem::not_found("trainer", name))
+}
+
+/// Registers a trainer, or changes its registration.
+#[utoipa::path(
+    put, path = "/v1/trainers/{name}", tag = "peers", operation_id = "put_trainer",
+    params(("name" = String, Path)), request_body = PutTrainer,
+    responses(
+        (status = 200, description = "Registered, with its capabilities", body = TrainerView),
+        (status = 400, body = Problem, description = "Not JSON", content_type = "application/problem+json"),
+        (status = 415, body = Problem, description = "Content-Type is not JSON", content_type = "application/problem+json"),
+        (status = 422, body = Problem, description = "Invalid registration", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Valid(body): Valid<PutTrainer>,
+) -> Result<Json<TrainerView>, Problem> {
+    check_key(&state, body.api_key_env.as_deref(), std::slice::from_ref(&body.url))?;
+    let record = TrainerRecord {
+        name: named(name)?,
+        kind: body.kind,
+        url: body.url,
+        model: body.model.unwrap_or_else(|| body.base_model.clone()),
+        base_model: body.base_model,
+        api_key_env: body.api_key_env,
+    };
+    peers::put_trainer(&mut *state.store.acquire().await?, &record).await?;
+    let found = state.discover.trainer(&record).await;
+    let mut conn = state.store.acquire().await?;
+    peers::note_trainer(&mut conn, &record.name, &found).await?;
+    one(&mut conn, &record.name).await.map(Json)
+}
+
+/// Deletes a trainer's registration. Training states that the trainer has stored stay there.
+#[utoipa::path(
+    delete, path = "/v1/trainers/{name}", tag = "peers", operation_id = "delete_trainer",
+    params(("name" = String, Path, description = "A trainer")),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 404, body = Problem, description = "No such trainer", content_type = "application/problem+json"),
+        (status = 409, body = Problem, description = "An unfinished job uses it, or the service runs it", content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    not_our_own(&state, "trainer", &name)?;
+    let mut tx = state.store.begin().await?;
+    if !registrations::delete_trainer(&mut tx, &name).await? {
+        return Err(Problem::not_found("trainer", name));
+    }
+    in_use("trainer", &registrations::jobs_of_trainer(&mut tx, &name).await?)?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}

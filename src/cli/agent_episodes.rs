@@ -1,0 +1,105 @@
+//! `nlac episodes open`, `record`, `close`, `discard` and `list --agents`: episodes that agents play.
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    client::Api,
+    episodes_args::{CallArgs, CloseArgs, OpenArgs, RecordArgs},
+    listing::{self, cell, minute, text},
+    report,
+};
+use crate::domain::ids::EpisodeId;
+
+/// Opens episodes of a job.
+pub async fn open(api: &Api, args: OpenArgs, json: bool) -> Result<(), Failure> {
+    let CallArgs { task, most_calls, idle_seconds } = args.calls;
+    let episode = json!({
+        "task": task, "purpose": args.purpose, "checkpoint_id": args.checkpoint, "engine": args.engine,
+        "temperature": args.temperature, "max_tokens": args.max_tokens, "most_calls": most_calls,
+        "idle_seconds": idle_seconds,
+    });
+    let route = format!("/v1/jobs/{}/episodes", args.job);
+    if args.count == 1 {
+        return report::answer(&api.post(&route, &episode).await?, json, opened);
+    }
+    let episodes = vec![episode; args.count as usize];
+    let made = api.post(&format!("{route}/batch"), &json!({ "episodes": episodes })).await?;
+    report::answer(&made, json, |made| {
+        let made = made["data"].as_array().map_or(&[][..], Vec::as_slice);
+        let row =
+            |one: &Value| vec![cell(&one["id"]), cell(&one["api_key"]), cell(&one["base_url"])];
+        listing::print(&["id", "API key", "base URL"], made.iter().map(row).collect());
+        warn(made.first().unwrap_or(&Value::Null));
+    })
+}
+
+/// Opens an episode without a job.
+pub async fn record(api: &Api, args: RecordArgs, json: bool) -> Result<(), Failure> {
+    let CallArgs { task, most_calls, idle_seconds } = args.calls;
+    let body = json!({
+        "engine": args.engine, "dataset": args.dataset, "task": task, "most_calls": most_calls,
+        "idle_seconds": idle_seconds,
+    });
+    report::answer(&api.post("/v1/episodes", &body).await?, json, opened)
+}
+
+fn opened(episode: &Value) {
+    listing::facts(&[
+        ("id", text(&episode["id"])),
+        ("API key", text(&episode["api_key"])),
+        ("base URL", text(&episode["base_url"])),
+        ("task", text(&episode["task"]).filter(|task| !task.is_empty())),
+        ("job", text(&episode["job_id"])),
+        ("engine", text(&episode["engine"])),
+        ("checkpoint", text(&episode["checkpoint_id"])),
+        ("dataset", text(&episode["dataset"])),
+    ]);
+    warn(episode);
+}
+
+fn warn(episode: &Value) {
+    for warning in episode["warnings"].as_array().into_iter().flatten().filter_map(text) {
+        report::error(&warning);
+    }
+}
+
+/// Ends an episode. Returns it as it is stored.
+pub async fn close(api: &Api, args: CloseArgs) -> Result<Value, Failure> {
+    let CloseArgs { id, reward, success, truncated } = args;
+    let body = json!({ "reward": reward, "success": success, "truncated": truncated });
+    api.post(&format!("/v1/episodes/{id}/close"), &body).await
+}
+
+/// Discards an episode.
+pub async fn discard(api: &Api, id: EpisodeId, json: bool) -> Result<(), Failure> {
+    api.post_empty(&format!("/v1/episodes/{id}/discard")).await?;
+    report::done("discarded", &id.to_string(), json, &format!("discarded episode {id}"))
+}
+
+/// Lists episodes of agents.
+pub fn list(episodes: &[Value]) {
+    let row = |episode: &Value| {
+        vec![
+            cell(&episode["id"]),
+            text(&episode["task"]).filter(|task| !task.is_empty()).unwrap_or_else(|| "–".into()),
+            cell(&episode["name"]),
+            cell(&episode["purpose"]),
+            cell(&episode["state"]),
+            cell(&episode["calls"]),
+            cell(&episode["owner"]),
+            minute(&episode["last_call_at"]),
+        ]
+    };
+    let header = [
+        "episode",
+        "task",
+        "agent's name",
+        "purpose",
+        "state",
+        "calls",
+        "opened by",
+        "last call (UTC)",
+    ];
+    listing::print(&header, episodes.iter().map(row).collect());
+}

@@ -1,0 +1,60 @@
+//! `nlac agent-keys …`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    agent_keys_args::{AgentKeysArgs, AgentKeysCommand},
+    client::Api,
+    listing::{self, cell, minute, text},
+    report,
+};
+
+/// Runs one of the commands.
+pub async fn run(args: AgentKeysArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        AgentKeysCommand::Create { job, name } => {
+            let body = json!({ "name": name });
+            let made = api.post(&format!("/v1/jobs/{job}/agent-keys"), &body).await?;
+            report::answer(&made, json, created)?;
+        }
+        AgentKeysCommand::List { job, page } => {
+            let page = page.of(&format!("/v1/jobs/{job}/agent-keys"))?;
+            report::page(&api.get(&page).await?, json, list)?;
+        }
+        AgentKeysCommand::Revoke { id } => {
+            api.remove(&format!("/v1/agent-keys/{id}")).await?;
+            let sentence = format!("revoked agent key {id}");
+            report::done("revoked", &id.to_string(), json, &sentence)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn created(key: &Value) {
+    listing::facts(&[
+        ("id", text(&key["id"])),
+        ("name", text(&key["name"])),
+        ("job", text(&key["job_id"])),
+        ("API key", text(&key["api_key"])),
+        ("base URL", text(&key["base_url"])),
+    ]);
+}
+
+fn list(keys: &[Value]) {
+    let row = |key: &Value| {
+        vec![
+            cell(&key["id"]),
+            cell(&key["name"]),
+            format!("{}…", cell(&key["prefix"])),
+            cell(&key["created_by"]),
+            minute(&key["created_at"]),
+            minute(&key["revoked_at"]),
+        ]
+    };
+    let header = ["id", "name", "key", "created by", "created (UTC)", "revoked (UTC)"];
+    listing::print(&header, keys.iter().map(row).collect());
+}

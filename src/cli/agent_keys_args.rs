@@ -1,0 +1,48 @@
+//! Arguments of `nlac agent-keys`.
+
+use clap::{Args, Subcommand};
+
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs};
+use crate::domain::ids::{AgentKeyId, JobId};
+
+/// Keys of agents.
+#[derive(Debug, Args)]
+pub struct AgentKeysArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Command to run.
+    #[command(subcommand)]
+    pub command: AgentKeysCommand,
+}
+
+/// Commands of `nlac agent-keys`.
+#[derive(Debug, Subcommand)]
+pub enum AgentKeysCommand {
+    /// Create a key for an agent that plays many episodes of a job.
+    ///
+    /// Each call of the agent names its episode in the header `x-episode-id`. The first call with a name opens
+    /// the episode.
+    Create {
+        /// Id of the job.
+        job: JobId,
+        /// Name of the agent.
+        name: String,
+    },
+    /// List the agent keys of a job, newest first, revoked keys included.
+    List {
+        /// Id of the job.
+        job: JobId,
+        /// Rows to show.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Revoke an agent key. Its episodes stay.
+    Revoke {
+        /// Id of the key.
+        id: AgentKeyId,
+    },
+}

@@ -1,0 +1,101 @@
+//! `nlac ask …`: critiques, refinements and actions of a version on request.
+
+use std::{io::Read, path::Path, process::ExitCode, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    ask_args::{AskArgs, AskCommand, CritiqueArgs, QuestionArgs},
+    client::Api,
+    listing::{cell, part, text},
+    report,
+};
+
+/// How much later than the service the command gives up.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Runs one of the commands.
+pub async fn run(args: AskArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        AskCommand::Critique(args) => {
+            let answer = ask(&api, "/v1/critiques", args.question, judged(args.action)).await?;
+            report::answer(&answer, json, round)?;
+        }
+        AskCommand::Refinement { judged: CritiqueArgs { question, action }, rounds } => {
+            let mut more = judged(action);
+            more["rounds"] = json!(rounds);
+            let answer = ask(&api, "/v1/refinements", question, more).await?;
+            report::answer(&answer, json, advice)?;
+        }
+        AskCommand::Action { question, greedy, rounds } => {
+            let more = json!({ "greedy": greedy, "rounds": rounds });
+            let answer = ask(&api, "/v1/actions", question, more).await?;
+            report::answer(&answer, json, acted)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn judged(action: Option<String>) -> Value {
+    json!({ "action": action })
+}
+
+/// Sends a question. `body` has what the route takes besides the state, the version and the seed.
+async fn ask(
+    api: &Api,
+    route: &str,
+    question: QuestionArgs,
+    mut body: Value,
+) -> Result<Value, Failure> {
+    let QuestionArgs { checkpoint, job, base_of, transition, messages, seed, timeout } = question;
+    body["checkpoint_id"] = json!(checkpoint);
+    body["job_id"] = json!(job);
+    body["base_of"] = json!(base_of);
+    body["transition_id"] = json!(transition);
+    body["messages"] = messages.as_deref().map(conversation).transpose()?.into();
+    body["seed"] = json!(seed);
+    body["timeout_s"] = json!(timeout);
+    api.post_within(route, &body, Duration::from_secs(timeout.into()) + MARGIN).await
+}
+
+fn conversation(file: &Path) -> Result<Value, Failure> {
+    let shown = file.display();
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text)?;
+    } else {
+        text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    }
+    serde_json::from_str(&text)
+        .map_err(|e| format!("{shown} is not a JSON list of chat messages: {e}").into())
+}
+
+/// One judgement of an action.
+fn round(judged: &Value) {
+    part("action", &cell(&judged["action"]));
+    for future in judged["futures"].as_array().into_iter().flatten() {
+        part("prediction", &cell(&future["text"]));
+    }
+    part("verdict", &cell(&judged["verdict"]));
+    part("critique", &cell(&judged["critique"]["text"]));
+}
+
+fn advice(advice: &Value) {
+    for judged in advice["rounds"].as_array().into_iter().flatten() {
+        round(judged);
+        if let Some(refined) = text(&judged["refinement"]["text"]) {
+            part("refined", &refined);
+        }
+    }
+    part("result", &cell(&advice["refined"]));
+}
+
+fn acted(answer: &Value) {
+    if answer["advice"].is_null() {
+        part("action", &cell(&answer["action"]));
+    } else {
+        advice(&answer["advice"]);
+    }
+}

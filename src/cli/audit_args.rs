@@ -1,0 +1,25 @@
+//! Arguments of `nlac audit`.
+
+use clap::Args;
+
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs};
+
+/// The audit log.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Only actions of keys with this name.
+    #[arg(long, value_name = "NAME")]
+    pub actor: Option<String>,
+    /// Only actions on this id or name.
+    #[arg(long, value_name = "ID")]
+    pub resource: Option<String>,
+    /// Rows to show.
+    #[command(flatten)]
+    pub page: PageArgs,
+}

@@ -1,0 +1,42 @@
+//! Arguments of `nlac datasets`.
+
+use clap::{Args, Subcommand};
+
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs};
+
+/// Datasets.
+#[derive(Debug, Args)]
+pub struct DatasetsArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Command to run.
+    #[command(subcommand)]
+    pub command: DatasetsCommand,
+}
+
+/// Commands of `nlac datasets`. `nlac import` creates datasets.
+#[derive(Debug, Subcommand)]
+pub enum DatasetsCommand {
+    /// List datasets with their size and success rate.
+    List(PageArgs),
+    /// Show a dataset and its newest episodes.
+    Show {
+        /// Name of the dataset.
+        name: String,
+        /// Episodes to show.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Delete a dataset.
+    ///
+    /// The service rejects this while an unfinished job uses the dataset. A job keeps the episodes that it
+    /// learned from.
+    Delete {
+        /// Name of the dataset.
+        name: String,
+    },
+}

@@ -1,0 +1,123 @@
+//! `nlac engines …`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    client::{Api, named},
+    engines_args::{EnginesArgs, EnginesCommand, PutArgs, ReplicaArgs},
+    listing::{self, cell, text},
+    peers::{asked, registered, state},
+    report,
+};
+
+const ROUTE: &str = "/v1/engines";
+
+/// Runs one of the commands.
+pub async fn run(args: EnginesArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        EnginesCommand::List(page) => report::page(&api.get(&page.of(ROUTE)?).await?, json, list)?,
+        EnginesCommand::Show { name } => {
+            report::answer(&api.get(&path(&name)?).await?, json, show)?;
+        }
+        EnginesCommand::Put(args) => put(&api, args, json).await?,
+        EnginesCommand::Delete { name } => {
+            api.remove(&path(&name)?).await?;
+            report::done("deleted", &name, json, &format!("deleted the registration of {name}"))?;
+        }
+        EnginesCommand::Drain(replica) => change(&api, replica, "drain", json).await?,
+        EnginesCommand::Resume(replica) => change(&api, replica, "resume", json).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(name: &str) -> Result<String, Failure> {
+    named(ROUTE, name, "`nlac engines list` shows the names")
+}
+
+fn list(engines: &[Value]) {
+    if engines.is_empty() {
+        report::line(
+            "no engines; register one with `nlac engines put NAME URL --base-model MODEL`",
+        );
+        return;
+    }
+    let row = |engine: &Value| {
+        let (name, kind, model) = (&engine["name"], &engine["kind"], &engine["model"]);
+        let can = capabilities(&engine["capabilities"]);
+        vec![cell(name), cell(kind), cell(model), state(engine), can, replicas(engine)]
+    };
+    let header = ["name", "kind", "model", "state", "can", "addresses"];
+    listing::print(&header, engines.iter().map(row).collect());
+}
+
+/// Capabilities of an engine in a few words.
+fn capabilities(found: &Value) -> String {
+    let mut can = Vec::new();
+    can.extend(text(&found["version"]).filter(|version| !version.is_empty()));
+    can.extend(text(&found["max_model_len"]).map(|longest| format!("{longest} tokens")));
+    can.extend(text(&found["max_rank"]).map(|rank| format!("rank {rank}")));
+    can.extend((found["runtime_adapters"] == true).then(|| "adapters at run time".to_owned()));
+    can.join(", ")
+}
+
+/// The addresses of an engine's replicas.
+fn replicas(engine: &Value) -> String {
+    let draining = |url: &Value| engine["draining"].as_array().is_some_and(|all| all.contains(url));
+    let shown = |url: &Value| match draining(url) {
+        true => format!("{} (draining)", cell(url)),
+        false => cell(url),
+    };
+    let urls = engine["urls"].as_array().into_iter().flatten().map(shown);
+    urls.collect::<Vec<_>>().join(", ")
+}
+
+fn show(engine: &Value) {
+    let found = &engine["capabilities"];
+    let loaded = found["models"].as_array().map(|all| all.iter().map(cell).collect::<Vec<_>>());
+    let milliseconds = text(&engine["hedge_ms"]).map(|ms| format!("after {ms} ms"));
+    listing::facts(&[
+        ("name", text(&engine["name"])),
+        ("kind", text(&engine["kind"])),
+        ("addresses", Some(replicas(engine))),
+        ("model", text(&engine["model"])),
+        ("base model", text(&engine["base_model"])),
+        ("state", Some(state(engine))),
+        ("asked", asked(engine)),
+        ("can", Some(capabilities(found)).filter(|can| !can.is_empty())),
+        ("serves", loaded.map(|names| names.join(", "))),
+        ("model files", text(&engine["model_dir"])),
+        ("adapter files", text(&engine["adapter_dir"])),
+        ("seeds", (engine["seeds"] == false).then(|| "none are sent".into())),
+        ("asked twice", milliseconds),
+        ("API key", text(&engine["api_key_env"])),
+    ]);
+}
+
+async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
+    let body = json!({
+        "kind": args.kind, "urls": args.urls, "draining": args.draining, "base_model": args.base_model,
+        "model": args.model, "model_dir": args.model_dir, "adapter_dir": args.adapter_dir,
+        "seeds": !args.no_seeds, "api_key_env": args.api_key_env, "hedge_ms": args.hedge_ms,
+    });
+    let route = named(ROUTE, &args.name, "choose letters, digits, - and _")?;
+    let engine = api.put(&route, &body).await?;
+    report::answer(&engine, json, |engine| {
+        let remedy = format!(
+            "start the engine at {} so that the service can reach it, then run: nlac doctor",
+            args.urls.join(" and ")
+        );
+        if registered(&args.name, engine, &remedy) {
+            show(engine);
+        }
+    })
+}
+
+async fn change(api: &Api, args: ReplicaArgs, verb: &str, json: bool) -> Result<(), Failure> {
+    let route = format!("{}/{verb}", path(&args.name)?);
+    let engine = api.post(&route, &json!({ "url": args.url })).await?;
+    report::answer(&engine, json, show)
+}

@@ -1,0 +1,96 @@
+//! Arguments of `nlac engines`.
+
+use clap::{Args, Subcommand};
+
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs, one_of};
+use crate::domain::peer::EngineKind;
+
+/// Engines.
+#[derive(Debug, Args)]
+pub struct EnginesArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Command to run.
+    #[command(subcommand)]
+    pub command: EnginesCommand,
+}
+
+/// Commands of `nlac engines`.
+#[derive(Debug, Subcommand)]
+pub enum EnginesCommand {
+    /// List the registered engines with their state and capabilities.
+    List(PageArgs),
+    /// Show an engine with its replicas.
+    Show {
+        /// Name of the engine.
+        name: String,
+    },
+    /// Register an engine, or change its registration.
+    ///
+    /// The service connects to every replica and prints what it found. A setting that you leave out gets its
+    /// default, even if the registration had another value. Then test the engine with `nlac doctor`.
+    Put(PutArgs),
+    /// Delete the registration of an engine.
+    ///
+    /// The service rejects this while an unfinished job uses the engine, and for the engine that it runs itself.
+    Delete {
+        /// Name of the engine.
+        name: String,
+    },
+    /// Drain a replica: it gets no new requests, and requests in progress finish.
+    Drain(ReplicaArgs),
+    /// Resume a drained replica.
+    Resume(ReplicaArgs),
+}
+
+/// A registration.
+#[derive(Debug, Args)]
+pub struct PutArgs {
+    /// Name of the engine in jobs.
+    pub name: String,
+    /// URL of every replica as the service reaches it: `http://host:port`.
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<String>,
+    /// Protocol of the engine.
+    #[arg(long, default_value_t = EngineKind::Vllm, value_parser = one_of(EngineKind::ALL, EngineKind::as_str))]
+    pub kind: EngineKind,
+    /// Name of the base model on the engine.
+    #[arg(long, value_name = "NAME")]
+    pub base_model: String,
+    /// Name of the model in jobs, if engine and trainer use different names for it.
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Directory of the base model's tokenizer and chat template, as the service sees it. Engines that serve
+    /// adapters need it.
+    #[arg(long, value_name = "DIR")]
+    pub model_dir: Option<String>,
+    /// Directory of the adapters as the engine sees it, if that differs from the service's path.
+    #[arg(long, value_name = "DIR")]
+    pub adapter_dir: Option<String>,
+    /// Send no seeds, for an engine that fails on requests with a seed.
+    #[arg(long)]
+    pub no_seeds: bool,
+    /// Milliseconds after which an unanswered request is also sent to another replica. By default never.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=600_000))]
+    pub hedge_ms: Option<i32>,
+    /// Environment variable of the service that holds the engine's API key. Its name begins with
+    /// `NLAC_PEER_KEY_`.
+    #[arg(long, value_name = "VAR")]
+    pub api_key_env: Option<String>,
+    /// Replica that gets no new requests. Repeat the option for several.
+    #[arg(long, value_name = "URL")]
+    pub draining: Vec<String>,
+}
+
+/// A replica of an engine.
+#[derive(Debug, Args)]
+pub struct ReplicaArgs {
+    /// Name of the engine.
+    pub name: String,
+    /// Registered URL of the replica.
+    pub url: String,
+}

@@ -1,0 +1,182 @@
+//! Arguments of `nlac jobs`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+use serde::Serialize;
+
+use super::service_args::{OutputArgs, PageArgs, ServiceArgs, one_of};
+use crate::domain::{ids::JobId, job::JobStatus};
+
+/// Control of jobs.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Command to run.
+    #[command(subcommand)]
+    pub command: JobsCommand,
+}
+
+/// Commands of `nlac jobs`.
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// Submit a job spec.
+    Submit(SubmitArgs),
+    /// List jobs, newest first.
+    List {
+        /// Only jobs with this status.
+        #[arg(long, value_parser = one_of(JobStatus::ALL, JobStatus::as_str))]
+        status: Option<JobStatus>,
+        /// Only jobs whose name or id contains this text.
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// Only jobs that a key of this name submitted.
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
+        /// Rows to show.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Show one job.
+    Show {
+        /// Id of the job.
+        id: JobId,
+    },
+    /// Follow a job until it ends. Fails if the job fails.
+    Watch {
+        /// Id of the job.
+        id: JobId,
+    },
+    /// List the iterations of a job, newest first.
+    Iterations {
+        /// Id of the job.
+        id: JobId,
+        /// Rows to show.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// List what was measured in a job, by name, iteration and temperature.
+    Metrics(MetricsArgs),
+    /// List the events of a job, oldest first.
+    Events {
+        /// Id of the job.
+        id: JobId,
+        /// Rows to show.
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Pause a job. Running work finishes.
+    Pause {
+        /// Id of the job.
+        id: JobId,
+    },
+    /// Resume a paused job, or a failed job after you fixed the cause.
+    Resume {
+        /// Id of the job.
+        id: JobId,
+    },
+    /// Raise the budget of a job. A job that has succeeded continues from its last checkpoint.
+    Extend {
+        /// Id of the job.
+        id: JobId,
+        #[command(flatten)]
+        budget: Limits,
+    },
+    /// Write a report on a job as one HTML file, to be kept or sent.
+    ///
+    /// The file has no scripts, no links and no secrets: success curve, evaluations, guards, events, sample critiques,
+    /// spec and provenance.
+    Report {
+        /// Id of the job.
+        id: JobId,
+        /// File to write. `-` writes to standard output.
+        #[arg(long, value_name = "FILE", default_value = "report.html")]
+        out: PathBuf,
+    },
+    /// Cancel a job for good.
+    Cancel {
+        /// Id of the job.
+        id: JobId,
+    },
+    /// Delete a finished job.
+    ///
+    /// The service also deletes the job's checkpoints with their files, its annotations, and the episodes
+    /// that no other job or dataset uses.
+    Delete {
+        /// Id of the job.
+        id: JobId,
+    },
+}
+
+/// Arguments of `nlac jobs submit`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("instead").args(["estimate", "dry_run"]).conflicts_with_all(["watch", "key"])))]
+pub struct SubmitArgs {
+    /// A YAML or JSON file; `-` reads standard input.
+    pub file: PathBuf,
+    /// Submit nothing. Check the spec and estimate the cost of the job.
+    #[arg(long)]
+    pub estimate: bool,
+    /// Submit nothing. Check the spec as a submission would.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Follow the job until it ends.
+    #[arg(long)]
+    pub watch: bool,
+    /// Idempotency key. Repeating the command with the same key submits one job.
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+}
+
+/// Arguments of `nlac jobs metrics`.
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// Id of the job.
+    pub id: JobId,
+    /// Series to show, separated by commas, such as `eval.success,critic.loss`. The default is all.
+    #[arg(long, value_name = "NAMES")]
+    pub name: Option<String>,
+    /// Only values of this iteration and later ones.
+    #[arg(long, value_name = "N")]
+    pub from_iteration: Option<u32>,
+    /// Maximum number of values.
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=5_000))]
+    pub limit: u32,
+    /// Show the values after this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub after: Option<String>,
+    /// Show the values before this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub before: Option<String>,
+}
+
+/// Limits of a budget. Limits that are not given stay.
+#[derive(Debug, Clone, Args, Serialize)]
+#[group(required = true, multiple = true)]
+pub struct Limits {
+    /// Iterations in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Optimizer steps in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer_steps: Option<u64>,
+    /// Environment steps in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_steps: Option<u64>,
+    /// Tokens generated and trained on in all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Seconds since the job started.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_seconds: Option<u64>,
+}

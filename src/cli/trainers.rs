@@ -1,0 +1,100 @@
+//! `nlac trainers …`.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{
+    Failure,
+    client::{Api, named},
+    listing::{self, cell, text},
+    peers::{asked, registered, state},
+    report,
+    trainers_args::{PutArgs, TrainersArgs, TrainersCommand},
+};
+
+const ROUTE: &str = "/v1/trainers";
+
+/// Runs one of the commands.
+pub async fn run(args: TrainersArgs) -> Result<ExitCode, Failure> {
+    let (api, json) = (Api::of(&args.service)?, args.output.json);
+    match args.command {
+        TrainersCommand::List(page) => report::page(&api.get(&page.of(ROUTE)?).await?, json, list)?,
+        TrainersCommand::Show { name } => {
+            report::answer(&api.get(&path(&name)?).await?, json, show)?;
+        }
+        TrainersCommand::Put(args) => put(&api, args, json).await?,
+        TrainersCommand::Delete { name } => {
+            api.remove(&path(&name)?).await?;
+            report::done("deleted", &name, json, &format!("deleted the registration of {name}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(name: &str) -> Result<String, Failure> {
+    named(ROUTE, name, "`nlac trainers list` shows the names")
+}
+
+fn list(trainers: &[Value]) {
+    if trainers.is_empty() {
+        let remedy = "register one with `nlac trainers put NAME URL --base-model MODEL`";
+        report::line(&format!("no trainers; {remedy}"));
+        return;
+    }
+    let row = |trainer: &Value| {
+        let can = capabilities(&trainer["capabilities"]);
+        let (name, kind, model) = (&trainer["name"], &trainer["kind"], &trainer["model"]);
+        vec![cell(name), cell(kind), cell(model), state(trainer), can, cell(&trainer["url"])]
+    };
+    let header = ["name", "kind", "model", "state", "can", "address"];
+    listing::print(&header, trainers.iter().map(row).collect());
+}
+
+/// Capabilities of a trainer in a few words.
+fn capabilities(found: &Value) -> String {
+    let models = names(&found["models"]);
+    let mut can = Vec::new();
+    can.extend((!models.is_empty()).then(|| format!("trains {models}")));
+    can.extend((found["value_head"] == true).then(|| "value heads".to_owned()));
+    can.extend((found["polyak"] == true).then(|| "Polyak averages".to_owned()));
+    can.join(", ")
+}
+
+fn names(all: &Value) -> String {
+    all.as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(", ")
+}
+
+fn show(trainer: &Value) {
+    let found = &trainer["capabilities"];
+    listing::facts(&[
+        ("name", text(&trainer["name"])),
+        ("kind", text(&trainer["kind"])),
+        ("address", text(&trainer["url"])),
+        ("model", text(&trainer["model"])),
+        ("base model", text(&trainer["base_model"])),
+        ("state", Some(state(trainer))),
+        ("asked", asked(trainer)),
+        ("can", Some(capabilities(found)).filter(|can| !can.is_empty())),
+        ("losses", Some(names(&found["losses"])).filter(|losses| !losses.is_empty())),
+        ("API key", text(&trainer["api_key_env"])),
+    ]);
+}
+
+async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
+    let body = json!({
+        "kind": args.kind, "url": args.url, "base_model": args.base_model, "model": args.model,
+        "api_key_env": args.api_key_env,
+    });
+    let route = named(ROUTE, &args.name, "choose letters, digits, - and _")?;
+    let trainer = api.put(&route, &body).await?;
+    report::answer(&trainer, json, |trainer| {
+        let remedy = format!(
+            "start the trainer at {} so that the service can reach it, then run: nlac doctor",
+            args.url
+        );
+        if registered(&args.name, trainer, &remedy) {
+            show(trainer);
+        }
+    })
+}

@@ -1,0 +1,223 @@
+//! What a time series means: its unit, its explanation and its healthy range.
+
+/// A time series, for people.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Series {
+    /// Name, such as `critic.loss`.
+    pub name: &'static str,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Range of a healthy run; none if no value is wrong as such.
+    pub healthy: Option<Healthy>,
+    /// The explanation, as its comment has it.
+    pub comment: &'static str,
+}
+
+/// Unit of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A share from 0 to 1, shown in percent.
+    Share,
+    /// A difference of shares, shown in percentage points.
+    Points,
+    /// A count.
+    Count,
+    /// A number without a unit.
+    Number,
+    /// Nats per token.
+    Nats,
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+/// The values of a healthy run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Healthy {
+    least: f64,
+    most: f64,
+    /// The limits themselves are healthy.
+    closed: bool,
+}
+
+/// Where a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// In the healthy range, or the series has none.
+    Healthy,
+    /// Below the healthy range.
+    Low,
+    /// Above the healthy range.
+    High,
+}
+
+impl Healthy {
+    /// Values above a limit.
+    #[must_use]
+    pub const fn above(limit: f64) -> Self {
+        Self { least: limit, most: f64::INFINITY, closed: false }
+    }
+
+    /// Values below a limit.
+    #[must_use]
+    pub const fn below(limit: f64) -> Self {
+        Self { least: f64::NEG_INFINITY, most: limit, closed: false }
+    }
+
+    /// Values up to a limit.
+    #[must_use]
+    pub const fn at_most(limit: f64) -> Self {
+        Self { least: f64::NEG_INFINITY, most: limit, closed: true }
+    }
+
+    /// Values between two limits.
+    #[must_use]
+    pub const fn between(least: f64, most: f64) -> Self {
+        Self { least, most, closed: true }
+    }
+
+    /// Where a value is. A value that is no number is healthy: nothing was measured.
+    #[must_use]
+    pub fn of(self, value: f64) -> Health {
+        let (low, high) = if self.closed {
+            (value < self.least, value > self.most)
+        } else {
+            (value <= self.least, value >= self.most)
+        };
+        match (low, high) {
+            (true, _) => Health::Low,
+            (_, true) => Health::High,
+            _ => Health::Healthy,
+        }
+    }
+}
+
+impl Series {
+    /// What it says, in one sentence.
+    #[must_use]
+    pub fn says(&self) -> &'static str {
+        self.comment.trim()
+    }
+
+    /// Where a value is.
+    #[must_use]
+    pub fn health(&self, value: f64) -> Health {
+        self.healthy.map_or(Health::Healthy, |healthy| healthy.of(value))
+    }
+
+    /// The healthy range in words, such as `below 10 %`; none if it has none.
+    #[must_use]
+    pub fn healthy_words(&self) -> Option<String> {
+        let Healthy { least, most, closed } = self.healthy?;
+        let [low, high] = [least, most].map(|limit| self.limit(limit));
+        Some(match (least.is_finite(), most.is_finite(), closed) {
+            (true, true, _) => format!("{low} to {high}"),
+            (true, false, _) => format!("above {low}"),
+            (_, _, true) if most == 0.0 => "0".into(),
+            (_, _, true) => format!("at most {high}"),
+            (_, _, false) => format!("below {high}"),
+        })
+    }
+
+    fn limit(&self, limit: f64) -> String {
+        match self.unit {
+            Unit::Share => format!("{:.0} %", 100.0 * limit),
+            Unit::Points => format!("{:.0} points", 100.0 * limit),
+            Unit::Nats => format!("{limit} nats"),
+            Unit::Seconds => format!("{limit} s"),
+            Unit::Milliseconds => format!("{limit} ms"),
+            Unit::Count | Unit::Number => limit.to_string(),
+        }
+    }
+
+    /// The series with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        super::metric::names::ALL.iter().find(|series| series.name == name)
+    }
+}
+
+/// Declares series: for each a constant with its name, and all of them as `ALL`. The comment is the explanation.
+macro_rules! series {
+    ($($(#[doc = $says:literal])+ $constant:ident = $name:literal, $unit:ident $(, $healthy:expr)?;)+) => {
+        $($(#[doc = $says])+ pub const $constant: &str = $name;)+
+
+        /// Every series, in this order.
+        pub static ALL: &[Series] = &[$(Series {
+            name: $name,
+            unit: Unit::$unit,
+            healthy: series!(@range $($healthy)?),
+            comment: concat!($($says),+),
+        }),+];
+    };
+    (@range) => { None };
+    (@range $healthy:expr) => { Some($healthy) };
+}
+pub(crate) use series;
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, Healthy, Series, Unit};
+
+    const fn with(unit: Unit, healthy: Option<Healthy>) -> Series {
+        Series { name: "x", unit, healthy, comment: " It is x." }
+    }
+
+    #[test]
+    fn a_range_is_checked_and_said_in_words() {
+        use Health::{Healthy as Fine, High, Low};
+        let cases = [
+            (
+                Unit::Share,
+                Healthy::between(0.05, 0.95),
+                [0.04, 0.05, 0.95, 0.96],
+                [Low, Fine, Fine, High],
+                "5 % to 95 %",
+            ),
+            (
+                Unit::Share,
+                Healthy::below(0.1),
+                [0.0, 0.09, 0.1, 0.5],
+                [Fine, Fine, High, High],
+                "below 10 %",
+            ),
+            (
+                Unit::Number,
+                Healthy::above(0.6),
+                [0.5, 0.6, 0.61, 1.0],
+                [Low, Low, Fine, Fine],
+                "above 0.6",
+            ),
+            (
+                Unit::Count,
+                Healthy::at_most(0.0),
+                [0.0, 1.0, 2.0, f64::NAN],
+                [Fine, High, High, Fine],
+                "0",
+            ),
+            (
+                Unit::Nats,
+                Healthy::at_most(2.5),
+                [2.0, 2.5, 2.6, 9.0],
+                [Fine, Fine, High, High],
+                "at most 2.5 nats",
+            ),
+        ];
+        for (unit, healthy, values, expected, words) in cases {
+            let series = with(unit, Some(healthy));
+            assert_eq!(values.map(|value| series.health(value)), expected, "{words}");
+            assert_eq!(series.healthy_words().as_deref(), Some(words));
+        }
+        let free = with(Unit::Count, None);
+        assert_eq!((free.health(1e9), free.healthy_words()), (Fine, None));
+        assert_eq!(free.says(), "It is x.");
+    }
+
+    #[test]
+    fn series_are_found_by_name() {
+        let found = Series::named("evaluator.yes").and_then(|series| series.healthy);
+        assert_eq!(found, Some(Healthy::between(0.05, 0.95)));
+        assert_eq!(Series::named("nothing.like_it"), None);
+    }
+}

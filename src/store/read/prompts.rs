@@ -1,0 +1,24 @@
+//! Prompt sets, page by page.
+
+use sqlx::PgConnection;
+
+use crate::store::{StoreError, prompts::SetVersion};
+
+/// The newest version of each set by name: of those after a name.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    after: Option<&str>,
+    limit: i64,
+) -> Result<Vec<SetVersion>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::prompts::page
+         select distinct on (name) * from prompt_sets where name > $1 order by name, version desc limit $2",
+    )
+    .bind(after.unwrap_or_default())
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}

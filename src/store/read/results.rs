@@ -1,0 +1,99 @@
+//! Evaluations of all jobs: those of training jobs, and jobs that only evaluate.
+
+use sqlx::{PgConnection, QueryBuilder};
+use time::OffsetDateTime;
+
+use crate::{domain::ids::JobId, store::StoreError};
+
+/// An evaluation at the temperature that its job's spec names first.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct ResultRow {
+    /// Job that played it.
+    pub job_id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Its algorithm, as in its spec; `evaluation` if it trains nothing.
+    pub algorithm: String,
+    /// Its environment: the kind, or the name of a registered one.
+    pub environment: String,
+    /// The model that acts, or that the acting adapter belongs to.
+    pub base: String,
+    /// Number of the iteration that played it.
+    pub iteration: i32,
+    /// Sampling temperature of the policy.
+    pub temperature: f32,
+    /// Share of solved episodes.
+    pub success: f64,
+    /// Episodes that count; null where the job did not store it.
+    pub episodes: Option<f64>,
+    /// Mean return; null if no episode has one.
+    pub mean_return: Option<f64>,
+    /// When it was stored.
+    pub at: OffsetDateTime,
+    /// The job of the checkpoint that acted; null if a model without an adapter acted.
+    pub checkpoint_job: Option<JobId>,
+    /// Version of that checkpoint.
+    pub version: Option<i32>,
+}
+
+/// Which evaluations are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// The newest of each job.
+    Newest,
+    /// Every one.
+    All,
+    /// Of jobs that only evaluate.
+    Alone,
+}
+
+/// Evaluations, by job and iteration, both newest first: those after the one of a job and an iteration.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn page(
+    conn: &mut PgConnection,
+    which: Results,
+    after: Option<(JobId, i32)>,
+    limit: i64,
+) -> Result<Vec<ResultRow>, StoreError> {
+    let mut query = QueryBuilder::new(
+        "-- read::results::page
+         select j.id as job_id, j.name, j.spec #>> '{algorithm,kind}' as algorithm,
+             case when j.spec #>> '{environment,kind}' = 'remote' then j.spec #>> '{environment,name}'
+                 else j.spec #>> '{environment,kind}' end as environment,
+             j.spec #>> '{model,base}' as base, m.iteration, m.temperature, m.value as success, m.at,
+             n.value as episodes, r.value as mean_return,
+             coalesce(given.job_id, own.job_id) as checkpoint_job, coalesce(given.version, own.version) as version
+         from jobs j
+         cross join lateral (
+             select iteration, temperature, value, at from metrics
+             where job_id = j.id and name = 'eval.success'
+                 and temperature = (j.spec #>> '{evaluation,temperature}')::real",
+    );
+    if let (Results::All, Some((job, iteration))) = (which, after) {
+        query.push(" and (j.id <> ").push_bind(job);
+        query.push(" or iteration < ").push_bind(iteration).push(")");
+    }
+    query.push(" order by iteration desc limit ");
+    query.push_bind(if which == Results::All { limit } else { 1 });
+    query.push(
+        ") m
+         left join metrics n on n.job_id = j.id and n.name = 'eval.episodes'
+             and n.iteration = m.iteration and n.temperature = m.temperature
+         left join metrics r on r.job_id = j.id and r.name = 'eval.return'
+             and r.iteration = m.iteration and r.temperature = m.temperature
+         left join checkpoints own on own.job_id = j.id and own.role = 'online' and own.version = m.iteration
+         left join checkpoints given on given.id = (j.spec #>> '{algorithm,checkpoint}')::uuid
+         where j.deleted_at is null",
+    );
+    if which == Results::Alone {
+        query.push(" and j.spec #>> '{algorithm,kind}' = 'evaluation'");
+    }
+    if let Some((job, _)) = after {
+        let further = if which == Results::All { " and j.id <= " } else { " and j.id < " };
+        query.push(further).push_bind(job);
+    }
+    query.push(" order by j.id desc, m.iteration desc limit ").push_bind(limit);
+    Ok(query.build_query_as().fetch_all(conn).await?)
+}

@@ -1,0 +1,98 @@
+//! Which jobs use a dataset or a prompt set.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use crate::{
+    domain::{ids::JobId, job::JobStatus},
+    store::StoreError,
+};
+
+/// A job that uses something.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct UseRow {
+    /// Id.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// The version that it uses; null before it has read a dataset, and where a version of prompts is deleted.
+    pub version: Option<i32>,
+    /// When it was accepted.
+    pub created_at: OffsetDateTime,
+}
+
+/// Jobs whose spec names a dataset, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_dataset(
+    conn: &mut PgConnection,
+    name: &str,
+    limit: i64,
+) -> Result<Vec<UseRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::uses::of_dataset
+         -- Found first, by their index: no plan goes through the newest jobs in search of them.
+         with users as materialized (select id from jobs where spec -> 'datasets' ? $1 and deleted_at is null)
+         select id, name, status, created_at,
+             (select max(version) from job_datasets x where x.job_id = j.id and x.name = $1) as version
+         from (select id from users order by id desc limit $2) u join jobs j using (id) order by id desc",
+    )
+    .bind(name)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// Jobs whose spec names a prompt set, newest first.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn of_prompts(
+    conn: &mut PgConnection,
+    name: &str,
+    limit: i64,
+) -> Result<Vec<UseRow>, StoreError> {
+    Ok(sqlx::query_as(
+        "-- read::uses::of_prompts
+         -- As a range, so that its order is that of the index: no plan goes through the jobs of other sets.
+         select id, name, status, created_at,
+             (select max(version) from prompt_sets s where s.name = $1 and s.parts = j.prompt_hashes) as version
+         from jobs j
+         where spec #>> '{model,prompts}' >= $1 and spec #>> '{model,prompts}' <= $1 and deleted_at is null
+         order by spec #>> '{model,prompts}', id desc limit $2",
+    )
+    .bind(name)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?)
+}
+
+/// How many jobs name each of these prompt sets, counted up to `most`.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn counts_of_prompts(
+    conn: &mut PgConnection,
+    names: &[String],
+    most: i64,
+) -> Result<HashMap<String, i64>, StoreError> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(
+        "-- read::uses::counts_of_prompts
+         select n.name, (select count(*) from (
+             select from jobs
+             where spec #>> '{model,prompts}' >= n.name and spec #>> '{model,prompts}' <= n.name
+                 and deleted_at is null
+             order by spec #>> '{model,prompts}', id desc limit $2) j)
+         from unnest($1::text[]) as n (name)",
+    )
+    .bind(names)
+    .bind(most)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().collect())
+}

@@ -1,0 +1,190 @@
+//! Lists, page by page. A list is ordered by a unique key, and a page begins beside a key and not at an offset. So a
+//! page far from the beginning costs as much as the first one, and rows that come or go meanwhile move no other row.
+
+use sqlx::{Encode, FromRow, PgConnection, Postgres, QueryBuilder, Type, postgres::PgRow};
+
+use super::StoreError;
+
+/// Which rows of a list are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window<K> {
+    /// Only rows after this key, in the list's order.
+    pub after: Option<K>,
+    /// Only rows before this key, in the list's order.
+    pub before: Option<K>,
+    /// Maximum number of rows.
+    pub limit: i64,
+}
+
+impl<K> Window<K> {
+    /// The first rows of a list.
+    #[must_use]
+    pub const fn first(limit: i64) -> Self {
+        Self { after: None, before: None, limit }
+    }
+
+    /// The rows after a key, or the first ones.
+    #[must_use]
+    pub fn after(key: Option<K>, limit: i64) -> Self {
+        Self { after: key, before: None, limit }
+    }
+
+    /// Whether the rows are read from their end: those that come just before a key.
+    #[must_use]
+    pub const fn is_backward(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
+    }
+
+    /// Reads the rows of a query that is bounded and ordered by this window already.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub(super) async fn read<T>(
+        &self,
+        conn: &mut PgConnection,
+        mut query: QueryBuilder<Postgres>,
+    ) -> Result<Rows<T>, StoreError>
+    where
+        T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        query.push(" limit ").push_bind(self.probing());
+        Ok(self.rows(query.build_query_as().fetch_all(conn).await?))
+    }
+
+    /// How many rows are asked for: one more than the page holds tells whether there are more.
+    pub(super) const fn probing(&self) -> i64 {
+        self.limit.saturating_add(1)
+    }
+
+    /// The page of rows that were read in the order of this window, with the one that is too many.
+    pub(super) fn rows<T>(&self, mut found: Vec<T>) -> Rows<T> {
+        let most = usize::try_from(self.limit).unwrap_or(0);
+        let more = found.len() > most;
+        found.truncate(most);
+        let (next, previous) = if self.is_backward() {
+            found.reverse();
+            (true, more)
+        } else {
+            (more, self.after.is_some())
+        };
+        let any = !found.is_empty();
+        Rows { rows: found, next: next && any, previous: previous && any }
+    }
+}
+
+impl<K: Ord> Window<K> {
+    /// The page of rows that are all in memory, by a key in rising order.
+    #[must_use]
+    pub fn cut<T>(&self, mut all: Vec<T>, key: impl Fn(&T) -> &K) -> Rows<T> {
+        all.retain(|row| {
+            self.after.as_ref().is_none_or(|after| key(row) > after)
+                && self.before.as_ref().is_none_or(|before| key(row) < before)
+        });
+        all.sort_unstable_by(|one, other| key(one).cmp(key(other)));
+        if self.is_backward() {
+            all.reverse();
+        }
+        self.rows(all)
+    }
+}
+
+impl<K: Clone + for<'q> Encode<'q, Postgres> + Type<Postgres>> Window<K> {
+    /// Bounds and orders a query by this window. The query has a condition already.
+    pub(super) fn bound(&self, query: &mut QueryBuilder<Postgres>, key: &str, order: Order) {
+        let (later, earlier) = order.comparisons();
+        if let Some(after) = &self.after {
+            query.push(format_args!(" and {key} {later} ")).push_bind(after.clone());
+        }
+        if let Some(before) = &self.before {
+            query.push(format_args!(" and {key} {earlier} ")).push_bind(before.clone());
+        }
+        query.push(format_args!(" order by {key}{}", order.direction(self.is_backward())));
+    }
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Smallest key first.
+    Rising,
+    /// Greatest key first. Ids grow with time, so this is newest first.
+    Falling,
+}
+
+impl Order {
+    /// How a key compares that comes later in the list, and one that comes earlier.
+    pub const fn comparisons(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Rising => (">", "<"),
+            Self::Falling => ("<", ">"),
+        }
+    }
+
+    /// The direction of `order by`.
+    pub const fn direction(self, backward: bool) -> &'static str {
+        match (self, backward) {
+            (Self::Rising, false) | (Self::Falling, true) => "",
+            (Self::Rising, true) | (Self::Falling, false) => " desc",
+        }
+    }
+}
+
+/// A page of rows in the list's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Whether rows follow.
+    pub next: bool,
+    /// Whether rows come before.
+    pub previous: bool,
+}
+
+impl<T> Rows<T> {
+    /// The key of the last row, if rows follow.
+    pub fn next_key<K>(&self, key: impl Fn(&T) -> K) -> Option<K> {
+        self.rows.last().filter(|_| self.next).map(key)
+    }
+
+    /// The key of the first row, if rows come before.
+    pub fn previous_key<K>(&self, key: impl Fn(&T) -> K) -> Option<K> {
+        self.rows.first().filter(|_| self.previous).map(key)
+    }
+
+    /// The same page of other rows.
+    pub fn with<U>(&self, rows: Vec<U>) -> Rows<U> {
+        Rows { rows, next: self.next, previous: self.previous }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rows, Window};
+
+    /// The page of the letters a to e.
+    fn letters(after: &str, before: &str, limit: i64) -> (String, bool, bool) {
+        let key = |text: &str| text.chars().next();
+        let window = Window { after: key(after), before: key(before), limit };
+        let Rows { rows, next, previous } = window.cut("ecabd".chars().collect(), |letter| letter);
+        (rows.into_iter().collect(), next, previous)
+    }
+
+    #[test]
+    fn pages_go_on_and_back_and_know_their_ends() {
+        let page = |rows: &str, next, previous| (rows.to_owned(), next, previous);
+        assert_eq!(letters("", "", 2), page("ab", true, false));
+        assert_eq!(letters("b", "", 2), page("cd", true, true));
+        assert_eq!(letters("d", "", 2), page("e", false, true));
+        assert_eq!(letters("e", "", 2), page("", false, false));
+        assert_eq!(letters("", "e", 2), page("cd", true, true));
+        assert_eq!(letters("", "c", 2), page("ab", true, false));
+        assert_eq!(letters("", "a", 2), page("", false, false));
+        assert_eq!(letters("", "", 5), page("abcde", false, false));
+    }
+
+    #[test]
+    fn both_keys_bound_a_range_that_begins_after_the_first() {
+        assert_eq!(letters("a", "e", 2), ("bc".to_owned(), true, true));
+        assert_eq!(letters("b", "e", 2), ("cd".to_owned(), false, true));
+    }
+}

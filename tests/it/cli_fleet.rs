@@ -1,0 +1,80 @@
+//! `nlac engines` and `nlac trainers`: registrations, replicas and what is known of them.
+
+use serde_json::json;
+
+use crate::support::{Service, free_port, program::nlac};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engines_are_registered_shown_drained_and_deleted() {
+    let service = Service::start().await;
+    let run =
+        async |arguments: &[&str]| nlac(&service.url, &[&["engines"], arguments].concat()).await;
+    let local = service.get("/v1/engines/local").await.1;
+    let url = local["urls"][0].as_str().unwrap().to_owned();
+    let files = local["model_dir"].as_str().unwrap().to_owned();
+    let put = ["put", "mine", &url, "--base-model", "help-desk-base", "--model-dir", &files];
+
+    let registered = run(&[&put[..], &["--hedge-ms", "900", "--no-seeds"]].concat()).await;
+    assert!(registered.well, "{}", registered.err);
+    for part in ["registered mine", "adapters at run time", "after 900 ms", "none are sent"] {
+        assert!(registered.out.contains(part), "{part}: {}", registered.out);
+    }
+    let nobody = format!("http://127.0.0.1:{}", free_port());
+    let absent = run(&["put", "absent", &nobody, "--kind", "openai", "--base-model", "m"]).await;
+    assert!(absent.well && absent.out.contains("but the server did not answer"), "{}", absent.out);
+    assert!(absent.out.contains(&nobody) && absent.out.contains("nlac doctor"), "{}", absent.out);
+    let incomplete = run(&["put", "mine", &url, "--base-model", "help-desk-base"]).await;
+    assert!(!incomplete.well && incomplete.err.contains("model_dir"), "{}", incomplete.err);
+
+    let listed = run(&["list"]).await.out;
+    let row = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("mine").contains("answers") && row("mine").contains(&url), "{listed}");
+    assert!(row("absent").contains("no answer"), "{listed}");
+    let first = run(&["list", "--limit", "1"]).await;
+    assert_eq!(first.out.lines().count(), 2, "{}", first.out);
+    assert!(first.err.contains("--after absent"), "{}", first.err);
+    let rest = run(&["list", "--after", "absent", "--json"]).await.json();
+    assert_eq!((&rest["data"][0]["name"], &rest["previous"]), (&json!("local"), &json!("local")));
+
+    let drained = run(&["drain", "mine", &url]).await;
+    assert!(drained.out.contains(&format!("{url} (draining)")), "{}{}", drained.out, drained.err);
+    let resumed = run(&["resume", "mine", &url, "--json"]).await.json();
+    assert_eq!(resumed["draining"], json!([]));
+    let other = run(&["drain", "mine", &nobody]).await;
+    assert!(!other.well && other.err.contains("is not a replica of mine"), "{}", other.err);
+    assert_eq!(run(&["show", "mine", "--json"]).await.json()["hedge_ms"], 900);
+
+    assert!(run(&["delete", "mine"]).await.out.contains("deleted the registration of mine"));
+    assert_eq!(run(&["delete", "absent", "--json"]).await.json()["deleted"], "absent");
+    let own = run(&["delete", "local"]).await;
+    assert!(!own.well && own.err.contains("--no-local"), "{}", own.err);
+    let gone = run(&["show", "mine"]).await;
+    assert!(!gone.well && gone.err.contains("there is no engine mine"), "{}", gone.err);
+    for wrong in ["mine/drain", "../jobs"] {
+        let wrong = run(&["delete", wrong]).await;
+        assert!(!wrong.well && wrong.err.contains("is not a valid name"), "{}", wrong.err);
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trainers_are_registered_shown_and_deleted() {
+    let service = Service::start().await;
+    let run =
+        async |arguments: &[&str]| nlac(&service.url, &[&["trainers"], arguments].concat()).await;
+    let local = service.get("/v1/trainers/local").await.1;
+    let url = local["url"].as_str().unwrap().to_owned();
+    let put = ["put", "mine", &url, "--base-model", "help-desk-base", "--model", "desk"];
+    let registered = run(&put).await;
+    assert!(registered.well, "{}", registered.err);
+    for part in ["registered mine", "trains help-desk-base", "model           desk", "losses"] {
+        assert!(registered.out.contains(part), "{part}: {}", registered.out);
+    }
+    let listed = run(&["list"]).await.out;
+    assert!(listed.lines().any(|line| line.starts_with("mine") && line.contains(&url)), "{listed}");
+    assert_eq!(run(&["show", "mine", "--json"]).await.json()["model"], "desk");
+    assert_eq!(run(&["delete", "mine", "--json"]).await.json()["deleted"], "mine");
+    let gone = run(&["delete", "mine"]).await;
+    assert!(!gone.well && gone.err.contains("there is no trainer mine"), "{}", gone.err);
+    service.stop().await;
+}

@@ -1,0 +1,59 @@
+//! The pages of a job, as a browser without scripts gets them.
+
+mod job;
+mod report;
+mod search;
+mod versus;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::support::{Service, small_job};
+
+/// A job that is over.
+struct Finished {
+    service: Service,
+    id: String,
+}
+
+impl Finished {
+    /// A page, or a part of one: status and text.
+    async fn page(&self, path: &str) -> (u16, String) {
+        let url = format!("{}{}", self.service.url, path.replace("JOB", &self.id));
+        let answer = self.service.http.get(url).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// A page that is there.
+    async fn found(&self, path: &str) -> String {
+        let (status, text) = self.page(path).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        text
+    }
+}
+
+/// The first groups of all places of a text where a pattern is found.
+fn all(text: &str, pattern: &str) -> Vec<Vec<String>> {
+    let pattern = Regex::new(pattern).unwrap();
+    let groups = |found: regex::Captures<'_>| {
+        found.iter().skip(1).flatten().map(|group| group.as_str().to_owned()).collect()
+    };
+    pattern.captures_iter(text).map(groups).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jobs_pages_say_what_it_does_and_did() {
+    let service = Service::start().await;
+    let (status, job) = service.post("/v1/jobs", &small_job()).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap().to_owned();
+    let finished = Finished { service, id };
+    job::says_what_it_does(&finished).await;
+    let job: Value = finished.service.finished(&finished.id).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    job::shows_what_happened(&finished).await;
+    search::facets_count_what_is_found(&finished).await;
+    versus::pairs_are_the_same_tasks(&finished).await;
+    report::is_one_file_without_secrets(&finished).await;
+    finished.service.stop().await;
+}

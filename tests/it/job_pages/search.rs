@@ -1,0 +1,56 @@
+//! Facets of a search.
+
+use super::{Finished, all};
+
+/// Label and number of each choice of the facets.
+fn choices(text: &str) -> Vec<(String, String, usize)> {
+    let found =
+        all(text, r#"<a href="(/search[^"]*)"[^>]*>([^<]+) <span class="soft">(\d+)</span></a>"#);
+    let choice = |groups: Vec<String>| {
+        (groups[0].replace("&#38;", "&"), groups[1].clone(), groups[2].parse().unwrap())
+    };
+    found.into_iter().map(choice).collect()
+}
+
+/// Every facet's number is the number of results that its link leads to.
+pub async fn facets_count_what_is_found(job: &Finished) {
+    let page = job.found("/search?job=JOB").await;
+    let found = choices(&page);
+    let labels: Vec<_> = found.iter().map(|(_, label, _)| label.as_str()).collect();
+    for label in ["Yes", "No", "changed", "not solved"] {
+        assert!(labels.contains(&label), "{labels:?}");
+    }
+    let mut checked = 0;
+    for (link, label, hits) in &found {
+        let query = link.split_once('?').map_or("", |(_, query)| query);
+        let path = format!("/v1/jobs/{}/transitions?limit=200&{query}", job.id);
+        // The job is in the path already.
+        let path = path.replace(&format!("job={}", job.id), "").replace("&&", "&");
+        let (status, page) = job.service.get(path.trim_end_matches('&')).await;
+        assert_eq!(status, 200, "{path}: {page}");
+        assert_eq!(page["data"].as_array().unwrap().len(), *hits, "{label}: {path}");
+        checked += 1;
+    }
+    assert!(checked >= 8, "{found:?}");
+
+    // A chosen value is marked, and the others of its facet keep their numbers.
+    let narrow = job.found("/search/results?verdict=no&job=JOB").await;
+    assert!(narrow.contains("id=\"facets\"") && narrow.contains("hx-swap-oob=\"true\""));
+    assert!(narrow.contains("aria-current=\"true\">No "), "{narrow}");
+    let number = |choices: &[(String, String, usize)], wanted: &str| {
+        choices.iter().find(|(_, label, _)| label == wanted).map(|(.., hits)| *hits)
+    };
+    let narrow = choices(&narrow);
+    assert_eq!(number(&narrow, "Yes"), number(&found, "Yes"));
+    assert!(number(&narrow, "solved") <= number(&found, "solved"));
+    // Words that nothing has, and words that are looked up among all.
+    assert!(choices(&job.found("/search?q=nothing+like+it").await).is_empty());
+    let words = choices(&job.found("/search?q=%22no+because%22&job=JOB").await);
+    let (_, all) = job
+        .service
+        .get(&format!("/v1/jobs/{}/transitions?limit=200&q=%22no+because%22", job.id))
+        .await;
+    let job_facet = words.last().map(|(.., hits)| *hits);
+    assert_eq!(job_facet, Some(all["data"].as_array().unwrap().len()), "{words:?}");
+    assert_eq!(job.page("/search?to_iteration=x").await.0, 400);
+}

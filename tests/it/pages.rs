@@ -1,0 +1,212 @@
+//! Pages of the dashboard beyond jobs: what they say before there is anything, what they list, and where they lead.
+
+use nlac::app::ServiceSettings;
+use serde_json::{Value, json};
+
+use crate::support::{Place, Service, guarded::Guarded, settings, small_job};
+
+async fn page(service: &Service, path: &str) -> String {
+    let answer = service.http.get(format!("{}{path}", service.url)).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{path}");
+    answer.text().await.unwrap()
+}
+
+async fn status(service: &Service, path: &str) -> u16 {
+    service.http.get(format!("{}{path}", service.url)).send().await.unwrap().status().as_u16()
+}
+
+fn has(page: &str, all: &[&str]) {
+    for text in all {
+        assert!(page.contains(text), "{text:?} is not in {page}");
+    }
+}
+
+/// The path of the link with a label.
+fn link(page: &str, label: &str) -> Option<String> {
+    let (before, _) = page.split_once(&format!("\">{label}</a>"))?;
+    Some(before.rsplit_once("href=\"")?.1.replace("&#38;", "&").replace("&amp;", "&"))
+}
+
+async fn import(service: &Service, dataset: &str, episodes: &[Value]) {
+    let lines: String = episodes.iter().map(|episode| format!("{episode}\n")).collect();
+    let request = service.http.post(format!("{}/v1/datasets/{dataset}/episodes", service.url));
+    let answer = request.header("content-type", "application/x-ndjson").body(lines).send().await;
+    let report: Value = answer.unwrap().json().await.unwrap();
+    assert_eq!(report["stored"], episodes.len(), "{report}");
+}
+
+fn episode(number: usize) -> Value {
+    json!({ "id": format!("e{number}"), "task": format!("task {number}"), "success": number.is_multiple_of(2), "messages": [
+        { "role": "user", "content": format!("request {number}") },
+        { "role": "assistant", "content": "what is your order ?" },
+        { "role": "user", "content": "done" } ] })
+}
+
+/// A service that starts no engine and no trainer of its own.
+async fn bare(place: &Place) -> Service {
+    let bare = ServiceSettings { local_peers: false, ..settings(place.path()) };
+    Service::start_with(&bare).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_pages_say_what_to_do() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let example = "nlac jobs submit examples/help-desk.yaml";
+    let first = page(&service, "/").await;
+    has(&first, &["No jobs yet", "Train the example", "data-from=\"#example\"", example]);
+    has(&first, &["nlac import", "href=\"/datasets\"", "href=\"/fleet\"", "nlac engines put"]);
+    assert!(!page(&service, "/jobs/rows?q=none").await.contains("Train the example"));
+    has(&page(&service, "/datasets").await, &["No datasets yet", "nlac import"]);
+    has(&page(&service, "/evaluations").await, &["No evaluations yet", "nlac evaluations run"]);
+    let environments = page(&service, "/environments").await;
+    let [serve, put] = ["python -m nlac.env serve", "nlac environments put"];
+    has(&environments, &["No registered servers", serve, put, "help_desk", "replayable"]);
+    let prompts = page(&service, "/prompts").await;
+    has(&prompts, &["href=\"/prompts/standard\"", "built in", "bellman_terminal"]);
+    assert_eq!(service.get("/palette").await.1, json!({ "datasets": [] }));
+    for nothing in ["/datasets/none", "/prompts/none", "/guide/none.md"] {
+        assert_eq!(status(&service, nothing).await, 404, "{nothing}");
+    }
+    // Every link into the guide leads to a page.
+    let standard = page(&service, "/prompts/standard").await;
+    let guide = regex::Regex::new("href=\"(/guide/[^\"]+)\"").unwrap();
+    let mut links = 0;
+    for text in [&first, &environments, &prompts, &standard] {
+        for found in guide.captures_iter(text) {
+            assert!(page(&service, &found[1]).await.starts_with("# "), "{}", &found[1]);
+            links += 1;
+        }
+    }
+    assert!(links >= 5, "{links}");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datasets_are_listed_with_their_jobs_and_episodes() {
+    let service = Service::start().await;
+    let mut episodes: Vec<_> = (0..60).map(episode).collect();
+    episodes[59].as_object_mut().unwrap().remove("success");
+    episodes[59]["pending"] = true.into();
+    episodes[58]["task"] = "<script>alert(1)</script>".into();
+    import(&service, "desk-logs", &episodes).await;
+    for name in ["a-dataset", "z-dataset"] {
+        import(&service, name, &[episode(0)]).await;
+    }
+    let list = page(&service, "/datasets").await;
+    has(&list, &["/datasets/desk-logs", ">60<", ">50.8 %<"]);
+    assert!(!list.contains('≈'), "a small dataset is measured as a whole");
+    assert!(!page(&service, "/datasets?after=desk-logs").await.contains("a-dataset"));
+    let found = service.get("/palette").await.1;
+    assert_eq!(found["datasets"], json!(["a-dataset", "desk-logs", "z-dataset"]));
+
+    let mut spec = small_job();
+    spec["datasets"] = json!(["desk-logs"]);
+    let (code, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(code, 201, "{job}");
+    let job = job["id"].as_str().unwrap();
+    service.post(&format!("/v1/jobs/{job}/cancel"), &json!(null)).await;
+    let one = page(&service, "/datasets/desk-logs").await;
+    has(&one, &["reward pending", "task 57", &format!("/jobs/{job}"), "--dataset desk-logs"]);
+    assert!(!one.contains("<script>alert") && one.contains("alert(1)"));
+    assert!(!page(&service, "/datasets/a-dataset").await.contains(&format!("/jobs/{job}")));
+    let older = page(&service, &link(&one, "Older episodes").unwrap()).await;
+    has(&older, &["task 9<", "task 0<"]);
+    assert!(!older.contains("task 10<") && link(&older, "Older episodes").is_none());
+
+    // The button gives the reward that is pending, once.
+    let give = one.split("data-post=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(give.ends_with("/reward"), "{give}");
+    assert_eq!(service.post(give, &json!({ "reward": 1.0 })).await.0, 200);
+    let rows = page(&service, "/datasets/desk-logs/episodes").await;
+    assert!(!rows.contains("data-post") && rows.contains("task 59"), "{rows}");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evaluations_of_all_jobs_are_listed() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
+    let (_, checkpoints) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+    let online = checkpoints["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
+    let request = json!({ "checkpoint": online.unwrap()["id"], "count": 4 });
+    let (code, alone) = service.post("/v1/evaluations", &request).await;
+    assert_eq!(code, 201, "{alone}");
+    let alone = alone["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&alone).await["status"], "succeeded");
+
+    let rows = |text: &str, job: &str| text.matches(&format!("/jobs/{job}#evaluation")).count();
+    let newest = page(&service, "/evaluations").await;
+    assert_eq!((rows(&newest, &id), rows(&newest, &alone)), (1, 1));
+    let version = format!("<a href=\"/jobs/{id}/checkpoints\">version 2</a>");
+    assert_eq!(newest.matches(&version).count(), 2, "both evaluated it: {newest}");
+    has(&newest, &["help_desk", "95 % interval", " – "]);
+    let all = page(&service, "/evaluations?list=all").await;
+    assert_eq!((rows(&all, &id), rows(&all, &alone)), (3, 1));
+    let only = page(&service, "/evaluations?list=alone").await;
+    assert_eq!((rows(&only, &id), rows(&only, &alone)), (0, 1));
+    // A page begins after an evaluation.
+    let after = |list: &str, job: &str| format!("/evaluations?list={list}&after={job}&iteration=1");
+    let rest = page(&service, &after("all", &id)).await;
+    assert_eq!((rows(&rest, &id), rows(&rest, &alone)), (1, 0));
+    let rest = page(&service, &after("", &alone)).await;
+    assert_eq!((rows(&rest, &id), rows(&rest, &alone)), (1, 0));
+    has(&page(&service, &after("", &id)).await, &["No more evaluations"]);
+
+    // The prompts of the job: its weights, and texts as they are stored.
+    let desk = page(&service, "/prompts/desk").await;
+    has(&desk, &[&format!("/jobs/{id}"), "evaluator.md", "<dd>base</dd>", "role: evaluator"]);
+    let (_, set) = service.get("/v1/prompts/desk").await;
+    let hash = set["parts"][0]["hash"].as_str().unwrap();
+    has(&desk, &[hash]);
+    let mut files = serde_json::Map::new();
+    for part in set["parts"].as_array().unwrap() {
+        files.insert(part["part"].as_str().unwrap().to_owned(), part["text"].clone());
+    }
+    let text = files["evaluator"].as_str().unwrap().to_owned();
+    files.insert("evaluator".into(), format!("{text}<i>better</i>\n").into());
+    let put = service.http.put(format!("{}/v1/prompts/mine", service.url)).json(&files);
+    assert_eq!(put.send().await.unwrap().status(), 200);
+    has(&page(&service, "/prompts").await, &["/prompts/mine", "pushed by local", "built in"]);
+    let mine = page(&service, "/prompts/mine").await;
+    has(&mine, &["No job uses this set", "target"]);
+    assert!(!mine.contains("<i>better</i>") && mine.contains("better"));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_shows_why() {
+    let place = Place::new();
+    let service = bare(&place).await;
+    let port = crate::support::free_port();
+    let body =
+        json!({ "kind": "openenv", "url": format!("http://127.0.0.1:{port}"), "sessions": 3 });
+    let put = service.http.put(format!("{}/v1/environments/desk", service.url)).json(&body);
+    let registered: Value = put.send().await.unwrap().json().await.unwrap();
+    let trouble = registered["trouble"].as_str().unwrap();
+    let text = page(&service, "/environments/live").await;
+    has(&text, &["desk", "no answer", "<dd>3</dd>", "Capabilities are unknown", "last checked"]);
+    has(
+        &text,
+        &[&trouble.chars().take_while(|c| c.is_alphanumeric() || *c == ' ').collect::<String>()],
+    );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_without_the_scope_is_told_so_and_not_offered_the_example() {
+    let guarded = Guarded::start().await;
+    for (scope, offered) in [("read", false), ("submit", true)] {
+        let (_, key) = guarded.make(scope, &[scope]).await;
+        let session = guarded.session(&key).await;
+        let first = guarded.page("/", &session).await.text().await.unwrap();
+        assert_eq!(first.contains("id=\"train\""), offered, "{scope}");
+        assert_eq!(first.contains("has the scope submit"), !offered, "{scope}");
+        has(&first, &["/assets/palette.js", "/evaluations"]);
+    }
+    let sign_in = guarded.ask(reqwest::Method::GET, "/sign-in").send().await.unwrap();
+    assert!(!sign_in.text().await.unwrap().contains("palette"), "nothing to go to");
+    guarded.service.stop().await;
+}

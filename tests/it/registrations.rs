@@ -1,0 +1,103 @@
+//! Engines and trainers are deleted, unless something needs them.
+
+use nlac::app::ServiceSettings;
+use serde_json::{Value, json};
+
+use crate::support::{Place, Service, cluster, endpoint::Endpoint, settings, small_job};
+
+/// A chat endpoint that answers everything in the same way.
+async fn chat() -> Endpoint {
+    Endpoint::start(Box::new(|_| (200, json!({ "data": [{ "id": "judge" }] })))).await
+}
+
+fn engine(url: &str) -> Value {
+    json!({ "kind": "openai", "urls": [url], "base_model": "judge" })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_is_deleted_and_asked_no_more() {
+    let (service, endpoint) = (Service::start().await, chat().await);
+    assert_eq!(service.put("/v1/engines/judge", &engine(&endpoint.url)).await.0, 200);
+    assert_eq!(service.get("/v1/engines/judge").await.1["name"], "judge");
+    let asked = endpoint.count();
+    assert!(asked > 0, "its registration asked it");
+    assert_eq!(service.delete("/v1/engines/judge").await, (204, Value::Null));
+    for (status, problem) in
+        [service.get("/v1/engines/judge").await, service.delete("/v1/engines/judge").await]
+    {
+        assert_eq!((status, &problem["code"]), (404, &json!("not_found")), "{problem}");
+    }
+    let (_, page) = service.get("/v1/engines").await;
+    let names: Vec<_> = page["data"].as_array().unwrap().iter().map(|e| &e["name"]).collect();
+    assert_eq!(names, ["local"]);
+
+    // Nothing can name it any more.
+    let mut spec = small_job();
+    spec["model"]["frozen"] = "judge".into();
+    spec["algorithm"]["weights"]["evaluator"] = "frozen".into();
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "{problem}");
+    let recording = json!({ "engine": "judge", "dataset": "d" });
+    assert_eq!(service.post("/v1/episodes", &recording).await.0, 404);
+    assert_eq!(endpoint.count(), asked, "it was not asked again");
+    // The name is free.
+    assert_eq!(service.put("/v1/engines/judge", &engine(&endpoint.url)).await.0, 200);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_unfinished_job_names_stays() {
+    let (service, endpoint) = (Service::start().await, chat().await);
+    let (_, local) = service.get("/v1/engines/local").await;
+    let (_, trainer) = service.get("/v1/trainers/local").await;
+    let mine = json!({ "kind": "vllm", "urls": local["urls"], "base_model": "help-desk-base",
+        "model_dir": local["model_dir"] });
+    assert_eq!(service.put("/v1/engines/mine", &mine).await.0, 200);
+    assert_eq!(service.put("/v1/engines/judge", &engine(&endpoint.url)).await.0, 200);
+    let other = json!({ "kind": "tinker", "url": trainer["url"], "base_model": "help-desk-base" });
+    assert_eq!(service.put("/v1/trainers/mine", &other).await.0, 200);
+    let mut spec = small_job();
+    spec["name"] = "needs-them".into();
+    spec["model"]["engine"] = "mine".into();
+    spec["model"]["trainer"] = "mine".into();
+    spec["model"]["frozen"] = "judge".into();
+    spec["algorithm"]["weights"]["evaluator"] = "frozen".into();
+    let (status, job) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 201, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let paused = service.post(&format!("/v1/jobs/{id}/pause"), &json!({})).await;
+    assert_eq!(paused.0, 200);
+    let needed = ["/v1/engines/mine", "/v1/engines/judge", "/v1/trainers/mine"];
+    for path in needed {
+        let (status, problem) = service.delete(path).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("in_use")), "{path}: {problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with("unfinished job needs-them uses the "), "{problem}");
+        assert_eq!(service.get(path).await.0, 200, "{path} stays");
+    }
+    service.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+    for path in needed {
+        assert_eq!(service.delete(path).await.0, 204, "{path}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_service_runs_itself_stays_until_it_does_not() {
+    let place = Place::new();
+    let database_url = Some(cluster::database(place.path()).await);
+    let own = ServiceSettings { database_url, ..settings(place.path()) };
+    let service = Service::start_with(&own).await;
+    for path in ["/v1/engines/local", "/v1/trainers/local"] {
+        let (status, problem) = service.delete(path).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("built_in")), "{problem}");
+        assert!(problem["remedy"].as_str().unwrap().contains("--no-local"), "{problem}");
+    }
+    service.stop().await;
+    let without = ServiceSettings { local_peers: false, ..own };
+    let service = Service::start_with(&without).await;
+    for path in ["/v1/engines/local", "/v1/trainers/local"] {
+        assert_eq!(service.delete(path).await.0, 204, "{path}");
+    }
+    service.stop().await;
+}
