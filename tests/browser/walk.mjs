@@ -181,7 +181,7 @@ await check("pause and resume", async () => {
   await page.click("button:has-text('Resume')");
   await page.waitForSelector(".status.running, .status.succeeded", { timeout: 10000 });
 });
-await check("one line says what the job does, and what came out", async () => {
+await check("one line says what the job does, and later its result", async () => {
   assert.match(await page.textContent("#now"), /^(Iteration \d|Started|Done)/);
   await page.waitForSelector("#now.over", { timeout: 300000 });
   assert.match(await page.textContent("#now"), /^Done: \d+\.\d % solved, \d+\.\d % before training$/);

@@ -54,7 +54,7 @@ struct Server {
     health: (&'static str, &'static str),
     trouble: Option<String>,
     checked: String,
-    /// What it can do; none before it was reached.
+    /// Its capabilities. Empty until the service has reached it.
     can: Option<Vec<&'static str>>,
     facts: Vec<(&'static str, String)>,
 }

@@ -1,4 +1,4 @@
-//! Evaluations of all jobs: success with its interval, and who acted.
+//! Evaluations of all jobs: success with its interval, and the policy that acted.
 
 use askama::Template;
 use axum::{extract::State, response::Html};

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use super::format;
 use crate::{domain::event::EventKind, store::read::jobs::EventRow};
 
-/// Events in a row from which on they fold.
+/// Fewest events in a row that become one line.
 const FEWEST: usize = 3;
 
 /// Lines of a log.
@@ -110,7 +110,7 @@ fn folded(kind: EventKind, run: &[EventRow], cut: bool, inside: usize) -> Line {
     }
 }
 
-/// What happened so many times.
+/// The text of a folded line: what happened, and how many times.
 fn said(kind: EventKind, count: usize, cut: bool) -> String {
     let least = if cut { "at least " } else { "" };
     let times = match count {
@@ -205,7 +205,7 @@ mod tests {
     fn a_wait_and_its_end_are_one_wait() {
         use EventKind::{Continued, Waiting};
         let pair = [(Waiting, 0), (Continued, 5)];
-        assert_eq!(lines(&events(&pair), ALL).lines.len(), 2, "one wait is told as it was");
+        assert_eq!(lines(&events(&pair), ALL).lines.len(), 2, "two events do not fold");
         let all: Vec<_> =
             (0..4).flat_map(|n| [(Waiting, 10 * n), (Continued, 10 * n + 1)]).collect();
         let found = lines(&events(&all), ALL).lines;

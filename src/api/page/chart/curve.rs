@@ -83,7 +83,7 @@ pub(in crate::api::page) fn curve(lines: &[Line], about: &str) -> String {
     svg + "</svg>"
 }
 
-/// At most so many points, the first and the last among them.
+/// Leaves out points of a long line, see [`POINTS`]. The first and the last point stay.
 fn thinned(points: &[Point]) -> Vec<Point> {
     let every = points.len().div_ceil(POINTS).max(1);
     let last = points.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What a job came to and what it has used.
+//! The success of a job, and the budget that it has used.
 
 use std::collections::HashMap;
 

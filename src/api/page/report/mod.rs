@@ -61,7 +61,7 @@ struct Report {
     policy: &'static str,
     style: &'static str,
     name: String,
-    /// What the job does or came to.
+    /// What the job does now, or its result.
     now: String,
     about: Vec<(&'static str, String)>,
     evaluations: Evaluations,

@@ -1,4 +1,4 @@
-//! Sample critiques: what the critic said of an action, and what became of it.
+//! Sample critiques: an action, its critique and its refinement.
 
 use sqlx::PgConnection;
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// Samples of a report.
 const SAMPLES: usize = 3;
-/// Transitions to choose from.
+/// Newest transitions from which the samples are chosen.
 const FOUND: i64 = 24;
 /// Messages of a state that are shown, and characters of a text.
 const MESSAGES: usize = 3;

@@ -1,4 +1,4 @@
-//! What a result came from: versions, seed, prompts, weights and data.
+//! Provenance of a result: versions, seed, prompts, weights and data.
 
 use sqlx::PgConnection;
 
