@@ -231,7 +231,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     }
     // One deadline is waited for, not one for each: what hangs is left alone.
     assert!(!hangs.spoilt().is_empty());
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(45), "{:?}", started.elapsed());
     let asked = hangs.spoilt().len();
     let sampling = Sampling { temperature: 1.0, max_tokens: 8, seed: Some(0) };
     for session in 0..20 {

@@ -206,7 +206,7 @@ async fn a_late_answer_is_asked_of_another_replica_too() {
         answer.unwrap();
     }
     assert!(!hangs.spoilt().is_empty(), "it was asked first");
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -334,7 +334,7 @@ async fn a_collector_that_is_down_costs_one_warning_and_no_job() {
     assert_eq!(job["status"], "succeeded", "{job}");
     let stopping = Instant::now();
     let said = stop(program);
-    assert!(stopping.elapsed().as_secs() < 15, "{:?}", stopping.elapsed());
+    assert!(stopping.elapsed().as_secs() < 60, "{:?}", stopping.elapsed());
     let warnings = said.matches("the collector does not accept traces").count();
     assert_eq!(warnings, 1, "{said}");
 }

