@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import shutil
 from collections.abc import Awaitable, Callable
@@ -10,10 +11,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
 
-from . import wire
+from . import protobuf, wire
 from .checkpoints import NAME, STATE, Checkpoints
+from .formats import SDK_PATIENCE, read_pass, wants_protobuf
 from .losses import LOSSES, check
 from .operations import Create, Follow, LoadState, Operation, Pass, SaveAdapter, SaveState, Step, Unload
 from .registry import Conflict, Model, Registry
@@ -129,7 +132,8 @@ def build(service: Service, key: str | None = None) -> FastAPI:
 
     @api.post("/client/config")
     async def client_config() -> dict[str, bool]:
-        return {"pjwt_auth_enabled": False}
+        # Requests run in the order of arrival, so the parts of a batch must be sent in their order.
+        return {"pjwt_auth_enabled": False, "parallel_fwdbwd_chunks": False, "proto_compress_fwdbwd": False}
 
     @api.post("/telemetry")
     async def telemetry() -> dict[str, str]:
@@ -184,15 +188,19 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
 
+    def passed(body: wire.Forward | wire.ForwardBackward) -> dict[str, Any]:
+        learn = isinstance(body, wire.ForwardBackward)
+        given = body.forward_backward_input if isinstance(body, wire.ForwardBackward) else body.forward_input
+        checked(body.model_id, given)
+        return service.numbered(body, Pass(given, learn=learn))
+
     @api.post("/forward")
-    async def forward(body: wire.Forward) -> dict[str, Any]:
-        checked(body.model_id, body.forward_input)
-        return service.numbered(body, Pass(body.forward_input, learn=False))
+    async def forward(request: Request) -> dict[str, Any]:
+        return passed(await read_pass(request, wire.Forward))
 
     @api.post("/forward_backward")
-    async def forward_backward(body: wire.ForwardBackward) -> dict[str, Any]:
-        checked(body.model_id, body.forward_backward_input)
-        return service.numbered(body, Pass(body.forward_backward_input, learn=True))
+    async def forward_backward(request: Request) -> dict[str, Any]:
+        return passed(await read_pass(request, wire.ForwardBackward))
 
     @api.post("/optim_step")
     async def optim_step(body: wire.OptimStep) -> dict[str, Any]:
@@ -211,16 +219,29 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         return service.numbered(body, Follow(body.source_model_id, body.rate))
 
     @api.post("/retrieve_future")
-    async def retrieve_future(body: wire.Retrieve) -> Response:
+    async def retrieve_future(
+        body: wire.Retrieve, request: Request, x_tinker_request_type: Annotated[str | None, Header()] = None
+    ) -> Response:
+        # The SDK names the type of the request that it polls for.
+        sdk = x_tinker_request_type is not None
         try:
-            outcome = await service.worker.futures.poll(body.request_id, PATIENCE)
+            outcome = await service.worker.futures.poll(body.request_id, SDK_PATIENCE if sdk else PATIENCE)
         except KeyError:
             raise HTTPException(404, "Future not found") from None
         if outcome is None:
             raise HTTPException(408, "Timeout waiting for result")
         if outcome.failure is not None:
+            if sdk:
+                # A status of 400 would make the SDK ask again.
+                return JSONResponse({"error": outcome.failure, "category": "unknown"})
             raise HTTPException(400, outcome.failure)
-        return Response(outcome.body, media_type="application/json")
+        if outcome.passed is None:
+            return Response(outcome.body, media_type="application/json")
+        if wants_protobuf(request):
+            content = await asyncio.to_thread(protobuf.write, outcome.passed)
+            return Response(content, media_type=protobuf.CONTENT_TYPE)
+        content = await asyncio.to_thread(lambda: json.dumps(outcome.passed, allow_nan=False))
+        return Response(content, media_type="application/json")
 
     @api.post("/save_weights")
     async def save_weights(body: wire.Save) -> dict[str, Any]:

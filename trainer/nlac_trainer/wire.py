@@ -166,6 +166,14 @@ class Save(Loose):
     model_id: str
     path: Name
 
+    @model_validator(mode="before")
+    @classmethod
+    def check(cls, given: Any) -> Any:
+        # The SDK saves without a name where it goes on to sample.
+        if isinstance(given, dict) and given.get("path") is None:
+            raise ValueError("path is missing: name the checkpoint. A trainer does not sample; an engine can load it")
+        return given
+
 
 class Load(Loose):
     model_id: str

@@ -12,7 +12,7 @@ from typing import Any
 
 from .adapters import Refused
 from .futures import Futures, Outcome
-from .operations import Executor, Operation, Unload
+from .operations import Executor, Operation, Pass, Unload
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,8 @@ class Worker:
         self.executor.ranks.tell((job.model_id, job.operation))
         try:
             result = self.executor.execute(job.model_id, job.operation)
+            if isinstance(job.operation, Pass):
+                return Outcome(passed=result)
             return Outcome(body=json.dumps(result, allow_nan=False).encode())
         except Refused as error:
             return Outcome(failure=str(error))

@@ -72,6 +72,11 @@ class Service(unittest.TestCase):
             self.assertEqual(answer.status_code, status, path)
         other.stop()
 
+    def test_an_adapter_without_a_name_is_refused_with_a_reason(self) -> None:
+        answer = self.trainer.post("save_weights_for_sampler", {"model_id": self.trainer.create(), "path": None})
+        self.assertEqual(answer.status_code, 422)
+        self.assertIn("name the checkpoint", answer.text)
+
     def test_a_numbered_request_happens_once(self) -> None:
         trainer, model = self.trainer, self.trainer.create()
         body = {"model_id": model, "seq_id": 1}
