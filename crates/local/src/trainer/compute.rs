@@ -10,7 +10,7 @@ use std::{
 use super::{
     ALPHA, TrainerOptions,
     api::Shared,
-    futures::Outcome,
+    futures::{Finished, Outcome},
     wire::{
         AdamFields, Created, Followed, ForwardInput, ForwardOutput, LoraAnswer, LoraSettings,
         Saved, Stepped, Unloaded,
@@ -109,11 +109,11 @@ impl Compute {
             Operation::Forward(input) => {
                 if let Some(examples) = input.candidates(vocab, longest, false)? {
                     let scores = trainer.scores(&examples);
-                    return json(&ForwardOutput::scored(trainer.role(), &examples, scores));
+                    return pass(ForwardOutput::scored(trainer.role(), &examples, scores));
                 }
                 let examples = input.examples(vocab, longest)?;
                 let predicted = trainer.forward(&examples);
-                json(&ForwardOutput::new(trainer.role(), &examples, predicted))
+                pass(ForwardOutput::new(trainer.role(), &examples, predicted))
             }
             Operation::ForwardBackward(input) => {
                 let output = match input.candidates(vocab, longest, true)? {
@@ -134,7 +134,7 @@ impl Compute {
                                 are dropped. Lower the learning rate, or clip gradients (grad_clip_norm)"
                         .into());
                 }
-                json(&output)
+                pass(output)
             }
             Operation::OptimStep(adam) => {
                 let stats = trainer.optim_step(&AdamParams {
@@ -204,7 +204,12 @@ impl Compute {
 }
 
 fn json(value: &impl serde::Serialize) -> Outcome {
-    serde_json::to_vec(value).map(Into::into).map_err(|e| e.to_string())
+    let json = serde_json::to_vec(value).map_err(|e| e.to_string())?;
+    Ok(Finished::Json(json.into()))
+}
+
+fn pass(output: ForwardOutput) -> Outcome {
+    Ok(Finished::Pass(Arc::new(output)))
 }
 
 fn stale(model_id: &str) -> String {

@@ -9,8 +9,19 @@ use std::{
 use axum::body::Bytes;
 use tokio::sync::watch;
 
-/// A result as JSON, or the text of a failure.
-pub type Outcome = Result<Bytes, String>;
+use super::wire::ForwardOutput;
+
+/// A result, or the text of a failure.
+pub type Outcome = Result<Finished, String>;
+
+/// What an operation came to.
+#[derive(Clone)]
+pub enum Finished {
+    /// As JSON.
+    Json(Bytes),
+    /// What a pass says. The poll decides on its format.
+    Pass(Arc<ForwardOutput>),
+}
 
 /// How many bytes of finished results are kept; the oldest go first.
 const KEPT_BYTES: usize = 64 << 20;
@@ -85,5 +96,9 @@ impl Futures {
 }
 
 fn size(outcome: &Outcome) -> usize {
-    outcome.as_ref().map_or_else(String::len, Bytes::len)
+    match outcome {
+        Ok(Finished::Json(json)) => json.len(),
+        Ok(Finished::Pass(output)) => output.bytes(),
+        Err(reason) => reason.len(),
+    }
 }

@@ -30,20 +30,28 @@ impl Reply {
     }
 }
 
-/// Sends a request and leaves the answer unread.
+/// Sends a request with a JSON body and leaves the answer unread.
 pub fn open(method: &str, url: &str, body: Option<&Value>) -> Result<TcpStream> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    send(method, url, &[("Content-Type", "application/json")], body.as_bytes())
+}
+
+/// Sends a request with headers and a body, and leaves the answer unread.
+pub fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<TcpStream> {
     let rest = url.strip_prefix("http://").ok_or_else(|| Error::other("only http:// is spoken"))?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(Duration::from_secs(400)))?;
     stream.set_nodelay(true)?;
-    let body = body.map(Value::to_string).unwrap_or_default();
+    let headers: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
     let request = format!(
-        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\
+         Content-Length: {length}\r\n\r\n"
     );
     stream.write_all(request.as_bytes())?;
+    stream.write_all(body)?;
     Ok(stream)
 }
 

@@ -2,6 +2,7 @@
 
 mod error;
 mod models;
+mod passes;
 mod saves;
 mod training;
 
@@ -124,11 +125,11 @@ pub fn router(shared: std::sync::Arc<Shared>) -> Router {
         .route("/api/v1/get_info", post(models::get_info))
         .route("/api/v1/training_runs", get(models::training_runs))
         .route(run, get(models::training_run))
-        .route("/api/v1/forward", post(training::forward))
-        .route("/api/v1/forward_backward", post(training::forward_backward))
+        .route("/api/v1/forward", post(passes::forward))
+        .route("/api/v1/forward_backward", post(passes::forward_backward))
         .route("/api/v1/optim_step", post(training::optim_step))
         .route("/api/v1/polyak", post(training::polyak))
-        .route("/api/v1/retrieve_future", post(training::retrieve_future))
+        .route("/api/v1/retrieve_future", post(passes::retrieve_future))
         .route("/api/v1/save_weights", post(saves::save_weights))
         .route("/api/v1/load_weights", post(saves::load_weights))
         .route("/api/v1/save_weights_for_sampler", post(saves::save_for_sampler))

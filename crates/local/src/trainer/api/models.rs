@@ -38,7 +38,11 @@ pub(super) async fn health() -> Json<Health> {
 }
 
 pub(super) async fn client_config() -> Json<ClientConfig> {
-    Json(ClientConfig { pjwt_auth_enabled: false })
+    Json(ClientConfig {
+        pjwt_auth_enabled: false,
+        parallel_fwdbwd_chunks: false,
+        proto_compress_fwdbwd: false,
+    })
 }
 
 pub(super) async fn telemetry() -> Json<Telemetry> {

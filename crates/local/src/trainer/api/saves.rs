@@ -26,16 +26,26 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     is_name(name).then_some(()).ok_or_else(|| ApiError::invalid(message()))
 }
 
+fn unnamed() -> ApiError {
+    ApiError::invalid(
+        "path is missing: name the checkpoint. A trainer does not sample; an engine can load it",
+    )
+}
+
 impl Shared {
     /// A name of a model that may be written now.
-    fn reserve(&self, request: &Save, kind: Kind) -> Result<PathBuf, ApiError> {
-        let Save { model_id, path: name } = request;
+    fn reserve(
+        &self,
+        Save { model_id, path: name }: Save,
+        kind: Kind,
+    ) -> Result<(String, String, PathBuf), ApiError> {
+        let (model_id, name) = (&model_id, &name.ok_or_else(unnamed)?);
         check_name(name)?;
         self.check_model(model_id)?;
         let path = self.checkpoints.path(model_id, kind, name);
         if self.checkpoints.reserve(&path) {
             self.registry.touch(model_id);
-            return Ok(path);
+            return Ok((model_id.clone(), name.clone(), path));
         }
         let message = format!("Checkpoint '{name}' already exists for model '{model_id}'");
         Err(ApiError::new(StatusCode::CONFLICT, message))
@@ -61,10 +71,9 @@ pub(super) async fn save_weights(
     body: Body<Save>,
 ) -> Answer<Queued> {
     let Json(request) = body?;
-    let path = shared.reserve(&request, Kind::Training)?;
-    let operation = Operation::SaveState(path, request.path);
-    let future = shared.submit(request.model_id.clone(), operation);
-    Ok(Json(queued(future, request.model_id)))
+    let (model_id, name, path) = shared.reserve(request, Kind::Training)?;
+    let future = shared.submit(model_id.clone(), Operation::SaveState(path, name));
+    Ok(Json(queued(future, model_id)))
 }
 
 pub(super) async fn save_for_sampler(
@@ -72,10 +81,9 @@ pub(super) async fn save_for_sampler(
     body: Body<Save>,
 ) -> Answer<Queued> {
     let Json(request) = body?;
-    let path = shared.reserve(&request, Kind::Sampler)?;
-    let operation = Operation::SaveAdapter(path, request.path);
-    let future = shared.submit(request.model_id.clone(), operation);
-    Ok(Json(queued(future, request.model_id)))
+    let (model_id, name, path) = shared.reserve(request, Kind::Sampler)?;
+    let future = shared.submit(model_id.clone(), Operation::SaveAdapter(path, name));
+    Ok(Json(queued(future, model_id)))
 }
 
 pub(super) async fn load_weights(

@@ -1,13 +1,8 @@
-//! Gradients, steps, and the results of everything.
+//! Steps, and what must not happen twice.
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::State,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 
 use super::{
@@ -18,19 +13,11 @@ use super::{
 };
 use crate::trainer::{
     compute::Operation,
-    futures::Poll,
     registry::Numbered,
-    wire::{Forward, OptimStep, Polyak, Queued, Retrieve},
+    wire::{OptimStep, Polyak, Queued},
 };
 
 impl Shared {
-    /// Rejects losses that the model cannot learn from. A model of an earlier process fails as stale when it is
-    /// executed.
-    fn check_loss(&self, request: &Forward) -> Result<(), ApiError> {
-        let role = self.registry.model(&request.model_id).map(|record| record.shape.role);
-        request.forward_backward_input.check(role.unwrap_or_default()).map_err(ApiError::invalid)
-    }
-
     /// Rejects a model that cannot follow the other. One of an earlier process fails as stale when it is
     /// executed.
     fn check_following(&self, request: &Polyak) -> Result<(), ApiError> {
@@ -55,7 +42,7 @@ impl Shared {
     }
 
     /// Queues what must not happen twice: the same number with the same body is the same request.
-    fn submit_numbered(
+    pub(super) fn submit_numbered(
         &self,
         (model_id, seq_id): (String, Option<u64>),
         kind: &str,
@@ -83,28 +70,6 @@ impl Shared {
     }
 }
 
-pub(super) async fn forward(
-    State(shared): State<Arc<Shared>>,
-    body: Body<Forward>,
-) -> Answer<Queued> {
-    let Json(request) = body?;
-    shared.check_loss(&request)?;
-    let operation = Operation::Forward(request.forward_backward_input.clone());
-    let number = (request.model_id.clone(), request.seq_id);
-    shared.submit_numbered(number, "forward", &request, operation)
-}
-
-pub(super) async fn forward_backward(
-    State(shared): State<Arc<Shared>>,
-    body: Body<Forward>,
-) -> Answer<Queued> {
-    let Json(request) = body?;
-    shared.check_loss(&request)?;
-    let operation = Operation::ForwardBackward(request.forward_backward_input.clone());
-    let number = (request.model_id.clone(), request.seq_id);
-    shared.submit_numbered(number, "forward_backward", &request, operation)
-}
-
 pub(super) async fn optim_step(
     State(shared): State<Arc<Shared>>,
     body: Body<OptimStep>,
@@ -126,22 +91,4 @@ pub(super) async fn polyak(
     let operation = Operation::Polyak { source, rate: request.rate };
     let number = (request.model_id.clone(), request.seq_id);
     shared.submit_numbered(number, "polyak", &request, operation)
-}
-
-pub(super) async fn retrieve_future(
-    State(shared): State<Arc<Shared>>,
-    body: Body<Retrieve>,
-) -> Result<Response, ApiError> {
-    let id = body?.0.request_id;
-    let id = id.parse().map_err(|_| ApiError::invalid("request_id must be a number"))?;
-    match shared.futures.poll(id, shared.options.poll_patience).await {
-        Poll::Ready(Ok(json)) => {
-            Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
-        }
-        Poll::Ready(Err(detail)) => Err(ApiError::new(StatusCode::BAD_REQUEST, detail)),
-        Poll::Pending => {
-            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "Timeout waiting for result"))
-        }
-        Poll::Unknown => Err(ApiError::not_found("Future not found")),
-    }
 }

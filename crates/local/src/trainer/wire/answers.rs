@@ -10,6 +10,9 @@ pub struct Health {
 #[derive(Debug, Serialize)]
 pub struct ClientConfig {
     pub pjwt_auth_enabled: bool,
+    /// Requests run in the order of arrival, so the parts of a batch must be sent in their order.
+    pub parallel_fwdbwd_chunks: bool,
+    pub proto_compress_fwdbwd: bool,
 }
 
 #[derive(Debug, Serialize)]

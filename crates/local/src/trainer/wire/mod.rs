@@ -2,6 +2,7 @@
 
 mod answers;
 mod losses;
+mod protobuf;
 mod requests;
 mod scored;
 
@@ -63,7 +64,7 @@ pub enum Chunk {
     EncodedText { tokens: Vec<u32> },
 }
 
-#[derive(Debug, Deserialize, Serialize, Clone)]
+#[derive(Debug, Default, Deserialize, Serialize, Clone)]
 pub struct LossInputs {
     /// For losses of a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +165,15 @@ impl ForwardOutput {
             .collect();
         let metrics = ForwardMetrics { loss_sum: total };
         Self { loss_fn_output_type: "scalar", loss_fn_outputs, metrics }
+    }
+
+    /// Size of the numbers, in bytes.
+    pub fn bytes(&self) -> usize {
+        let numbers = self.loss_fn_outputs.iter().map(|output| {
+            let (Predicted::Logprobs(said) | Predicted::Values(said)) = &output.predicted;
+            said.data.len() + output.elementwise_loss.data.len()
+        });
+        numbers.sum::<usize>() * size_of::<f32>()
     }
 
     /// Whether every prediction and every loss is a number.

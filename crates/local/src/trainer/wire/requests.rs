@@ -124,7 +124,9 @@ pub struct Polyak {
 #[derive(Debug, Deserialize)]
 pub struct Save {
     pub model_id: String,
-    pub path: String,
+    /// Absent where the SDK goes on to sample, which a trainer does not do.
+    #[serde(default)]
+    pub path: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

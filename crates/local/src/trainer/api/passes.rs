@@ -1,0 +1,134 @@
+//! Gradients and results, in JSON as SkyRL speaks it and in protobuf as the SDK of the Tinker API does.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{FromRequest, Request, State},
+    http::{HeaderMap, HeaderName, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use nlac_tinker::{CONTENT_TYPE, ForwardBackwardOutput, ForwardBackwardRequest, Message as _};
+use serde::Serialize;
+
+use super::{
+    Shared,
+    error::ApiError,
+    models::{Answer, Body},
+};
+use crate::trainer::{
+    compute::Operation,
+    futures::{Finished, Poll},
+    wire::{Forward, Queued, Retrieve},
+};
+
+/// The SDK gives up a poll after 45 s.
+const SDK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A header by which polls of the SDK are known.
+const SDK: HeaderName = HeaderName::from_static("x-tinker-request-type");
+
+/// The body of a pass, in either format.
+pub(super) struct Pass {
+    request: Forward,
+    /// Whether it asks for no gradients; in JSON the route says so.
+    forward_only: bool,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Pass {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let headers = request.headers();
+        let unsupported = |detail| ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
+        if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            return Err(unsupported(
+                "Content-Encoding is not supported; send the body uncompressed",
+            ));
+        }
+        if !names_protobuf(headers, &header::CONTENT_TYPE) {
+            let Json(request) = Json::from_request(request, state).await?;
+            return Ok(Self { request, forward_only: false });
+        }
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|e| ApiError::new(e.status(), e.body_text()))?;
+        let message = ForwardBackwardRequest::decode(bytes).map_err(|e| {
+            ApiError::invalid(format!("the body is no ForwardBackwardRequest in protobuf: {e}"))
+        })?;
+        let forward_only = message.forward_only;
+        let request = message.try_into().map_err(|error: String| ApiError::invalid(error))?;
+        Ok(Self { request, forward_only })
+    }
+}
+
+fn names_protobuf(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let named = headers.get(name).and_then(|value| value.to_str().ok());
+    named.is_some_and(|value| value.to_ascii_lowercase().contains(CONTENT_TYPE))
+}
+
+impl Shared {
+    /// Queues a pass. Rejects losses that the model cannot learn from. A model of an earlier process fails as stale
+    /// when it is executed.
+    fn pass(&self, request: &Forward, learn: bool) -> Answer<Queued> {
+        let role = self.registry.model(&request.model_id).map(|record| record.shape.role);
+        let input = &request.forward_backward_input;
+        input.check(role.unwrap_or_default()).map_err(ApiError::invalid)?;
+        let (kind, operation) = if learn {
+            ("forward_backward", Operation::ForwardBackward(input.clone()))
+        } else {
+            ("forward", Operation::Forward(input.clone()))
+        };
+        self.submit_numbered((request.model_id.clone(), request.seq_id), kind, request, operation)
+    }
+}
+
+pub(super) async fn forward(State(shared): State<Arc<Shared>>, pass: Pass) -> Answer<Queued> {
+    shared.pass(&pass.request, false)
+}
+
+pub(super) async fn forward_backward(
+    State(shared): State<Arc<Shared>>,
+    pass: Pass,
+) -> Answer<Queued> {
+    shared.pass(&pass.request, !pass.forward_only)
+}
+
+/// A failure as the SDK reads it. A status of 400 would make the SDK ask again.
+#[derive(Serialize)]
+struct Failure {
+    error: String,
+    category: &'static str,
+}
+
+pub(super) async fn retrieve_future(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Body<Retrieve>,
+) -> Result<Response, ApiError> {
+    let id = body?.0.request_id;
+    let id = id.parse().map_err(|_| ApiError::invalid("request_id must be a number"))?;
+    let sdk = headers.contains_key(SDK);
+    let patience = shared.options.poll_patience;
+    let patience = if sdk { patience.min(SDK_PATIENCE) } else { patience };
+    match shared.futures.poll(id, patience).await {
+        Poll::Ready(Ok(Finished::Json(json))) => Ok(typed("application/json", json)),
+        Poll::Ready(Ok(Finished::Pass(output))) if names_protobuf(&headers, &header::ACCEPT) => {
+            let message = ForwardBackwardOutput::from(&*output);
+            Ok(typed(CONTENT_TYPE, message.encode_to_vec().into()))
+        }
+        Poll::Ready(Ok(Finished::Pass(output))) => Ok(Json(&*output).into_response()),
+        Poll::Ready(Err(error)) if sdk => {
+            Ok(Json(Failure { error, category: "unknown" }).into_response())
+        }
+        Poll::Ready(Err(detail)) => Err(ApiError::new(StatusCode::BAD_REQUEST, detail)),
+        Poll::Pending => {
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "Timeout waiting for result"))
+        }
+        Poll::Unknown => Err(ApiError::not_found("Future not found")),
+    }
+}
+
+fn typed(content_type: &'static str, body: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}

@@ -1,0 +1,195 @@
+//! The messages. Provenance spans of a datum are left out: protobuf skips fields that a reader does not know.
+
+use std::collections::BTreeMap;
+
+use prost::{Enumeration, Message, Oneof};
+
+/// Body of `forward_backward`.
+#[derive(Clone, PartialEq, Message)]
+pub struct ForwardBackwardRequest {
+    /// The model.
+    #[prost(string, tag = "1")]
+    pub model_id: String,
+    /// Number of the request, from 1; 0 is none.
+    #[prost(int32, tag = "2")]
+    pub seq_id: i32,
+    /// What is learned.
+    #[prost(message, repeated, tag = "3")]
+    pub data: Vec<Datum>,
+    /// Name of the loss.
+    #[prost(string, tag = "4")]
+    pub loss_fn: String,
+    /// Settings of the loss that are numbers. Old servers read these.
+    #[prost(btree_map = "string, double", tag = "5")]
+    pub loss_fn_config: BTreeMap<String, f64>,
+    /// Whether only the outputs are wanted, and no gradients.
+    #[prost(bool, tag = "6")]
+    pub forward_only: bool,
+    /// Settings of the loss. Where there are any, they replace `loss_fn_config`.
+    #[prost(btree_map = "string, message", tag = "7")]
+    pub loss_fn_config_v2: BTreeMap<String, LossConfigValue>,
+}
+
+/// A setting of a loss.
+#[derive(Clone, PartialEq, Message)]
+pub struct LossConfigValue {
+    /// Its value.
+    #[prost(oneof = "Number", tags = "1, 2")]
+    pub value: Option<Number>,
+}
+
+/// A number or a text.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum Number {
+    /// A number.
+    #[prost(double, tag = "1")]
+    Number(f64),
+    /// A text.
+    #[prost(string, tag = "2")]
+    Text(String),
+}
+
+/// A sequence and the arrays of its loss.
+#[derive(Clone, PartialEq, Message)]
+pub struct Datum {
+    /// The sequence, in parts.
+    #[prost(message, repeated, tag = "1")]
+    pub model_input: Vec<Chunk>,
+    /// The arrays by name.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub loss_fn_inputs: BTreeMap<String, Tensor>,
+}
+
+/// A part of a sequence.
+#[derive(Clone, PartialEq, Message)]
+pub struct Chunk {
+    /// What it holds.
+    #[prost(oneof = "ChunkKind", tags = "1, 2, 3")]
+    pub chunk: Option<ChunkKind>,
+}
+
+/// What a part of a sequence holds.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum ChunkKind {
+    /// Tokens.
+    #[prost(message, tag = "1")]
+    EncodedText(EncodedTextChunk),
+    /// An image, which is not read.
+    #[prost(message, tag = "2")]
+    Image(Opaque),
+    /// Audio, which is not read.
+    #[prost(message, tag = "3")]
+    Dmel(Opaque),
+}
+
+/// Tokens.
+#[derive(Clone, PartialEq, Message)]
+pub struct EncodedTextChunk {
+    /// Token ids, int32.
+    #[prost(bytes = "vec", tag = "1")]
+    pub tokens: Vec<u8>,
+}
+
+/// A message whose fields are not read.
+#[derive(Clone, PartialEq, Message)]
+pub struct Opaque {}
+
+/// An array.
+#[derive(Clone, PartialEq, Message)]
+pub struct Tensor {
+    /// Its elements.
+    #[prost(oneof = "Encoding", tags = "1, 2")]
+    pub encoding: Option<Encoding>,
+    /// Type of the elements.
+    #[prost(enumeration = "DType", tag = "3")]
+    pub dtype: i32,
+    /// Length of each dimension.
+    #[prost(int64, repeated, tag = "4")]
+    pub shape: Vec<i64>,
+}
+
+/// How an array's elements are stored.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum Encoding {
+    /// All of them, row by row.
+    #[prost(bytes = "vec", tag = "1")]
+    Dense(Vec<u8>),
+    /// Those that are not zero.
+    #[prost(message, tag = "2")]
+    SparseCsr(SparseCsr),
+}
+
+/// The elements of a matrix that are not zero.
+#[derive(Clone, PartialEq, Message)]
+pub struct SparseCsr {
+    /// The elements.
+    #[prost(bytes = "vec", tag = "1")]
+    pub values: Vec<u8>,
+    /// Where each row begins, int64.
+    #[prost(bytes = "vec", tag = "2")]
+    pub crow_indices: Vec<u8>,
+    /// Column of each element, int64.
+    #[prost(bytes = "vec", tag = "3")]
+    pub col_indices: Vec<u8>,
+}
+
+/// Type of an array's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+#[repr(i32)]
+pub enum DType {
+    /// Not said.
+    Unspecified = 0,
+    /// IEEE single precision.
+    Float32 = 1,
+    /// Signed, 64 bits.
+    Int64 = 2,
+    /// Signed, 32 bits.
+    Int32 = 3,
+    /// The upper half of a single-precision number.
+    Bfloat16 = 4,
+}
+
+/// Result of `forward_backward`.
+#[derive(Clone, PartialEq, Message)]
+pub struct ForwardBackwardOutput {
+    /// Kind of the outputs.
+    #[prost(string, tag = "1")]
+    pub loss_fn_output_type: String,
+    /// The outputs of the data, in their order; one record or more.
+    #[prost(message, repeated, tag = "2")]
+    pub loss_fn_outputs: Vec<ArrayRecord>,
+    /// Numbers about all data, named `NAME:REDUCTION`.
+    #[prost(btree_map = "string, double", tag = "3")]
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// Outputs of some data.
+#[derive(Clone, PartialEq, Message)]
+pub struct ArrayRecord {
+    /// Kind of the outputs.
+    #[prost(string, tag = "1")]
+    pub type_tag: String,
+    /// By name, an array of each datum.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub fields: BTreeMap<String, BatchedTensor>,
+    /// How many data.
+    #[prost(int64, tag = "3")]
+    pub num_datums: i64,
+}
+
+/// An array of each datum, one after another.
+#[derive(Clone, PartialEq, Message)]
+pub struct BatchedTensor {
+    /// All elements.
+    #[prost(bytes = "vec", tag = "1")]
+    pub data: Vec<u8>,
+    /// In which byte each datum begins, and where the last ends; int64.
+    #[prost(bytes = "vec", tag = "2")]
+    pub offsets: Vec<u8>,
+    /// Type of the elements.
+    #[prost(enumeration = "DType", tag = "3")]
+    pub dtype: i32,
+    /// Dimensions of each datum's array after the first.
+    #[prost(int64, repeated, tag = "4")]
+    pub trailing_shape: Vec<i64>,
+}

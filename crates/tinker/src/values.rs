@@ -1,0 +1,256 @@
+//! Arrays of numbers from and to bytes.
+
+use crate::messages::{
+    BatchedTensor, Chunk, ChunkKind, DType, Datum, EncodedTextChunk, Encoding,
+    ForwardBackwardOutput, ForwardBackwardRequest, Number, Tensor,
+};
+
+/// Why a message cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(String);
+
+fn malformed<T>(reason: impl Into<String>) -> Result<T, Malformed> {
+    Err(Malformed(reason.into()))
+}
+
+impl ForwardBackwardRequest {
+    /// The settings of the loss.
+    ///
+    /// # Errors
+    /// A setting that is no number.
+    pub fn settings(&self) -> Result<Vec<(&str, f64)>, Malformed> {
+        if self.loss_fn_config_v2.is_empty() {
+            return Ok(self.loss_fn_config.iter().map(|(name, v)| (name.as_str(), *v)).collect());
+        }
+        let settings = self.loss_fn_config_v2.iter();
+        settings
+            .map(|(name, setting)| match &setting.value {
+                Some(Number::Number(number)) => Ok((name.as_str(), *number)),
+                _ => malformed(format!("loss_fn_config {name}: send a number")),
+            })
+            .collect()
+    }
+}
+
+impl Chunk {
+    /// Tokens.
+    #[must_use]
+    pub fn text(tokens: &[u32]) -> Self {
+        let tokens = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        Self { chunk: Some(ChunkKind::EncodedText(EncodedTextChunk { tokens })) }
+    }
+}
+
+impl Datum {
+    /// The sequence.
+    ///
+    /// # Errors
+    /// Images and audio; tokens below 0; bytes that are not whole numbers.
+    pub fn tokens(&self) -> Result<Vec<u32>, Malformed> {
+        let mut all = Vec::new();
+        for chunk in &self.model_input {
+            match &chunk.chunk {
+                Some(ChunkKind::EncodedText(text)) => {
+                    let tokens = elements(&text.tokens, DType::Int32, "tokens")?;
+                    all.extend(tokens.map(|token| token as i64));
+                }
+                _ => return malformed("model_input takes encoded_text chunks only"),
+            }
+        }
+        unsigned(all.into_iter(), "model_input")
+    }
+}
+
+impl Tensor {
+    /// Tokens, as int64.
+    #[must_use]
+    pub fn integers(values: &[u32]) -> Self {
+        let bytes = values.iter().flat_map(|value| i64::from(*value).to_le_bytes()).collect();
+        Self::dense(bytes, DType::Int64, values.len())
+    }
+
+    /// Numbers, as float32.
+    #[must_use]
+    pub fn floats(values: &[f32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self::dense(bytes, DType::Float32, values.len())
+    }
+
+    fn dense(bytes: Vec<u8>, dtype: DType, length: usize) -> Self {
+        let shape = vec![length as i64];
+        Self { encoding: Some(Encoding::Dense(bytes)), dtype: dtype.into(), shape }
+    }
+
+    /// The elements as tokens or counts. `name` is for the error.
+    ///
+    /// # Errors
+    /// A sparse array, elements that are not integers of at least 0, bytes that are not whole numbers.
+    pub fn read_integers(&self, name: &str) -> Result<Vec<u32>, Malformed> {
+        if !matches!(self.dtype(), DType::Int32 | DType::Int64) {
+            return malformed(format!("{name}: send int64, not {:?}", self.dtype()));
+        }
+        unsigned(self.read(name)?.map(|value| value as i64), name)
+    }
+
+    /// The elements as numbers. `name` is for the error.
+    ///
+    /// # Errors
+    /// A sparse array, an unknown type, bytes that are not whole numbers.
+    pub fn read_floats(&self, name: &str) -> Result<Vec<f32>, Malformed> {
+        Ok(self.read(name)?.map(|value| value as f32).collect())
+    }
+
+    fn read(&self, name: &str) -> Result<impl Iterator<Item = f64>, Malformed> {
+        match &self.encoding {
+            Some(Encoding::Dense(bytes)) => elements(bytes, self.dtype(), name),
+            // An array without elements may come without bytes.
+            None => elements(&[], self.dtype(), name),
+            Some(Encoding::SparseCsr(_)) => {
+                malformed(format!("{name}: sparse arrays are not supported; send a dense array"))
+            }
+        }
+    }
+}
+
+impl BatchedTensor {
+    /// An array of numbers of each datum.
+    #[must_use]
+    pub fn floats<'a>(rows: impl IntoIterator<Item = &'a [f32]>) -> Self {
+        let (mut data, mut offsets) = (Vec::new(), 0_i64.to_le_bytes().to_vec());
+        for row in rows {
+            data.extend(row.iter().flat_map(|value| value.to_le_bytes()));
+            offsets.extend((data.len() as i64).to_le_bytes());
+        }
+        Self { data, offsets, dtype: DType::Float32.into(), trailing_shape: Vec::new() }
+    }
+
+    /// The numbers of each datum.
+    ///
+    /// # Errors
+    /// Offsets that are not within the data.
+    pub fn rows(&self, name: &str) -> Result<Vec<Vec<f32>>, Malformed> {
+        let all: Vec<_> =
+            elements(&self.data, self.dtype(), name)?.map(|value| value as f32).collect();
+        let width = width(self.dtype()).unwrap_or(1);
+        let offsets: Vec<_> = elements(&self.offsets, DType::Int64, "offsets")?
+            .map(|at| at as usize / width)
+            .collect();
+        let row = |ends: &[usize]| all.get(ends[0]..ends[1]).map(<[f32]>::to_vec);
+        let rows: Option<Vec<_>> = offsets.windows(2).map(row).collect();
+        rows.map_or_else(|| malformed(format!("{name}: offsets beyond the data")), Ok)
+    }
+}
+
+impl ForwardBackwardOutput {
+    /// A named array of each datum, through all records. A record that lacks the name gives none of its data any.
+    ///
+    /// # Errors
+    /// An array that cannot be read, or of another number of data than its record.
+    pub fn rows(&self, name: &str) -> Result<Vec<Option<Vec<f32>>>, Malformed> {
+        let mut all = Vec::new();
+        for record in &self.loss_fn_outputs {
+            let counted = usize::try_from(record.num_datums).unwrap_or(0);
+            let Some(field) = record.fields.get(name) else {
+                all.extend(std::iter::repeat_n(None, counted));
+                continue;
+            };
+            let rows = field.rows(name)?;
+            // Servers that are older than the count leave it out.
+            if counted != 0 && rows.len() != counted {
+                return malformed(format!("{name}: {} arrays of {counted} data", rows.len()));
+            }
+            all.extend(rows.into_iter().map(Some));
+        }
+        Ok(all)
+    }
+}
+
+const fn width(dtype: DType) -> Option<usize> {
+    match dtype {
+        DType::Float32 | DType::Int32 => Some(4),
+        DType::Int64 => Some(8),
+        DType::Bfloat16 => Some(2),
+        DType::Unspecified => None,
+    }
+}
+
+/// The elements as double precision, which holds every token and every single-precision number.
+fn elements<'a>(
+    bytes: &'a [u8],
+    dtype: DType,
+    name: &str,
+) -> Result<impl Iterator<Item = f64> + use<'a>, Malformed> {
+    let Some(width) = width(dtype) else {
+        return malformed(format!("{name}: the dtype is missing or unknown"));
+    };
+    if !bytes.len().is_multiple_of(width) {
+        let length = bytes.len();
+        return malformed(format!("{name}: {length} bytes are not elements of {width} bytes each"));
+    }
+    Ok(bytes.chunks_exact(width).map(move |bytes| match (dtype, bytes) {
+        (DType::Float32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
+        (DType::Int32, &[a, b, c, d]) => f64::from(i32::from_le_bytes([a, b, c, d])),
+        (DType::Bfloat16, &[a, b]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
+        (_, &[a, b, c, d, e, f, g, h]) => i64::from_le_bytes([a, b, c, d, e, f, g, h]) as f64,
+        _ => f64::NAN,
+    }))
+}
+
+fn unsigned(values: impl Iterator<Item = i64>, name: &str) -> Result<Vec<u32>, Malformed> {
+    values
+        .map(|value| {
+            u32::try_from(value).or_else(|_| malformed(format!("{name}: {value} is out of range")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn arrays_survive_the_way_and_back() {
+        let tensor = Tensor::floats(&[0.5, -1.0, f32::MIN_POSITIVE]);
+        let tensor = Tensor::decode(tensor.encode_to_vec().as_slice()).unwrap();
+        assert_eq!(tensor.read_floats("x").unwrap(), [0.5, -1.0, f32::MIN_POSITIVE]);
+        let tokens = Tensor::integers(&[0, 7, 200_000]);
+        assert_eq!(tokens.read_integers("x").unwrap(), [0, 7, 200_000]);
+        assert_eq!(tokens.read_floats("x").unwrap(), [0.0, 7.0, 200_000.0]);
+        let batched = BatchedTensor::floats([&[1.0, 2.0][..], &[], &[3.0]]);
+        assert_eq!(batched.rows("x").unwrap(), [vec![1.0, 2.0], vec![], vec![3.0]]);
+        assert_eq!(
+            Tensor::default().read_floats("x").unwrap_err().to_string(),
+            "x: the dtype is missing or unknown"
+        );
+    }
+
+    #[test]
+    fn half_precision_is_widened() {
+        let bytes = [0x80, 0x3f, 0x00, 0xc0].to_vec();
+        let tensor = Tensor::dense(bytes, DType::Bfloat16, 2);
+        assert_eq!(tensor.read_floats("x").unwrap(), [1.0, -2.0]);
+    }
+
+    #[test]
+    fn arrays_that_make_no_sense_are_errors() {
+        let error = |tensor: &Tensor| tensor.read_integers("x").unwrap_err().to_string();
+        assert_eq!(error(&Tensor::floats(&[1.0])), "x: send int64, not Float32");
+        let negative = Tensor::dense((-1_i64).to_le_bytes().to_vec(), DType::Int64, 1);
+        assert_eq!(error(&negative), "x: -1 is out of range");
+        let cut = Tensor::dense(vec![0; 7], DType::Int64, 1);
+        assert_eq!(error(&cut), "x: 7 bytes are not elements of 8 bytes each");
+        let sparse = Encoding::SparseCsr(crate::SparseCsr::default());
+        let sparse = Tensor { encoding: Some(sparse), dtype: DType::Int64.into(), shape: vec![] };
+        assert!(error(&sparse).contains("send a dense array"));
+        let mut batched = BatchedTensor::floats([&[1.0, 2.0][..]]);
+        batched.offsets = [0_i64, 12].iter().flat_map(|at| at.to_le_bytes()).collect();
+        assert!(batched.rows("x").unwrap_err().to_string().contains("beyond"));
+        batched.offsets = [8_i64, 0].iter().flat_map(|at| at.to_le_bytes()).collect();
+        assert!(batched.rows("x").unwrap_err().to_string().contains("beyond"));
+    }
+}
