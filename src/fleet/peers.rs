@@ -25,7 +25,7 @@ use crate::{
     prompt::Encoder,
     store::{Store, peers},
     telemetry::Meters,
-    trainer::{Tinker, Trainer},
+    trainer::{KnownFormat, Tinker, Trainer},
 };
 
 /// Clients by what they were made from, so that a new registration gets a new client.
@@ -37,6 +37,8 @@ pub struct Peers {
     pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
     chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
+    /// In which format each trainer takes gradients.
+    formats: Mutex<HashMap<TrainerRecord, KnownFormat>>,
     pub(super) servers: Mutex<HashMap<EnvironmentRecord, Arc<Server>>>,
     /// Built-in environments by what they were built of.
     pub(super) built: Mutex<HashMap<Built, Arc<dyn Environment>>>,
@@ -197,7 +199,9 @@ impl Peers {
 
     fn tinker(&self, record: &TrainerRecord) -> Result<Tinker, Fault> {
         let key = self.key(record.api_key_env.as_deref(), std::slice::from_ref(&record.url))?;
-        Tinker::new(record, key, &self.meters).map_err(|e| e.fault())
+        let format = kept(&self.formats, record.clone(), |_| Ok(KnownFormat::default()))?;
+        let tinker = Tinker::new(record, key, &self.meters).map_err(|e| e.fault())?;
+        Ok(tinker.with_format(format))
     }
 
     /// The API key that a registration names, where it names one.

@@ -13,7 +13,7 @@ use opentelemetry_http::HeaderInjector;
 use rand::Rng;
 use reqwest::{
     Url,
-    header::{HeaderMap, HeaderName, HeaderValue, LOCATION},
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -257,6 +257,28 @@ impl Client {
         self.send(request.body(body), deadline).await.map(drop)
     }
 
+    /// POST of bytes with headers that say what they are and what is accepted; the answer as it is, with its type.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn post_typed(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        headers: &[(&str, &str)],
+        deadline: Duration,
+    ) -> Result<Typed, NetError> {
+        let request = with_headers(self.http.post(self.url(path)).body(body), headers);
+        let exchange = async {
+            let response = self.answer(request).await?;
+            let content_type = response.headers().get(CONTENT_TYPE);
+            let content_type = content_type.and_then(|value| value.to_str().ok());
+            let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
+            Ok(Typed { content_type, body: self.whole(response, self.most_bytes).await? })
+        };
+        self.within(deadline, exchange).await
+    }
+
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
@@ -366,6 +388,14 @@ impl Client {
         serde_json::from_slice(bytes)
             .map_err(|e| NetError::Decode { peer: self.shown.clone(), reason: e.to_string() })
     }
+}
+
+/// An answer of any type.
+pub struct Typed {
+    /// Its media type in lower case, with parameters; empty where the server names none.
+    pub content_type: String,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 /// A body that is on its way.

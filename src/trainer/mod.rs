@@ -5,6 +5,7 @@
 //! then repeats its phase from the last saved state.
 
 pub mod adapter;
+mod format;
 mod operation;
 mod run;
 mod scored;
@@ -26,6 +27,7 @@ use crate::{
     net::NetError,
 };
 
+pub use format::KnownFormat;
 pub use scored::{ScoredDatum, ScoredLoss, log_softmax};
 pub use tinker::Tinker;
 
@@ -175,6 +177,8 @@ enum AskedData {
 struct Asked {
     request_id: String,
     operation: operation::Operation,
+    /// How its body was sent, and its result is read.
+    format: format::Format,
 }
 
 /// What a step came to.

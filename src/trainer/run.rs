@@ -11,8 +11,8 @@ use super::{
     session::Session,
     tinker::OPERATION,
     wire::{
-        Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult, Polyak, Saved,
-        ScoredInput, WireDatum,
+        Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult, Pass, Polyak,
+        Saved, ScoredInput, WireDatum,
     },
 };
 use crate::domain::training::PolicyGradient;
@@ -54,7 +54,8 @@ impl TinkerRun {
         let input = Input { data: data.iter().map(WireDatum::summed).collect(), loss };
         let seq_id = self.next_sequence();
         let body = Forward { model_id: &self.model_id, seq_id, forward_input: input };
-        let forward = self.tinker.call("forward", &body).await?;
+        let asked = self.tinker.ask_pass("forward", Pass::Forward(body)).await?;
+        let forward = self.tinker.answer_pass("forward", asked).await?;
         let counts: Vec<_> = positions(&lengths(&data)).collect();
         self.checked("forward", &counts, forward)
     }
@@ -159,7 +160,8 @@ impl Run for TinkerRun {
             let seq_id = self.next_sequence();
             let forward =
                 ForwardBackward { model_id: &self.model_id, seq_id, forward_backward_input: input };
-            gradients.push((places, self.tinker.ask("forward_backward", &forward).await?));
+            let forward = Pass::ForwardBackward(forward);
+            gradients.push((places, self.tinker.ask_pass("forward_backward", forward).await?));
         }
         let update = self.update(adam).await?;
         let returns = data.iter().map(|datum| datum.loss.returns().map(<[f32]>::to_vec)).collect();
@@ -175,7 +177,7 @@ impl Run for TinkerRun {
         let mut predicted = vec![Vec::new(); counts.len()];
         for (places, asked) in step.gradients {
             let counts: Vec<_> = places.iter().map(|&place| counts[place]).collect();
-            let forward = self.tinker.answer("forward_backward", asked).await?;
+            let forward = self.tinker.answer_pass("forward_backward", asked).await?;
             let all = self.checked("forward_backward", &counts, forward)?;
             for (place, said) in places.into_iter().zip(all) {
                 predicted[place] = said;

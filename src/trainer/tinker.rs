@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{
     Asked, ModelRole, Reduction, Run, Trainer, TrainerError,
+    format::{Format, KnownFormat, Polling},
     operation::{self, LastResult, Operation},
     run::TinkerRun,
     session::Sessions,
@@ -25,7 +26,7 @@ pub(super) const SUBMIT: Duration = Duration::from_secs(60);
 /// Deadline of one operation, compilation included.
 pub(super) const OPERATION: Duration = Duration::from_secs(900);
 /// Deadline of one poll; servers hold a poll for up to five minutes.
-const POLL: Duration = Duration::from_secs(330);
+pub(super) const POLL: Duration = Duration::from_secs(330);
 /// Faults in a row that a poll may meet on its way.
 const POLL_FAULTS: u32 = 6;
 /// First pause before a poll is repeated.
@@ -39,6 +40,7 @@ pub struct Tinker {
     pub(super) reduction: Reduction,
     pub(super) http: Client,
     pub(super) sessions: Sessions,
+    pub(super) format: KnownFormat,
     last_result: LastResult,
     meters: Meters,
 }
@@ -64,6 +66,7 @@ impl Tinker {
             reduction,
             http,
             sessions: Sessions::default(),
+            format: KnownFormat::default(),
             last_result: LastResult::default(),
             meters: meters.clone(),
         })
@@ -97,26 +100,39 @@ impl Tinker {
         }
     }
 
-    /// Polls until the result is there. A poll has no effect, so one that meets a fault of the way is repeated.
+    /// The result of an operation.
     pub(super) async fn result<T: DeserializeOwned>(
         &self,
         operation: &'static str,
         request_id: &str,
     ) -> Result<T, TrainerError> {
+        match self.polled(operation, request_id, Format::Json).await? {
+            Polling::Json(json) => self.typed(json),
+            Polling::Protobuf(_) => Err(self.unreadable("protobuf in place of JSON".into())),
+        }
+    }
+
+    pub(super) fn typed<T: DeserializeOwned>(
+        &self,
+        json: serde_json::Value,
+    ) -> Result<T, TrainerError> {
+        serde_json::from_value(json).map_err(|e| self.unreadable(e.to_string()))
+    }
+
+    /// Polls until the result is there. A poll has no effect, so one that meets a fault of the way is repeated.
+    pub(super) async fn polled(
+        &self,
+        operation: &'static str,
+        request_id: &str,
+        format: Format,
+    ) -> Result<Polling, TrainerError> {
         let trainer = || self.name.to_string();
-        let body = json!({ "request_id": request_id });
         let polling = async {
             let mut faults = 0;
             loop {
-                let polled = self.http.post("/api/v1/retrieve_future", &body, POLL).await;
-                let error = match polled {
-                    Ok(answer) => match Polled::of(answer) {
-                        Polled::Result(result) => {
-                            return serde_json::from_value(result).map_err(|e| {
-                                let peer = self.http.address().to_owned();
-                                self.net(NetError::Decode { peer, reason: e.to_string() })
-                            });
-                        }
+                let error = match self.poll(request_id, format).await {
+                    Ok(Polling::Json(answer)) => match Polled::of(answer) {
+                        Polled::Result(result) => return Ok(Polling::Json(result)),
                         Polled::TryAgain => {
                             faults = 0;
                             pause_after(1, POLL_PAUSE).await;
@@ -126,6 +142,7 @@ impl Tinker {
                             return Err(self.failure(operation, reason, of_request));
                         }
                     },
+                    Ok(protobuf) => return Ok(protobuf),
                     Err(NetError::Status { status: 408, .. }) => continue,
                     // SkyRL answers so that the operation failed.
                     Err(NetError::Status { status: 400, body, .. }) => {
@@ -153,7 +170,7 @@ impl Tinker {
     ) -> Result<Asked, TrainerError> {
         let asked = self.begin(operation);
         let submitted = asked.part(self.submit(operation, body)).await?;
-        Ok(Asked { request_id: submitted.request_id, operation: asked })
+        Ok(Asked { request_id: submitted.request_id, operation: asked, format: Format::Json })
     }
 
     pub(super) async fn answer<T: DeserializeOwned>(

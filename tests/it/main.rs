@@ -68,6 +68,7 @@ mod tasks;
 mod tau_bench_job;
 mod theory;
 mod tinker;
+mod tinker_protobuf;
 mod tool_calls;
 mod tool_desk;
 mod traces;

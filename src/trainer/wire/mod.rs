@@ -1,5 +1,6 @@
 //! Bodies of the Tinker operations, in JSON as SkyRL 0.3 speaks them.
 
+mod protobuf;
 mod scored;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,24 @@ pub(super) struct Forward<'a, I> {
     pub model_id: &'a str,
     pub seq_id: u64,
     pub forward_input: I,
+}
+
+/// A pass over sequences, with its gradients or without.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Pass<'a> {
+    ForwardBackward(ForwardBackward<'a, Input>),
+    Forward(Forward<'a, Input>),
+}
+
+impl Pass<'_> {
+    /// Its route in JSON.
+    pub const fn route(&self) -> &'static str {
+        match self {
+            Self::ForwardBackward(_) => "forward_backward",
+            Self::Forward(_) => "forward",
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,181 @@
+//! The format of gradients on their way: JSON, or protobuf with trainers that take nothing else.
+//!
+//! The Tinker API has no route that says which formats a server takes. Its SDK always sends protobuf, SkyRL 0.3 reads
+//! only JSON. So a client starts with JSON and sends protobuf if the server rejects that: a rejected request has no
+//! effect, so it may be sent again. The first format that the server accepts is remembered.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nlac_tinker::{CONTENT_TYPE, ForwardBackwardOutput, Message as _};
+use serde_json::json;
+
+use super::{
+    Asked, Tinker, TrainerError,
+    tinker::{POLL, SUBMIT},
+    wire::{ForwardResult, Pass, Submitted},
+};
+use crate::net::{NetError, Typed};
+
+const JSON: &str = "application/json";
+
+/// A format of gradients and their results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Protobuf,
+}
+
+impl Format {
+    const fn other(self) -> Self {
+        match self {
+            Self::Json => Self::Protobuf,
+            Self::Protobuf => Self::Json,
+        }
+    }
+}
+
+/// The format that a trainer accepted last. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct KnownFormat(Arc<Mutex<Option<Format>>>);
+
+impl KnownFormat {
+    fn get(&self) -> Option<Format> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, format: Format) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(format);
+    }
+}
+
+/// Whether the other format may do better. A server of an unknown format may say in several ways that it cannot read
+/// a body, or has no route of its own for a forward pass.
+const fn rejects_format(status: u16, known: Option<Format>) -> bool {
+    match known {
+        Some(_) => status == 415,
+        None => matches!(status, 400 | 404 | 405 | 415 | 422),
+    }
+}
+
+/// What a poll answers.
+pub(super) enum Polling {
+    Json(serde_json::Value),
+    Protobuf(Vec<u8>),
+}
+
+impl Tinker {
+    /// The same client, which shares what others learn of the trainer's format.
+    #[must_use]
+    pub fn with_format(mut self, format: KnownFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Asks for a pass, in the format that the trainer takes.
+    pub(super) async fn ask_pass(
+        &self,
+        operation: &'static str,
+        pass: Pass<'_>,
+    ) -> Result<Asked, TrainerError> {
+        let asked = self.begin(operation);
+        let (submitted, format) =
+            asked.part(async { self.submit_pass(&pass).await.map_err(|e| self.net(e)) }).await?;
+        Ok(Asked { request_id: submitted.request_id, operation: asked, format })
+    }
+
+    async fn submit_pass(&self, pass: &Pass<'_>) -> Result<(Submitted, Format), NetError> {
+        let known = self.format.get();
+        let format = known.unwrap_or(Format::Json);
+        let (first, format) = match self.send_pass(pass, format).await {
+            Err(first @ NetError::Status { status, .. }) if rejects_format(status, known) => {
+                let format = format.other();
+                match self.send_pass(pass, format).await {
+                    Err(second) => return Err(both(first, second)),
+                    second => (second, format),
+                }
+            }
+            first => (first, format),
+        };
+        let submitted = first?;
+        self.format.set(format);
+        Ok((submitted, format))
+    }
+
+    async fn send_pass(&self, pass: &Pass<'_>, format: Format) -> Result<Submitted, NetError> {
+        match format {
+            Format::Json => {
+                let path = format!("/api/v1/{}", pass.route());
+                self.http.post(&path, pass, SUBMIT).await
+            }
+            Format::Protobuf => {
+                let body = pass.message().encode_to_vec();
+                let headers = [("content-type", CONTENT_TYPE)];
+                let answer =
+                    self.http.post_typed("/api/v1/forward_backward", body, &headers, SUBMIT);
+                self.read(&answer.await?.body)
+            }
+        }
+    }
+
+    /// One poll for a result.
+    pub(super) async fn poll(&self, request_id: &str, format: Format) -> Result<Polling, NetError> {
+        let body = json!({ "request_id": request_id }).to_string().into_bytes();
+        let headers = [("content-type", JSON), ("accept", CONTENT_TYPE)];
+        let headers = match format {
+            Format::Json => &headers[..1],
+            Format::Protobuf => &headers[..],
+        };
+        let answer = self.http.post_typed("/api/v1/retrieve_future", body, headers, POLL).await?;
+        let Typed { content_type, body } = answer;
+        if content_type.starts_with(CONTENT_TYPE) {
+            return Ok(Polling::Protobuf(body));
+        }
+        Ok(Polling::Json(self.read(&body)?))
+    }
+
+    /// What a pass came to.
+    pub(super) async fn answer_pass(
+        &self,
+        operation: &'static str,
+        asked: Asked,
+    ) -> Result<ForwardResult, TrainerError> {
+        let Asked { request_id, operation: asked, format } = asked;
+        let reading = async {
+            match self.polled(operation, &request_id, format).await? {
+                Polling::Json(json) => self.typed(json),
+                Polling::Protobuf(bytes) => {
+                    let output = ForwardBackwardOutput::decode(bytes.as_slice());
+                    let output = output.map_err(|e| self.unreadable(e.to_string()))?;
+                    ForwardResult::try_from(output).map_err(|e| self.unreadable(e.to_string()))
+                }
+            }
+        };
+        asked.end(reading).await
+    }
+
+    pub(super) fn unreadable(&self, reason: String) -> TrainerError {
+        self.net(NetError::Decode { peer: self.http.address().to_owned(), reason })
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, NetError> {
+        serde_json::from_slice(bytes).map_err(|e| {
+            let peer = self.http.address().to_owned();
+            NetError::Decode { peer, reason: e.to_string() }
+        })
+    }
+}
+
+/// Why neither format was accepted. What the server says of the format that it can read is not known, so both are told.
+fn both(first: NetError, second: NetError) -> NetError {
+    match (first, second) {
+        (NetError::Status { status: 415, .. }, second) => second,
+        (
+            NetError::Status { peer, status, body },
+            NetError::Status { status: also @ (400 | 404 | 405 | 415 | 422), body: other, .. },
+        ) => {
+            let body = format!("{body} (in the other format it answered {also}: {other})");
+            NetError::Status { peer, status, body }
+        }
+        (_, second) => second,
+    }
+}
