@@ -1,7 +1,7 @@
 //! Arrays of numbers from and to bytes.
 
 use crate::messages::{
-    BatchedTensor, Chunk, ChunkKind, DType, Datum, EncodedTextChunk, Encoding,
+    ArrayRecord, BatchedTensor, Chunk, ChunkKind, DType, Datum, EncodedTextChunk, Encoding,
     ForwardBackwardOutput, ForwardBackwardRequest, Number, Tensor,
 };
 
@@ -150,19 +150,31 @@ impl ForwardBackwardOutput {
     pub fn rows(&self, name: &str) -> Result<Vec<Option<Vec<f32>>>, Malformed> {
         let mut all = Vec::new();
         for record in &self.loss_fn_outputs {
-            let counted = usize::try_from(record.num_datums).unwrap_or(0);
-            let Some(field) = record.fields.get(name) else {
-                all.extend(std::iter::repeat_n(None, counted));
-                continue;
-            };
-            let rows = field.rows(name)?;
-            // Servers that are older than the count leave it out.
-            if counted != 0 && rows.len() != counted {
-                return malformed(format!("{name}: {} arrays of {counted} data", rows.len()));
+            let count = record.count()?;
+            match record.fields.get(name) {
+                Some(field) => all.extend(field.rows(name)?.into_iter().map(Some)),
+                None => all.extend(std::iter::repeat_n(None, count)),
             }
-            all.extend(rows.into_iter().map(Some));
         }
         Ok(all)
+    }
+}
+
+impl ArrayRecord {
+    /// How many data the arrays are of. A count without arrays is not trusted: it could exceed the memory.
+    fn count(&self) -> Result<usize, Malformed> {
+        let counts = self.fields.values().map(|field| (field.offsets.len() / 8).saturating_sub(1));
+        // Servers that are older than the count leave it out.
+        let named = usize::try_from(self.num_datums).ok().filter(|count| *count != 0);
+        let mut counts = named.into_iter().chain(counts);
+        let first = counts.next().unwrap_or(0);
+        match counts.find(|count| *count != first) {
+            Some(other) => malformed(format!("{other} arrays of {first} data")),
+            None if self.fields.is_empty() && first > 0 => {
+                malformed(format!("no arrays of {first} data"))
+            }
+            None => Ok(first),
+        }
     }
 }
 
@@ -252,5 +264,29 @@ mod tests {
         assert!(batched.rows("x").unwrap_err().to_string().contains("beyond"));
         batched.offsets = [8_i64, 0].iter().flat_map(|at| at.to_le_bytes()).collect();
         assert!(batched.rows("x").unwrap_err().to_string().contains("beyond"));
+    }
+
+    #[test]
+    fn a_record_counts_no_more_data_than_it_has_arrays_of() {
+        let record = |num_datums, names: &[&str]| {
+            let array = BatchedTensor::floats([&[1.0][..], &[2.0]]);
+            let fields = names.iter().map(|name| ((*name).to_owned(), array.clone())).collect();
+            ArrayRecord { num_datums, fields, ..ArrayRecord::default() }
+        };
+        let rows = |record: &ArrayRecord| {
+            let records = vec![record.clone(), record.clone()];
+            ForwardBackwardOutput { loss_fn_outputs: records, ..Default::default() }.rows("values")
+        };
+        for counted in [0, 2] {
+            assert_eq!(rows(&record(counted, &["logprobs"])).unwrap(), vec![None; 4]);
+            assert_eq!(rows(&record(counted, &["logprobs", "values"])).unwrap().len(), 4);
+        }
+        assert!(rows(&record(0, &[])).unwrap().is_empty());
+        for (counted, names) in [(i64::MAX, &["logprobs"][..]), (i64::MAX, &[]), (1, &["values"])] {
+            assert!(rows(&record(counted, names)).is_err());
+        }
+        let mut uneven = record(0, &["logprobs", "values"]);
+        uneven.fields.insert("values".into(), BatchedTensor::floats([&[1.0][..]]));
+        assert_eq!(rows(&uneven).unwrap_err().to_string(), "1 arrays of 2 data");
     }
 }
