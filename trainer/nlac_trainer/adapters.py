@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model_state_dict
+from peft.tuners.tuners_utils import BaseTunerLayer
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -111,6 +112,10 @@ class Adapters:
             self.peft = PeftModel(self.base.model, config, adapter_name=name)
         else:
             self.peft.add_adapter(name, config)
+        # Autocast takes the adapters' weights to the states' type; PEFT would first take the states to the weights'.
+        for module in self.peft.modules():
+            if isinstance(module, BaseTunerLayer):
+                module.cast_input_dtype_enabled = not self.base.autocast
         parameters = {
             path.replace(f".{name}.", "."): parameter
             for path, parameter in self.peft.named_parameters()

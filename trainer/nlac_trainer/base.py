@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from accelerate import PartialState
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
+
+from .attention import PACKED
+from .batches import Batch, Example, collate
+from .loading import Unsuitable, layers
 
 log = logging.getLogger(__name__)
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class Unsuitable(Exception):
-    """The model cannot be trained here; says why and what to do."""
 
 
 @dataclass(frozen=True)
 class BaseSettings:
-    """How the base is loaded."""
+    """How the base computes."""
 
-    model: str
     dtype: str
     checkpointing: bool
     attention: str | None = None
+    """`packed`, or a kernel's name in transformers; none is `packed` where the model allows it."""
+    compiles: bool = False
 
 
 class Base:
     """A frozen causal language model."""
 
-    def __init__(self, settings: BaseSettings, state: PartialState) -> None:
-        config = AutoConfig.from_pretrained(settings.model)
-        more = {"attn_implementation": settings.attention} if settings.attention else {}
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            settings.model, config=config, dtype=DTYPES[settings.dtype], **more
-        )
+    def __init__(self, model: PreTrainedModel, settings: BaseSettings, state: PartialState) -> None:
         model.requires_grad_(False)
         model.config.use_cache = False
         if settings.checkpointing:
@@ -47,7 +40,7 @@ class Base:
         model.train()  # Checkpointing is active in training mode only.
         for module in model.modules():
             if isinstance(module, nn.Dropout) and module.p > 0:
-                log.warning("dropout of %s is switched off, so that a repeated step is the same", settings.model)
+                log.warning("dropout of %s is switched off, so that a repeated step is the same", type(model).__name__)
                 module.p = 0.0
         self.model = model
         # Once: adapters will wrap them.
@@ -56,36 +49,42 @@ class Base:
         self.autocast = settings.dtype == "bfloat16"
         self.device: torch.device = state.device
         self.vocab_size: int = model.get_input_embeddings().weight.shape[0]
-        text = config.get_text_config()
+        text = model.config.get_text_config()
         self.hidden_size: int = text.hidden_size
         self.longest: int = text.max_position_embeddings
-        if state.num_processes > 1:
-            self._shard(state)
-        model.to(self.device)
+        self.compiles = settings.compiles
+        self.packs = False
         self._check_head()
+        if settings.attention in (None, "packed"):
+            self._pack(refuse=settings.attention is not None)
+        if self.compiles:
+            # Layers are alike: one is compiled, for every length, and serves for all.
+            torch._dynamo.config.recompile_limit = 64
+            for layer in layers(model):
+                layer.compile(dynamic=True)
 
     @property
     def backbone(self) -> nn.Module:
         """The model without its output layer."""
         return getattr(self.model, self.model.base_model_prefix)
 
-    def _shard(self, state: PartialState) -> None:
-        """FSDP2 over the decoder layers. Embedding and output layer stay whole on every rank (they may be
-        one tensor), and adapters, which come later, are whole too: only their gradients travel."""
-        mesh = init_device_mesh(state.device.type, (state.num_processes,))
-        layers = getattr(self.backbone, "layers", None) or getattr(self.backbone, "h", None)
-        if layers is None:
-            raise Unsuitable(f"{type(self.backbone).__name__} has no list of layers to shard; use one rank")
-        for layer in layers:
-            fully_shard(layer, mesh=mesh, reshard_after_forward=True)
-        inside = {id(p) for layer in layers for p in layer.parameters()}
-        whole = {p for p in self.backbone.parameters() if id(p) not in inside}
-        fully_shard(self.backbone, mesh=mesh, ignored_params=whole)
+    def states(self, batch: Batch) -> torch.Tensor:
+        """Last hidden states of a batch's tokens, `[tokens, hidden_size]`."""
+        if self.packs:
+            longest = max(batch.lengths)
+            starts = {"cu_seq_lens_q": batch.starts, "cu_seq_lens_k": batch.starts}
+            ends = {"max_length_q": longest, "max_length_k": longest}
+            return self._hidden(batch.tokens[None], position_ids=batch.positions[None], **starts, **ends)[0]
+        where = (batch.sequences, batch.positions)
+        tokens = torch.zeros(len(batch.lengths), max(batch.lengths), dtype=torch.long, device=self.device)
+        tokens[where] = batch.tokens
+        there = torch.zeros_like(tokens, dtype=torch.bool)
+        there[where] = True
+        return self._hidden(tokens, attention_mask=there)[where]
 
-    def hidden(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Last hidden states, `[batch, length, hidden_size]`."""
+    def _hidden(self, tokens: torch.Tensor, **more: Any) -> torch.Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            return self.backbone(input_ids=tokens, attention_mask=mask, use_cache=False).last_hidden_state
+            return self.backbone(input_ids=tokens, use_cache=False, **more).last_hidden_state
 
     def packed_hidden(
         self, tokens: torch.Tensor, visible: torch.Tensor, positions: torch.Tensor
@@ -98,9 +97,9 @@ class Base:
         text = self.model.config.get_text_config()
         attention = text._attn_implementation
         kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-        if attention not in ("sdpa", "eager") or kinds != {"full_attention"}:
+        if attention not in ("sdpa", "eager", PACKED) or kinds != {"full_attention"}:
             raise Unsuitable(
-                f"scored losses need attention sdpa or eager and full attention in every layer; this is {attention} "
+                f"scored losses need attention packed, sdpa or eager and full attention in every layer; this is {attention} "
                 f"with {', '.join(sorted(kinds))}"
             )
         mask = visible
@@ -108,10 +107,7 @@ class Base:
             dtype = torch.bfloat16 if self.autocast else torch.float32
             mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
             mask = mask.masked_fill(~visible, torch.finfo(dtype).min)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            return self.backbone(
-                input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False
-            ).last_hidden_state
+        return self._hidden(tokens, attention_mask=mask, position_ids=positions)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of hidden states, float32."""
@@ -123,7 +119,7 @@ class Base:
         to save memory, so a model that does more than multiply is refused, by measuring it."""
         tokens = torch.arange(8, device=self.device)[None] % self.vocab_size
         mask = torch.ones_like(tokens, dtype=torch.bool)
-        ours = self.logits(self.hidden(tokens, mask))
+        ours = self.logits(self._hidden(tokens, attention_mask=mask))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             theirs = self.model(input_ids=tokens, attention_mask=mask, use_cache=False).logits.float()
         tolerance = 5e-2 if self.autocast else 1e-4
@@ -132,6 +128,29 @@ class Base:
                 f"{type(self.model).__name__} does more to its logits than its output layer; "
                 "this trainer would compute another loss"
             )
+
+    @torch.no_grad()
+    def _pack(self, refuse: bool) -> None:
+        """Takes up packed sequences if the model does the same with them: layers that carry a state from token to token,
+        or ask more of their attention, do not. Where packing was not asked for by name, such a model gets padding."""
+        lines = [[token % self.vocab_size for token in range(length)] for length in (5, 9)]
+        batch = collate([Example(line, [1.0] * len(line), {}) for line in lines], [0, 1], self.device)
+        padded = self.states(batch).float()
+        before = self.model.config.get_text_config()._attn_implementation
+        try:
+            self.model.set_attn_implementation(PACKED)
+            self.packs = True
+            gap = float((self.states(batch).float() - padded).norm() / padded.norm())
+            why = f"it computes other states of packed sequences (by {gap:.2g})"
+        except (TypeError, ValueError) as error:
+            gap, why = float("inf"), str(error)
+        if gap <= (5e-2 if self.autocast else 1e-4):
+            return
+        if refuse:
+            raise Unsuitable(f"{type(self.model).__name__} cannot train packed sequences: {why}; leave out --attention")
+        log.warning("%s gets padded batches: %s", type(self.model).__name__, why)
+        self.model.set_attn_implementation(before)
+        self.packs = False
 
     def linear_names(self, attention: bool, mlp: bool) -> list[str]:
         """Names of the linear maps to be adapted: all but the output layer, of the parts asked for."""

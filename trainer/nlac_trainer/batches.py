@@ -1,9 +1,10 @@
-"""Micro-batches of sequences of like length, so that little of a batch is padding."""
+"""Micro-batches of sequences: packed one after the other, or, for models that cannot, padded to one length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 
@@ -19,27 +20,42 @@ class Example:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences padded on the right. `rows` are their places in the request."""
+    """Sequences one after the other, `[tokens]` long. `rows` are their places in the request."""
 
     rows: list[int]
+    lengths: list[int]
     tokens: torch.Tensor
-    mask: torch.Tensor
     weights: torch.Tensor
     arrays: dict[str, torch.Tensor]
+    starts: torch.Tensor
+    """Where each sequence begins, and where the last ends."""
+    positions: torch.Tensor
+    """Of each token in its sequence."""
+    sequences: torch.Tensor
+    """The number of each token's sequence in the batch."""
+    weighing: torch.Tensor
+    """Places of the tokens that are learnt from."""
+    still: torch.Tensor
+    """Places of the others."""
 
 
-def plan(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
-    """Places of the sequences, per rank its micro-batches, each of at most `budget` padded tokens or one
-    sequence. Every rank gets equally many, because ranks that share a model must run in step; an
+def plan(lengths: Sequence[int], budget: int, ranks: int, padded: bool) -> list[list[list[int]]]:
+    """Places of the sequences, per rank its micro-batches, each of at most `budget` tokens or one sequence. Where batches
+    are `padded`, padding counts. Every rank gets equally many, because ranks that share a model must run in step; an
     empty one stands for no work."""
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     batches: list[list[int]] = []
+    room: list[int] = []
     for row in order:
-        # Longest first: the first of a batch is as long as the batch is padded to.
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= budget:
-            batches[-1].append(row)
-        else:
+        # Longest first. What is padded goes beside its like; what is packed goes wherever there is room.
+        tried = range(max(len(batches) - 1, 0), len(batches)) if padded else range(len(batches))
+        fits = next((n for n in tried if room[n] >= (lengths[batches[n][0]] if padded else lengths[row])), None)
+        if fits is None:
             batches.append([row])
+            room.append(budget - lengths[row])
+        else:
+            batches[fits].append(row)
+            room[fits] -= lengths[batches[fits][0]] if padded else lengths[row]
     while len(batches) < ranks and any(len(batch) > 1 for batch in batches):
         largest = max(batches, key=len)
         batches.remove(largest)
@@ -54,25 +70,38 @@ def plan(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]
 
 
 def collate(examples: Sequence[Example], rows: list[int], device: torch.device) -> Batch:
-    """A padded batch of some of the examples. No rows make a batch of one token without weight."""
+    """Some of the examples in a row. No rows make one token without weight. On a GPU the copies run beside what it is
+    computing: nothing here waits for it."""
     chosen = [examples[row] for row in rows] or [_nothing(examples[0])]
-    longest = max(len(example.tokens) for example in chosen)
+    lengths = [len(example.tokens) for example in chosen]
 
-    def padded(values: Sequence[Sequence[float]], dtype: torch.dtype) -> torch.Tensor:
-        rows = [list(row) + [0] * (longest - len(row)) for row in values]
-        return torch.tensor(rows, dtype=dtype, device=device)
+    def tensor(values: Sequence[float], dtype: torch.dtype = torch.long) -> torch.Tensor:
+        made = torch.tensor(values, dtype=dtype)
+        return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
 
-    mask = padded([[1] * len(example.tokens) for example in chosen], torch.bool)
+    def joined(parts: Sequence[Sequence[float]], dtype: torch.dtype) -> torch.Tensor:
+        return tensor([value for part in parts for value in part], dtype)
+
     arrays = {
-        name: padded(
+        name: joined(
             [example.arrays[name] for example in chosen],
             torch.long if name == "target_tokens" else torch.float32,
         )
         for name in chosen[0].arrays
     }
-    tokens = padded([example.tokens for example in chosen], torch.long)
-    weights = padded([example.weights for example in chosen], torch.float32)
-    return Batch(rows, tokens, mask, weights, arrays)
+    weights = [weight for example in chosen for weight in example.weights]
+    return Batch(
+        rows,
+        lengths,
+        joined([example.tokens for example in chosen], torch.long),
+        tensor(weights, torch.float32),
+        arrays,
+        tensor([0, *accumulate(lengths)], torch.int32),
+        tensor([place for length in lengths for place in range(length)]),
+        tensor([number for number, length in enumerate(lengths) for _ in range(length)]),
+        tensor([place for place, weight in enumerate(weights) if weight != 0]),
+        tensor([place for place, weight in enumerate(weights) if weight == 0]),
+    )
 
 
 def _nothing(like: Example) -> Example:

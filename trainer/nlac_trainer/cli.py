@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from accelerate import PartialState
 
 from .adapters import Adapters
 from .api import Service, build
-from .base import DTYPES, Base, BaseSettings, Unsuitable
+from .base import Base, BaseSettings
 from .checkpoints import Checkpoints
 from .futures import Futures
+from .loading import DTYPES, Unsuitable, load
 from .operations import Executor, Limits
 from .ranks import Ranks
 from .worker import Worker, follow
@@ -39,9 +41,18 @@ def arguments() -> argparse.Namespace:
     add("--port", type=int, default=8001)
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="where states and adapters are saved")
     add("--dtype", choices=list(DTYPES), help="of the base; default: bfloat16 on a GPU, float32 on a CPU")
-    add("--attention", help="attention kernel, as transformers names it (sdpa, flash_attention_2, ...)")
+    add(
+        "--attention",
+        help="packed (sequences one after the other, no padding), or a kernel that transformers names (sdpa, "
+        "flash_attention_2, ...), with padding; default: packed where the model allows it",
+    )
+    add(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="compile the layers with torch.compile; default: on a GPU, where there is a C compiler",
+    )
     add("--no-gradient-checkpointing", action="store_true", help="faster, for more memory")
-    add("--tokens-per-batch", type=int, default=16384, help="padded tokens of one pass through the model")
+    add("--tokens-per-batch", type=int, default=16384, help="tokens of one pass through the model, padding included")
     add("--max-models", type=int, default=8, help="adapters in memory at a time")
     add("--max-lora-rank", type=int, default=128)
     add("--session-timeout", type=float, default=300.0, help="seconds of silence after which models are unloaded")
@@ -60,9 +71,12 @@ def main() -> None:
     dtype = told.dtype or ("bfloat16" if state.device.type == "cuda" else "float32")
     torch.set_float32_matmul_precision("high")
     ranks = Ranks(state)
-    settings = BaseSettings(told.model, dtype, not told.no_gradient_checkpointing, told.attention)
+    compiles = told.compile
+    if compiles is None:
+        compiles = state.device.type == "cuda" and any(map(shutil.which, ("cc", "gcc", "clang")))
+    settings = BaseSettings(dtype, not told.no_gradient_checkpointing, told.attention, compiles)
     try:
-        base = Base(settings, state)
+        base = Base(load(told.model, dtype, told.attention, state), settings, state)
     except (Unsuitable, OSError, ValueError) as error:
         raise SystemExit(f"nlac-trainer: {told.model}: {error}") from None
     name = told.base_model_name or told.model

@@ -145,7 +145,8 @@ class Executor:
                 example(datum, i, given.loss_fn, base.vocab_size, base.longest) for i, datum in enumerate(given.data)
             ]
             lengths = [len(e.tokens) for e in examples]
-        shares = plan(lengths, self.limits.tokens_per_batch, self.ranks.count)
+        padded = is_scored or not base.packs
+        shares = plan(lengths, self.limits.tokens_per_batch, self.ranks.count, padded)
         loss = (given.loss_fn, given.loss_fn_config)
         run = scored.run if is_scored else passes.run
         mine = run(self.adapters, adapter, examples, shares[self.ranks.rank], loss, operation.learn)

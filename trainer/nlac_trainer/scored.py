@@ -11,10 +11,11 @@ import torch
 
 from . import wire
 from .adapters import Adapter, Adapters, Refused
-from .base import Unsuitable
 from .losses import LOSSES, Arrays, surrogate
 from .packing import Packed, Scored, pack
-from .passes import Output, logprobs
+from .loading import Unsuitable
+from .logprobs import logprobs
+from .passes import Output
 
 
 def losses(

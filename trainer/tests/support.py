@@ -21,6 +21,7 @@ from nlac_trainer.api import Service, build
 from nlac_trainer.base import Base, BaseSettings
 from nlac_trainer.checkpoints import Checkpoints
 from nlac_trainer.futures import Futures
+from nlac_trainer.loading import load
 from nlac_trainer.operations import Executor, Limits
 from nlac_trainer.ranks import Ranks
 from nlac_trainer.worker import Worker
@@ -65,8 +66,10 @@ def datum(sequence: list[int], weights: list[float] | None = None, **arrays: lis
 class Trainer:
     """A trainer in this process, spoken to over its routes."""
 
-    def __init__(self, model: str, checkpoints: Path, **limits: Any) -> None:
-        self.base = Base(BaseSettings(model, "float32", checkpointing=True), PartialState(cpu=True))
+    def __init__(self, model: str, checkpoints: Path, attention: str | None = None, **limits: Any) -> None:
+        state = PartialState(cpu=True)
+        settings = BaseSettings("float32", checkpointing=True, attention=attention, compiles=limits.pop("compiles", False))
+        self.base = Base(load(model, "float32", attention, state), settings, state)
         settings = {"models": 16, "rank": 16, "tokens_per_batch": 4096} | limits
         timeout = settings.pop("session_timeout", 300.0)
         self.adapters = Adapters(self.base, "tiny")

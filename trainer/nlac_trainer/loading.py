@@ -1,0 +1,72 @@
+"""Loads a base model: on one device straight from the mapped files, over several ranks once for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from accelerate import PartialState
+from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Unsuitable(Exception):
+    """The model cannot be trained here; says why and what to do."""
+
+
+def load(name: str, dtype: str, attention: str | None, state: PartialState) -> PreTrainedModel:
+    """A model of a directory or a Hugging Face id, with its weights where they are computed with. Packed attention is
+    taken up later, if the model allows it."""
+    more: dict[str, Any] = {"dtype": DTYPES[dtype]}
+    if attention not in (None, "packed"):
+        more["attn_implementation"] = attention
+    if state.num_processes == 1:
+        return AutoModelForCausalLM.from_pretrained(name, device_map={"": state.device}, **more)
+    return _sharded(name, more, state)
+
+
+def layers(model: PreTrainedModel) -> list[nn.Module]:
+    """The decoder layers.
+
+    Raises:
+        Unsuitable: they cannot be told.
+    """
+    backbone = getattr(model, model.base_model_prefix)
+    found = getattr(backbone, "layers", None) or getattr(backbone, "h", None)
+    if found is None:
+        raise Unsuitable(f"{type(backbone).__name__} has no list of layers to shard or compile; use one rank, --no-compile")
+    return list(found)
+
+
+def _sharded(name: str, more: dict[str, Any], state: PartialState) -> PreTrainedModel:
+    """FSDP2 over the decoder layers. Embedding and output layer stay whole on every rank (they may be one tensor), and
+    adapters, which come later, are whole too: only their gradients travel. Rank 0 alone reads the files, and hands every
+    rank its shards: no node holds more than one copy, and only the first node needs the files."""
+    source = AutoModelForCausalLM.from_pretrained(name, **more) if state.is_main_process else None
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(name), **more)
+    mesh = init_device_mesh(state.device.type, (state.num_processes,))
+    inside = layers(model)
+    for layer in inside:
+        fully_shard(layer, mesh=mesh, reshard_after_forward=True)
+    backbone = getattr(model, model.base_model_prefix)
+    sharded = {id(p) for layer in inside for p in layer.parameters()}
+    whole = {p for p in backbone.parameters() if id(p) not in sharded}
+    fully_shard(backbone, mesh=mesh, ignored_params=whole)
+    model.to_empty(device=state.device)
+    model.tie_weights()
+    weights = source.state_dict() if source is not None else {}
+    set_model_state_dict(model, weights, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))
+    # What a model computes when it is made, such as the frequencies of positions, is not among its weights.
+    made = dict(source.named_buffers()) if source is not None else {}
+    for path, buffer in model.named_buffers():
+        if source is not None:
+            buffer.copy_(made[path])
+        dist.broadcast(buffer, src=0)
+    return model
