@@ -75,7 +75,7 @@ class LogProbs(unittest.TestCase):
         torch.manual_seed(2)
         targets = torch.randint(60, (2500,))
         # Some are all but certain: one minus such a probability must not be lost.
-        states = (torch.randn(2500, 32) + 3.0 * head.weight.detach()[targets]).requires_grad_()
+        states = (torch.randn(2500, 32) + 6.0 * head.weight.detach()[targets]).requires_grad_()
         pulls = torch.randn(2500)
         (logprobs(trainer.base, states, targets, learnt=True) * pulls).sum().backward()
         ours, states.grad = states.grad, None
