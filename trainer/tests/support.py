@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 import threading
@@ -27,6 +28,9 @@ from nlac_trainer.ranks import Ranks
 from nlac_trainer.worker import Worker
 
 transformers_logging.disable_progress_bar()
+
+STATE = PartialState(cpu=os.environ.get("NLAC_TRAINER_DEVICE") != "cuda")
+COMPILES = "NLAC_TRAINER_COMPILE" in os.environ
 
 SHAPE = {
     "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
@@ -67,13 +71,12 @@ class Trainer:
     """A trainer in this process, spoken to over its routes."""
 
     def __init__(self, model: str, checkpoints: Path, attention: str | None = None, **limits: Any) -> None:
-        state = PartialState(cpu=True)
-        settings = BaseSettings("float32", checkpointing=True, attention=attention, compiles=limits.pop("compiles", False))
-        self.base = Base(load(model, "float32", attention, state), settings, state)
+        settings = BaseSettings("float32", checkpointing=True, attention=attention, compiles=COMPILES)
+        self.base = Base(load(model, "float32", attention, STATE), settings, STATE)
         settings = {"models": 16, "rank": 16, "tokens_per_batch": 4096} | limits
         timeout = settings.pop("session_timeout", 300.0)
         self.adapters = Adapters(self.base, "tiny")
-        worker = Worker(Executor(self.adapters, Ranks(PartialState()), Limits(**settings)), Futures())
+        worker = Worker(Executor(self.adapters, Ranks(STATE), Limits(**settings)), Futures())
         self.worker = worker
         threading.Thread(target=worker.run, daemon=True).start()
         app = build(Service(worker, Checkpoints(checkpoints), "tiny", timeout))
@@ -93,8 +96,12 @@ class Trainer:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def retrieve(self, request_id: str):
-        return self.post("retrieve_future", {"request_id": request_id})
+    def retrieve(self, request_id: str, seconds: float = 300.0):
+        """What came of a request; to compile a layer takes minutes."""
+        end = time.monotonic() + seconds
+        while (answer := self.post("retrieve_future", {"request_id": request_id})).status_code == 408:
+            assert time.monotonic() < end, "it is still under way"
+        return answer
 
     def done(self, route: str, body: dict[str, Any]) -> Any:
         """Submits and waits; fails the test unless it succeeds."""

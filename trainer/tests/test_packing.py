@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from accelerate import PartialState
 from transformers import AutoModelForCausalLM, GptOssConfig
 
 from nlac_trainer.base import Base, BaseSettings
@@ -16,14 +15,14 @@ from nlac_trainer.batches import plan
 from nlac_trainer.loading import Unsuitable, load
 from nlac_trainer.logprobs import logprobs
 
-from .support import SHAPE, Files
+from .support import SHAPE, STATE, Files
 from .test_learning import data
 
 
 class Packing(unittest.TestCase):
-    def learnt(self, files: Files, attention: str, **more: bool) -> tuple[list, list[float]]:
+    def learnt(self, files: Files, attention: str) -> tuple[list, list[float]]:
         """Predictions and gradient norms of some steps."""
-        trainer = files.trainer(attention=attention, tokens_per_batch=40, **more)
+        trainer = files.trainer(attention=attention, tokens_per_batch=40)
         self.assertEqual(trainer.base.packs, attention == "packed")
         model = trainer.create(seed=3)
         told, norms = [], []
@@ -49,13 +48,12 @@ class Packing(unittest.TestCase):
         shape = SHAPE | {"num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8}
         # Its attention has sinks, which this one has not.
         AutoModelForCausalLM.from_config(GptOssConfig(**shape)).save_pretrained(folder)
-        state = PartialState(cpu=True)
         with self.assertLogs("nlac_trainer.base", "WARNING") as logs:
-            base = Base(load(folder, "float32", None, state), BaseSettings("float32", True), state)
+            base = Base(load(folder, "float32", None, STATE), BaseSettings("float32", True), STATE)
         self.assertFalse(base.packs)
         self.assertIn("GptOssForCausalLM gets padded batches: packed attention has no s_aux", logs.output[0])
         with self.assertRaisesRegex(Unsuitable, "leave out --attention"):
-            Base(load(folder, "float32", "packed", state), BaseSettings("float32", True, "packed"), state)
+            Base(load(folder, "float32", "packed", STATE), BaseSettings("float32", True, "packed"), STATE)
 
     def test_packed_batches_are_full_and_ranks_get_equally_many(self) -> None:
         lengths = [10, 9, 8, 5, 4, 2, 2]
@@ -73,10 +71,11 @@ class LogProbs(unittest.TestCase):
         trainer = files.trainer()
         head = trainer.base.model.get_output_embeddings()
         torch.manual_seed(2)
-        targets = torch.randint(60, (2500,))
+        device = trainer.base.device
+        targets = torch.randint(60, (2500,), device=device)
         # Some are all but certain: one minus such a probability must not be lost.
-        states = (torch.randn(2500, 32) + 6.0 * head.weight.detach()[targets]).requires_grad_()
-        pulls = torch.randn(2500)
+        states = (torch.randn(2500, 32, device=device) + 6.0 * head.weight.detach()[targets]).requires_grad_()
+        pulls = torch.randn(2500, device=device)
         (logprobs(trainer.base, states, targets, learnt=True) * pulls).sum().backward()
         ours, states.grad = states.grad, None
         logits = head(states)
