@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 PACKED = "nlac_packed"
 """Its name among the attention kernels of transformers."""
+
+# PyTorch 2.11 shares keys among heads without being told.
+_SHARED_KEYS = {"enable_gqa": True} if "enable_gqa" in signature(varlen_attn).parameters else {}
 
 
 def packed_attention(
@@ -45,7 +49,7 @@ def packed_attention(
         lines = [tensor[0].transpose(0, 1).to(value.dtype).contiguous() for tensor in (query, key, value)]
         window = (sliding_window - 1 if sliding_window else -1, 0)
         starts, longest = cu_seq_lens_q, max_length_q
-        read = varlen_attn(*lines, starts, starts, longest, longest, scale=scaling, window_size=window)
+        read = varlen_attn(*lines, starts, starts, longest, longest, scale=scaling, window_size=window, **_SHARED_KEYS)
         return read[None], None
     bounds = cu_seq_lens_q.tolist()
     parts = []
