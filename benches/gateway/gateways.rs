@@ -104,7 +104,7 @@ pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
     ]);
     command.current_dir(place.path());
     let gateway =
-        Gateway::start_in(Kind::AgentLightning, command, port, "/api/rollouts", place).await;
+        Gateway::start_in(Kind::AgentLightning, command, port, "/openapi.json", place).await;
     let model = json!([{ "model": MODEL, "endpoint": format!("{engine}/v1") }]);
     gateway.post("/api/models", &model).await;
     gateway
