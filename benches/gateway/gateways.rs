@@ -104,7 +104,7 @@ pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
     ]);
     command.current_dir(place.path());
     let gateway =
-        Gateway::start_in(Kind::AgentLightning, command, port, "/openapi.json", place).await;
+        Gateway::start_in(Kind::AgentLightning, command, port, "/healthz", place).await;
     let model = json!([{ "model": MODEL, "endpoint": format!("{engine}/v1") }]);
     gateway.post("/api/models", &model).await;
     gateway
@@ -218,7 +218,7 @@ impl Gateway {
         let ready = match &self.kind {
             Kind::Direct => return None,
             Kind::Rllm => "/health",
-            Kind::AgentLightning => "/api/rollouts",
+            Kind::AgentLightning => "/healthz",
             Kind::Nlac(_) => "/readyz",
         };
         {
@@ -242,7 +242,7 @@ impl Gateway {
                     as usize
             }
             Kind::AgentLightning => {
-                let all = get("/api/rollouts".into()).await;
+                let all = get("/api/rollouts?state_in=queuing&limit=1000000".into()).await;
                 all.as_array().map_or(0, Vec::len)
             }
             Kind::Nlac(job) => {
