@@ -11,7 +11,8 @@ use crate::{
         peer::{EngineCapabilities, EngineRecord},
     },
     engine::{
-        Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Request, Tokenized,
+        Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Probe, Request,
+        Tokenized,
     },
     experience::{context::Context, message::Message},
     prompt::Encoder,
@@ -158,7 +159,11 @@ async fn examine_adapter(pool: &Pool, adapter: &Adapter, prompt: &[u32], seen: &
         return;
     }
     let remedy = "it answers with the base model in place of the adapter, or fails with adapters: see its log";
-    let told = |(): &()| "it changes the output".to_owned();
+    let told = |probe: &Probe| {
+        let Probe { seen, effect, noise } = probe;
+        let words = if *seen { "it changes the output" } else { "its effect is lost in the noise" };
+        format!("{words}: {effect:.3} nats, noise {noise:.3}")
+    };
     seen.attempt("use adapter", remedy, pool.probe(adapter, prompt), told).await;
     let remedy = "without unloading, adapters accumulate; see its log";
     seen.attempt("unload", remedy, pool.unload(&adapter.name), |()| String::new()).await;

@@ -10,6 +10,7 @@ mod pool;
 use std::{borrow::Cow, path::PathBuf};
 
 use async_trait::async_trait;
+use serde::Serialize;
 
 use crate::{
     domain::{
@@ -331,9 +332,36 @@ pub trait Engine: Send + Sync {
     /// The tokens of a conversation by the engine's own tokenizer and template.
     async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError>;
 
-    /// Asks every replica that has the adapter for the same text by it and by the base model. Where both say
-    /// the same with the same log-probabilities, the base model answers in the adapter's name: an error.
-    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<(), EngineError>;
+    /// Whether each replica answers with the adapter: it is asked the same with and without, and what its answers to one
+    /// question are apart anyway is its noise.
+    ///
+    /// # Errors
+    /// A replica that answers three times with the base model in the adapter's name, or that mixes the adapter into the
+    /// base model's answers.
+    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<Probe, EngineError>;
+}
+
+/// What a probe of an adapter saw. Log-probabilities in nats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Probe {
+    /// Whether the adapter was seen to change an answer. Not if its effect is lost in the noise.
+    pub seen: bool,
+    /// How far the adapter takes the log-probability of a token from the base model's.
+    pub effect: f32,
+    /// How far two answers of the base model to the same question are apart: 0 where a batch changes no result, and up to
+    /// some tenths in bfloat16.
+    pub noise: f32,
+}
+
+impl Probe {
+    /// What is true of two replicas.
+    fn and(self, other: Self) -> Self {
+        Self {
+            seen: self.seen && other.seen,
+            effect: self.effect.min(other.effect),
+            noise: self.noise.max(other.noise),
+        }
+    }
 }
 
 /// The text of a request for one.

@@ -1,8 +1,7 @@
 //! A saved adapter becomes usable: the target follows it, and the engine loads and answers for both.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
-use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -22,7 +21,7 @@ use crate::{
         job::Phase,
         work::{Class, Lease},
     },
-    engine::{Adapter, Engine, Request},
+    engine::{Adapter, Engine, Probe, Request},
     experience::{context::Context, message::Message},
     prompt::Encoder,
     store::{StoreError, checkpoints, events, leases},
@@ -78,15 +77,25 @@ impl Worker {
         };
         // Before loading: an engine has as many slots as it has.
         self.retire(&context).await;
-        load_and_probe(&*context.engine, &context.encoder, &[&online, &target]).await?;
+        let published = [&online, &target];
+        let probes = load_and_probe(&*context.engine, &context.encoder, &published).await?;
         let mut tx = self.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
         checkpoints::set_published(&mut tx, online.id).await?;
         checkpoints::set_published(&mut tx, target.id).await?;
-        let message = format!("adapter {} is live", online.name);
+        let mut message = format!("adapter {} is live", online.name);
+        if let Some(Probe { effect, noise, .. }) = probes.iter().flatten().find(|probe| !probe.seen)
+        {
+            write!(
+                message,
+                "; no check can see it yet: it changes log-probabilities by {effect:.3} nats, the engine's noise is \
+                 {noise:.3}"
+            )
+            .map_err(Fault::fail)?;
+        }
         let data = serde_json::json!({
             "iteration": context.iteration.index, "online": online.name, "target": target.name,
-            "optimizer_steps": online.optimizer_steps,
+            "optimizer_steps": online.optimizer_steps, "probes": probes,
         });
         events::append(&mut tx, context.job.id, EventKind::Published, &message, data).await?;
         leases::complete(&mut tx, lease).await?;
@@ -165,27 +174,35 @@ impl Worker {
     }
 }
 
-/// On every replica, one adapter after the other; then each answers in its own name.
+/// On every replica, one adapter after the other; then each answers in its own name. What the probes saw; none of an
+/// adapter that changes too little to be seen anywhere.
 pub(crate) async fn load_and_probe(
     engine: &dyn Engine,
     encoder: &Encoder,
     checkpoints: &[&Checkpoint],
-) -> Result<(), Fault> {
+) -> Result<Vec<Option<Probe>>, Fault> {
     let adapters: Vec<Adapter> = checkpoints.iter().map(|c| Adapter::from(*c)).collect();
     for adapter in &adapters {
         engine.load(adapter).await.map_err(|e| e.fault())?;
     }
     let prompt = encoder.encode(&Context::of(vec![Message::user("ok")])).map_err(Fault::fail)?;
-    // At once: beside what overlapping iterations ask for, a probe waits at each of its tokens.
-    try_join_all(adapters.iter().map(|adapter| probe(engine, &prompt, adapter))).await?;
-    Ok(())
+    let mut probes = Vec::new();
+    for adapter in &adapters {
+        // Never two at once: what leaks from one adapter would pass for the other probe's noise.
+        probes.push(probe(engine, &prompt, adapter).await?);
+    }
+    Ok(probes)
 }
 
 /// Where the adapter changes anything, the answers must not be the base model's.
-async fn probe(engine: &dyn Engine, prompt: &[u32], adapter: &Adapter) -> Result<(), Fault> {
+async fn probe(
+    engine: &dyn Engine,
+    prompt: &[u32],
+    adapter: &Adapter,
+) -> Result<Option<Probe>, Fault> {
     let largest = adapter::largest_update(&adapter.path).map_err(Fault::fail)?;
     if largest >= VISIBLE_UPDATE {
-        return engine.probe(adapter, prompt).await.map_err(|e| e.fault());
+        return engine.probe(adapter, prompt).await.map(Some).map_err(|e| e.fault());
     }
     let sampling = Sampling { temperature: 0.0, max_tokens: 1, seed: None };
     let (adapter, prompt) = (Some(adapter.clone()), prompt.to_vec());
@@ -198,5 +215,5 @@ async fn probe(engine: &dyn Engine, prompt: &[u32], adapter: &Adapter) -> Result
         session: 0,
         origin: None,
     };
-    engine.generate(request).await.map(|_| ()).map_err(|e| e.fault())
+    engine.generate(request).await.map(|_| None).map_err(|e| e.fault())
 }

@@ -3,6 +3,7 @@
 
 mod breaker;
 mod load;
+mod probe;
 mod replica;
 mod routing;
 mod slots;
@@ -14,12 +15,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::future::{Either, select, try_join_all};
+use futures_util::future::{Either, join_all, select};
 
 use self::replica::{Replica, Share, Task};
 use super::{
-    Adapter, Completion, Engine, EngineError, Limits, Request, Scored, Scoring, Tokenized, dialect,
-    only,
+    Adapter, Completion, Engine, EngineError, Limits, Probe, Request, Scored, Scoring, Tokenized,
+    dialect, only,
 };
 use crate::{
     domain::{
@@ -37,13 +38,6 @@ const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Tries at loading where the engine's side fetches the files for itself: about two minutes.
 const FETCHED_LOAD_ATTEMPTS: u32 = 10;
-/// Tokens of a probe.
-const PROBE_TOKENS: u32 = 16;
-/// Requests of each kind, base and adapter, that a probe sends at once.
-const PROBE_CROWD: usize = 4;
-/// Log-probabilities of one token that are as far apart, nats, are of different weights, not of rounding.
-const ROUNDING: f32 = 0.05;
-
 /// An engine of one or more replicas.
 pub struct Pool {
     name: String,
@@ -213,63 +207,6 @@ impl Pool {
     fn empty(&self) -> EngineError {
         EngineError::Wrong { engine: self.name.clone(), what: "it has no replicas".into() }
     }
-
-    /// That one replica answers otherwise with the adapter than without, and without it the same whether or
-    /// not the adapter is at work beside it.
-    async fn probe_on(
-        &self,
-        replica: &Replica,
-        adapter: &Adapter,
-        prompt: &[u32],
-    ) -> Result<(), EngineError> {
-        let greedy = |adapter: Option<&Adapter>| Request {
-            adapter: adapter.cloned(),
-            prompt: prompt.to_vec(),
-            sampling: Sampling { temperature: 0.0, max_tokens: PROBE_TOKENS, seed: None },
-            stop: Vec::new(),
-            logprobs: true,
-            session: 0,
-            origin: None,
-        };
-        let wrong = |what: String| EngineError::Wrong { engine: self.name.clone(), what };
-        let (url, name) = (&replica.url, &adapter.name);
-        let ask = async |request| only(&self.name, replica.answer(request, Task::Write(1)).await?);
-        let requests = [greedy(None), greedy(Some(adapter))];
-        let alone = ask(&requests[0]).await?;
-        let crowd = (0..2 * PROBE_CROWD).map(|i| ask(&requests[i % 2]));
-        let answers = try_join_all(crowd).await?;
-        let adapted = &answers[1];
-        if (&alone.token_ids, &alone.logprobs) == (&adapted.token_ids, &adapted.logprobs) {
-            return Err(wrong(format!(
-                "replica {url} answers with the base model in place of adapter {name}: the same {} tokens with the \
-                 same log-probabilities; restart it, and check that its --max-lora-rank is not below the job's rank",
-                alone.token_ids.len()
-            )));
-        }
-        let disturbed = answers.iter().step_by(2).filter(|beside| differ(&alone, beside)).count();
-        if disturbed > PROBE_CROWD / 2 {
-            return Err(wrong(format!(
-                "replica {url} mixes adapters into the base model's answers when both get requests at the same \
-                 time ({disturbed} of {PROBE_CROWD} answers changed beside {name}); vLLM's CPU build does this when \
-                 all its slots are used: start it with a --max-loras above the number of adapters that a job \
-                 publishes, two per iteration"
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Whether two greedy answers to one prompt are further apart than rounding takes them.
-fn differ(one: &Completion, other: &Completion) -> bool {
-    let of = |c: &Completion| {
-        let logprobs = c.logprobs.clone().unwrap_or_default();
-        c.token_ids.iter().copied().zip(logprobs).collect::<Vec<_>>()
-    };
-    let (one, other) = (of(one), of(other));
-    // Past a tie that fell otherwise, two answers have nothing to do with each other.
-    let same = one.iter().zip(&other).take_while(|(a, b)| a.0 == b.0);
-    let gap = same.map(|(a, b)| (a.1 - b.1).abs()).fold(0.0, f32::max);
-    gap > ROUNDING || one.first().map(|a| a.0) != other.first().map(|b| b.0)
 }
 
 #[async_trait]
@@ -372,20 +309,26 @@ impl Engine for Pool {
         Err(last)
     }
 
-    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<(), EngineError> {
+    /// All replicas at once. One that cannot be reached is left out: it loads the adapter at its next request.
+    async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<Probe, EngineError> {
         let adapter = &self.seen_there(adapter);
-        let (mut passed, mut last) = (0, None);
-        for replica in self.open() {
-            match self.probe_on(replica, adapter, prompt).await {
-                Ok(()) => passed += 1,
-                Err(error) if error.is_transient() => {
-                    let replica = &replica.url;
-                    tracing::warn!(replica, %error, adapter = adapter.name, "the probe failed");
-                    last = Some(error);
-                }
+        let readings = self.open().map(async |replica| {
+            let reading = probe::replica(&self.name, replica, adapter, prompt).await;
+            if let Err(error) = &reading {
+                let replica = &replica.url;
+                tracing::warn!(replica, %error, adapter = adapter.name, "the probe failed");
+            }
+            reading
+        });
+        let mut least: Option<Probe> = None;
+        let mut last = None;
+        for reading in join_all(readings).await {
+            match reading {
+                Ok(probe) => least = Some(least.map_or(probe, |least| least.and(probe))),
+                Err(error) if error.is_transient() => last = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        if passed > 0 { Ok(()) } else { Err(last.unwrap_or_else(|| self.empty())) }
+        least.ok_or_else(|| last.unwrap_or_else(|| self.empty()))
     }
 }

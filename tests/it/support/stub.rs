@@ -5,7 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nlac::{
     domain::{generation::FinishReason, ids::CheckpointId, peer::EngineCapabilities},
-    engine::{Adapter, Completion, Engine, EngineError, Request, Scored, Scoring, Tokenized},
+    engine::{
+        Adapter, Completion, Engine, EngineError, Probe, Request, Scored, Scoring, Tokenized,
+    },
     experience::context::Context,
     net::NetError,
     prompt::{Encoder, PromptSet},
@@ -170,7 +172,7 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         unreachable!("the algorithm tokenises by itself")
     }
 
-    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<(), EngineError> {
+    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<Probe, EngineError> {
         unreachable!("the algorithm probes nothing")
     }
 }

@@ -1,0 +1,207 @@
+//! Whether a replica answers with an adapter, told apart from the noise of its arithmetic.
+//!
+//! In bfloat16 the same question gets other log-probabilities when the replica computes other requests beside it. So a
+//! reading first measures this noise with the base model alone, and judges what an adapter changes by it. One reading
+//! can be bad luck: a replica is wrong only if several readings in a row say so.
+
+use futures_util::future::try_join_all;
+
+use super::replica::{Replica, Task};
+use crate::{
+    domain::generation::Sampling,
+    engine::{Adapter, Completion, EngineError, Probe, Request, only},
+    net::pause_after,
+};
+
+/// Tokens of an answer.
+const TOKENS: u32 = 16;
+/// Requests of each kind, base and adapter, that are asked at once.
+const CROWD: usize = 4;
+/// Readings that must agree before a replica is called wrong, or an adapter invisible.
+const READINGS: u32 = 3;
+/// Log-probabilities of one token that are less far apart, nats, can be of the same weights on any replica.
+const ROUNDING: f32 = 0.05;
+/// How many times the measured noise two answers of the same weights may be apart.
+const OF_NOISE: f32 = 3.0;
+
+/// Reads until a reading is good, [`READINGS`] times at most.
+pub(super) async fn replica(
+    engine: &str,
+    replica: &Replica,
+    adapter: &Adapter,
+    prompt: &[u32],
+) -> Result<Probe, EngineError> {
+    let mut taken = 1;
+    loop {
+        let wrong = match read(engine, replica, adapter, prompt).await?.judge() {
+            Verdict::Fine(probe) if probe.seen || taken == READINGS => return Ok(probe),
+            Verdict::Fine(_) => None,
+            Verdict::Base => Some(format!(
+                "replica {} answers with the base model in place of adapter {}: the same tokens with the same \
+                 log-probabilities; restart it, and check that its --max-lora-rank is not below the job's rank",
+                replica.url, adapter.name
+            )),
+            Verdict::Mixes { disturbed } => Some(format!(
+                "replica {} mixes adapters into the base model's answers when both get requests at the same time \
+                 ({disturbed} of {CROWD} answers changed beside {}); vLLM's CPU build does this when all its slots \
+                 are used: start it with a --max-loras above the number of adapters that a job publishes, two per \
+                 iteration",
+                replica.url, adapter.name
+            )),
+        };
+        if let Some(what) = wrong.filter(|_| taken == READINGS) {
+            return Err(EngineError::Wrong { engine: engine.to_owned(), what });
+        }
+        pause_after(taken, super::PAUSE).await;
+        taken += 1;
+    }
+}
+
+/// Greedy answers to one question.
+struct Reading {
+    /// The base model, before and after the adapter: both alone as far as we know.
+    alone: [Answer; 2],
+    adapted: Answer,
+    /// The base model beside itself.
+    crowd: Vec<Answer>,
+    /// The base model beside the adapter.
+    beside: Vec<Answer>,
+}
+
+/// Tokens with their log-probabilities.
+type Answer = Vec<(u32, f32)>;
+
+enum Verdict {
+    Fine(Probe),
+    /// The base model answers in the adapter's name.
+    Base,
+    /// So many of the base model's answers have the adapter in them.
+    Mixes {
+        disturbed: usize,
+    },
+}
+
+async fn read(
+    engine: &str,
+    replica: &Replica,
+    adapter: &Adapter,
+    prompt: &[u32],
+) -> Result<Reading, EngineError> {
+    let greedy = |adapter: Option<&Adapter>| Request {
+        adapter: adapter.cloned(),
+        prompt: prompt.to_vec(),
+        sampling: Sampling { temperature: 0.0, max_tokens: TOKENS, seed: None },
+        stop: Vec::new(),
+        logprobs: true,
+        session: 0,
+        origin: None,
+    };
+    let (base, with) = (greedy(None), greedy(Some(adapter)));
+    let ask = async |request| {
+        let answer = only(engine, replica.answer(request, Task::Write(1)).await?)?;
+        Ok::<_, EngineError>(pairs(&answer))
+    };
+    let before = ask(&base).await?;
+    let adapted = ask(&with).await?;
+    let after = ask(&base).await?;
+    let crowd = try_join_all((0..CROWD).map(|_| ask(&base))).await?;
+    let mixed = try_join_all([&base, &with].into_iter().cycle().take(2 * CROWD).map(&ask)).await?;
+    let beside = mixed.into_iter().step_by(2).collect();
+    Ok(Reading { alone: [before, after], adapted, crowd, beside })
+}
+
+impl Reading {
+    fn judge(&self) -> Verdict {
+        let [alone, after] = &self.alone;
+        let others = self.crowd.iter().chain([after]);
+        let noise = others.map(|answer| apart(alone, answer)).fold(0.0, f32::max);
+        let most = ROUNDING.max(OF_NOISE * noise);
+        let disturbed = self.beside.iter().filter(|answer| apart(alone, answer) > most).count();
+        if disturbed > CROWD / 2 {
+            return Verdict::Mixes { disturbed };
+        }
+        // Asked alone before and after, the base model repeats itself to the bit: so does whatever runs between.
+        let repeats = alone == after;
+        if repeats && self.adapted == *alone {
+            return Verdict::Base;
+        }
+        let effect = apart(alone, &self.adapted);
+        Verdict::Fine(Probe { seen: repeats || effect > noise, effect, noise })
+    }
+}
+
+fn pairs(answer: &Completion) -> Answer {
+    let logprobs = answer.logprobs.iter().flatten();
+    answer.token_ids.iter().copied().zip(logprobs.copied()).collect()
+}
+
+/// How far two greedy answers to one question are apart at least, nats: the largest distance of a token's
+/// log-probabilities, up to the first token that differs. What comes after it answers another question.
+fn apart(one: &Answer, other: &Answer) -> f32 {
+    let mut most = 0.0_f32;
+    for ((token, a), (instead, b)) in one.iter().zip(other) {
+        if token != instead {
+            // Each is its own answer's likeliest. What the other leaves for it is at most the rest.
+            let rest = |best: f32| (-best.exp()).ln_1p();
+            return most.max((a - rest(*b)).max(b - rest(*a)).max((a - b).abs()));
+        }
+        most = most.max((a - b).abs());
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Answer, CROWD, Reading, Verdict, apart};
+
+    /// Answers of one replica whose log-probabilities are off by `noise` at most, alone and in a crowd, and whose
+    /// adapter takes them `effect` further.
+    fn reading(offs: &[f32], effect: f32, mixed: f32) -> Reading {
+        let answer = |off: f32| -> Answer { vec![(4, -0.9 + off), (5, -1.1 - off)] };
+        let mut offs = offs.iter().copied().cycle();
+        let mut next = |more: f32| answer(offs.next().unwrap_or(0.0) + more);
+        Reading {
+            alone: [next(0.0), next(0.0)],
+            adapted: next(effect),
+            crowd: (0..CROWD).map(|_| next(0.0)).collect(),
+            beside: (0..CROWD).map(|_| next(mixed)).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn noise_is_never_taken_for_an_adapter_that_leaks(
+            noise in 0.0_f32..0.5, beside in prop::array::uniform4(-1.0_f32..1.0), effect in 0.0_f32..1.0,
+        ) {
+            let [a, b, c, d] = beside.map(|off| off * noise);
+            let offs = [0.0, noise, 0.0, noise, -noise, noise, -noise, a, b, c, d];
+            let verdict = reading(&offs, effect, 0.0).judge();
+            prop_assert!(!matches!(verdict, Verdict::Mixes { .. }));
+        }
+    }
+
+    #[test]
+    fn the_base_model_in_an_adapters_name_is_seen_where_answers_repeat() {
+        assert!(matches!(reading(&[0.0], 0.0, 0.0).judge(), Verdict::Base));
+        assert!(matches!(reading(&[0.0], 1e-4, 0.0).judge(), Verdict::Fine(probe) if probe.seen));
+    }
+
+    #[test]
+    fn an_effect_below_the_noise_is_not_seen_and_nobodys_fault() {
+        let noisy = [0.0, 0.02, 0.01, -0.01];
+        let Verdict::Fine(probe) = reading(&noisy, 0.0, 0.0).judge() else { panic!("wrong") };
+        assert!(!probe.seen && probe.effect <= probe.noise && probe.noise > 0.01);
+        assert!(matches!(reading(&noisy, 0.5, 0.0).judge(), Verdict::Fine(probe) if probe.seen));
+        assert!(matches!(reading(&noisy, 0.5, 0.5).judge(), Verdict::Mixes { disturbed: CROWD }));
+    }
+
+    #[test]
+    fn answers_that_part_at_a_tie_are_close_and_others_are_not() {
+        let half = 0.5_f32.ln();
+        assert!(apart(&vec![(4, half)], &vec![(5, half + 0.01)]) < 0.03);
+        assert!(apart(&vec![(4, -0.01)], &vec![(5, -0.01)]) > 4.0);
+        assert_eq!(apart(&vec![], &vec![(5, -1.0)]), 0.0);
+    }
+}
