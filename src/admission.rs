@@ -7,7 +7,10 @@ use crate::{
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         prompt::{PromptHashes, PromptPart},
-        spec::{AlgorithmSpec, EvaluationSource, JobSpec, NlacSpec, NlrlSpec, RemoteSpec},
+        spec::{
+            AlgorithmSpec, EnvironmentSpec, EvaluationSource, JobSpec, NlacSpec, NlrlSpec,
+            Placement, RemoteSpec,
+        },
     },
 };
 
@@ -183,6 +186,14 @@ pub fn engine_unable(
             format!("engine {name} cannot load adapters at run time"),
             "start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, SGLang with --enable-lora, \
              --max-lora-rank and --lora-target-modules; then register it again",
+        ));
+    }
+    if spec.model.placement == Placement::Shared && found.asleep.is_none() {
+        unable.push(misfit(
+            "/model/placement",
+            format!("engine {name} cannot sleep, so its GPUs are never free for a trainer"),
+            "start vLLM with --enable-sleep-mode and VLLM_SERVER_DEV_MODE=1 and register it again, or set \
+             model.placement to separate",
         ));
     }
     let most = found.max_rank.filter(|most| spec.algorithm.trains() && spec.lora.rank > *most);
@@ -364,6 +375,24 @@ pub fn splits_unlisted(remote: &RemoteSpec, found: &FoundEnvironment) -> Vec<Mis
     unlisted.map(misfit).chain(same).collect()
 }
 
+/// What would ask an engine while its trainer works.
+fn never_together(spec: &JobSpec) -> Option<Misfit> {
+    if spec.pipeline.max_staleness > 0 {
+        return Some(misfit(
+            "/pipeline/max_staleness",
+            "with model.placement shared, the engine sleeps while the trainer works, so phases cannot overlap",
+            "set pipeline.max_staleness to 0, or model.placement to separate",
+        ));
+    }
+    matches!(spec.environment, EnvironmentSpec::Gateway(_)).then(|| {
+        misfit(
+            "/model/placement",
+            "agents of the gateway would wait while the engine sleeps",
+            "set model.placement to separate",
+        )
+    })
+}
+
 /// What an algorithm that learns on policy, or learns nothing, cannot learn from.
 #[must_use]
 pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
@@ -371,6 +400,9 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
     if !spec.algorithm.trains() && !spec.datasets.is_empty() {
         let what = format!("{name} cannot learn from logged episodes");
         unfit.push(misfit("/datasets", what, "leave datasets empty, or choose another algorithm"));
+    }
+    if spec.model.placement == Placement::Shared {
+        unfit.extend(never_together(spec));
     }
     let needs = algo::of(&spec.algorithm).needs();
     if needs.admissible && spec.rehearsal.share > 0.0 {

@@ -143,6 +143,9 @@ pub struct EngineCapabilities {
     pub max_rank: Option<u32>,
     /// Number of replicas that answered.
     pub replicas: u32,
+    /// Whether it sleeps, so that its GPUs are free; null if it cannot sleep.
+    #[serde(default)]
+    pub asleep: Option<bool>,
 }
 
 impl EngineCapabilities {
@@ -161,6 +164,7 @@ impl EngineCapabilities {
             runtime_adapters: self.runtime_adapters && other.runtime_adapters,
             max_rank: least(self.max_rank, other.max_rank),
             replicas: self.replicas + other.replicas,
+            asleep: self.asleep.zip(other.asleep).map(|(one, other)| one || other),
         }
     }
 }

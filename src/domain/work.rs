@@ -60,7 +60,7 @@ pub struct Lease {
     pub job_id: JobId,
     /// Its iteration.
     pub iteration_id: IterationId,
-    /// Remedy.
+    /// What to do.
     pub unit: Unit,
     /// Proof of the claim; every write checks it.
     pub token: LeaseToken,

@@ -332,6 +332,12 @@ pub trait Engine: Send + Sync {
     /// The tokens of a conversation by the engine's own tokenizer and template.
     async fn tokenize_chat(&self, context: &Context) -> Result<Tokenized, EngineError>;
 
+    /// Frees the GPUs of all replicas until they wake. Idempotent.
+    async fn sleep(&self) -> Result<(), EngineError>;
+
+    /// Wakes all replicas. Idempotent.
+    async fn wake(&self) -> Result<(), EngineError>;
+
     /// Whether each replica answers with the adapter: it is asked the same with and without, and what its answers to one
     /// question are apart anyway is its noise.
     ///

@@ -179,6 +179,11 @@ impl Peers {
         self.pool(record.clone())?.load(&Adapter { name, path }).await.map_err(|e| e.fault())
     }
 
+    /// Wakes an engine.
+    pub(super) async fn wake(&self, record: &EngineRecord) -> Result<(), Fault> {
+        self.pool(record.clone())?.wake().await.map_err(|e| e.fault())
+    }
+
     async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {
         let asking = async {
             if record.kind.serves_adapters() {

@@ -1,5 +1,5 @@
 //! Keeps what is known of the registered engines, trainers and environments true: whether they answer, and what they can do;
-//! and promoted adapters loaded.
+//! promoted adapters loaded, and engines awake that no trainer needs asleep.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Peers;
 use crate::{
     domain::peer::Discover,
-    store::{Store, StoreError, checkpoints, environments, peers},
+    store::{Store, StoreError, checkpoints, environments, jobs, peers},
 };
 
 /// How often everybody is asked.
@@ -56,14 +56,23 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     let (of_engines, of_trainers, of_servers) =
         join3(asking_engines, asking_trainers, asking_servers).await;
     let mut conn = store.acquire().await?;
-    for (view, found) in engines.iter().zip(of_engines) {
-        peers::note_engine(&mut conn, &view.record.name, &found).await?;
+    for (view, found) in engines.iter().zip(&of_engines) {
+        peers::note_engine(&mut conn, &view.record.name, found).await?;
     }
     for (view, found) in trainers.iter().zip(of_trainers) {
         peers::note_trainer(&mut conn, &view.record.name, &found).await?;
     }
     for (row, found) in servers.iter().zip(of_servers) {
         environments::note(&mut conn, &row.record, &found).await?;
+    }
+    for (view, found) in engines.iter().zip(&of_engines) {
+        let sleeps = found.as_ref().is_ok_and(|found| found.asleep == Some(true));
+        if sleeps
+            && jobs::left_asleep(&mut conn, &view.record.name).await?
+            && let Err(fault) = fleet.wake(&view.record).await
+        {
+            tracing::warn!(%fault, engine = view.record.name, "an engine still sleeps");
+        }
     }
     let promoted = checkpoints::promoted(&mut conn).await?;
     let engines = peers::engines(&mut conn).await?;

@@ -145,6 +145,46 @@ pub async fn active(conn: &mut PgConnection) -> Result<Vec<JobId>, StoreError> {
     .await?)
 }
 
+/// Name of a job that has not ended and uses the engine. `shared`: only jobs whose trainer uses its GPUs too.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn on_engine(
+    conn: &mut PgConnection,
+    engine: &str,
+    shared: bool,
+) -> Result<Option<String>, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::on_engine
+         select spec ->> 'name' from jobs
+         where status in ('queued', 'running', 'paused') and spec #>> '{model,engine}' = $1
+             and (not $2 or spec #>> '{model,placement}' = 'shared')
+         order by id limit 1",
+    )
+    .bind(engine)
+    .bind(shared)
+    .fetch_optional(conn)
+    .await?)
+}
+
+/// Whether a job that shared the engine's GPUs put it to sleep, and no trainer works with them any more.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn left_asleep(conn: &mut PgConnection, engine: &str) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- jobs::left_asleep
+         select count(*) > 0 and count(*) filter (where exists (
+             select from work_items w
+             where w.job_id = j.id and w.class = 'trainer' and w.state = 'leased')) = 0
+         from jobs j
+         where j.spec #>> '{model,engine}' = $1 and j.spec #>> '{model,placement}' = 'shared'",
+    )
+    .bind(engine)
+    .fetch_one(conn)
+    .await?)
+}
+
 /// Moves a job to another status if it is in one of `from`; tells whether it was.
 ///
 /// # Errors

@@ -21,6 +21,7 @@ use crate::{
         ids::CheckpointId,
         job::Phase,
         metric::Metric,
+        spec::Placement,
         training::{Objective, StepState, TrainStep},
         work::{Class, Lease},
     },
@@ -31,7 +32,7 @@ use crate::{
         training::{self, Outline},
     },
     telemetry::spans,
-    trainer::{ModelRole, adapter},
+    trainer::{ModelRole, Trainer, adapter},
 };
 
 /// Take the iteration's optimizer steps and save the result.
@@ -63,7 +64,27 @@ impl Worker {
         if context.iteration.index == 0 {
             self.preflight(&context).await?;
         }
-        let start = self.start(&context).await?;
+        let shared = context.job.spec.model.placement == Placement::Shared;
+        if shared {
+            context.engine.sleep().await.map_err(|e| e.fault())?;
+        }
+        let outcome = self.train(lease, &context, &*trainer).await;
+        if shared && outcome.is_err() {
+            // If nobody hears this, the watch wakes it.
+            if let Err(error) = context.engine.wake().await {
+                tracing::warn!(%error, "the engine still sleeps");
+            }
+        }
+        outcome
+    }
+
+    async fn train(
+        &self,
+        lease: &Lease,
+        context: &IterationContext,
+        trainer: &dyn Trainer,
+    ) -> Result<(), Fault> {
+        let start = self.start(context).await?;
         let before = context.online.as_ref().or(start.as_ref());
         let state = before.and_then(|checkpoint| checkpoint.trainer_state.as_deref());
         if before.is_some() && state.is_none() {
@@ -72,16 +93,16 @@ impl Worker {
         let spec = &context.job.spec;
         let opening = trainer.open(ModelRole::Policy, spec.lora.rank, spec.seed, state);
         let policy = opening.await.map_err(|e| e.fault())?;
-        let mut models = Models { policy, beside: Beside::open(&context, &*trainer).await? };
+        let mut models = Models { policy, beside: Beside::open(context, trainer).await? };
         if let Beside::Values(critic) = &mut models.beside {
-            self.value(lease, &context, critic).await?;
+            self.value(lease, context, critic).await?;
         }
         let mut conn = self.store.acquire().await?;
         let examples = training::outlines(&mut conn, context.iteration.id).await?;
         drop(conn);
         let steps_before = context.online.as_ref().map_or(0, |before| before.optimizer_steps);
-        let learnt = self.steps(lease, &context, &mut models, &examples, steps_before).await?;
-        self.save(lease, &context, models, &examples, learnt, steps_before).await
+        let learnt = self.steps(lease, context, &mut models, &examples, steps_before).await?;
+        self.save(lease, context, models, &examples, learnt, steps_before).await
     }
 
     /// The checkpoint that the job starts from, where it has none of its own yet.
@@ -193,6 +214,10 @@ impl Worker {
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
             tracing::warn!(%error, "the trainer keeps a model that is no longer needed");
+        }
+        if context.job.spec.model.placement == Placement::Shared {
+            // Before the step is done: the next one uses the engine.
+            context.engine.wake().await.map_err(|e| e.fault())?;
         }
         let mut measured: Vec<_> = learnt.movement.metrics().collect();
         measured.extend(beside.close().await);

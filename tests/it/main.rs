@@ -45,6 +45,7 @@ mod pages;
 mod pagination;
 mod peers;
 mod pipeline;
+mod placement;
 mod postgres;
 mod ppo;
 mod promotion;

@@ -144,6 +144,23 @@ pub struct ModelSpec {
     #[garde(skip)]
     #[schema(inline)]
     pub tool_format: ToolFormat,
+    /// Who uses the GPUs of the engine.
+    #[serde(default)]
+    #[garde(skip)]
+    #[schema(inline)]
+    pub placement: Placement,
+}
+
+/// Who uses the GPUs of a job's engine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// The engine alone.
+    #[default]
+    Separate,
+    /// Engine and trainer in turn: the engine sleeps while the trainer works, so its memory is free. For vLLM with
+    /// `--enable-sleep-mode` and `VLLM_SERVER_DEV_MODE=1`. Phases cannot overlap, and no other job can use the engine.
+    Shared,
 }
 
 /// Format of a model family's tool calls.

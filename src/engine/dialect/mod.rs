@@ -83,6 +83,12 @@ pub(super) trait Dialect: Send + Sync {
 
     /// How much it has to do.
     async fn queue(&self) -> Result<Queue, EngineError>;
+
+    /// Frees its GPUs until it wakes. Idempotent.
+    async fn sleep(&self) -> Result<(), EngineError>;
+
+    /// Takes its GPUs back. Idempotent.
+    async fn wake(&self) -> Result<(), EngineError>;
 }
 
 /// The dialect of a registered engine, spoken with the replica at `url`.

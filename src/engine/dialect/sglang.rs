@@ -51,6 +51,9 @@ fn is_late(reason: &str) -> bool {
         .any(|words| reason.contains(words))
 }
 
+/// It can free its memory, but nobody can ask it whether it did.
+const NEVER_SLEEPS: &str = "SGLang does not say whether it sleeps, so nlac never puts it to sleep";
+
 impl Sglang {
     /// Turns an answer into data, or rejects it. The answer echoes neither model nor prompt. SGLang rejects an
     /// unknown adapter by name, and returns the number of prompt tokens.
@@ -225,6 +228,7 @@ impl Dialect for Sglang {
             runtime_adapters: info.enable_lora.unwrap_or(false),
             max_rank: info.max_lora_rank,
             replicas: 1,
+            asleep: None,
         })
     }
 
@@ -247,5 +251,13 @@ impl Dialect for Sglang {
 
     async fn queue(&self) -> Result<Queue, EngineError> {
         self.0.gauges("sglang:num_running_reqs", "sglang:num_queue_reqs").await
+    }
+
+    async fn sleep(&self) -> Result<(), EngineError> {
+        Err(self.0.wrong(NEVER_SLEEPS))
+    }
+
+    async fn wake(&self) -> Result<(), EngineError> {
+        Err(self.0.wrong(NEVER_SLEEPS))
     }
 }

@@ -3,12 +3,13 @@
 use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::{
     Dialect, Queue, Wire,
     wire::{
-        Choice, CompletionAnswer, CompletionBody, LoadBody, PromptLogprob, Prompts, TokenizeBody,
-        TokenizedAnswer, Version,
+        Choice, CompletionAnswer, CompletionBody, LoadBody, PromptLogprob, Prompts, Sleeping,
+        TokenizeBody, TokenizedAnswer, Version,
     },
 };
 use crate::{
@@ -25,6 +26,12 @@ const PROMPTS: usize = 256;
 pub(super) struct Vllm(pub(super) Wire);
 
 impl Vllm {
+    async fn switch(&self, path: &str) -> Result<(), EngineError> {
+        let Self(wire) = self;
+        let done = wire.http.post_bytes(path, &json!({}), wire.limits.load).await;
+        done.map(drop).map_err(|e| wire.net(e))
+    }
+
     /// Turns an answer into data, or rejects all of it.
     fn checked(
         &self,
@@ -227,6 +234,8 @@ impl Dialect for Vllm {
         // The route exists only where run-time updates are on; it answers to nothing but POST.
         let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.limits.control).await;
         let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
+        // It is there in development mode only.
+        let asleep = wire.http.get::<Sleeping>("/is_sleeping", wire.limits.control).await;
         Ok(EngineCapabilities {
             version,
             max_model_len: base.and_then(|card| card.max_model_len),
@@ -234,6 +243,7 @@ impl Dialect for Vllm {
             runtime_adapters,
             max_rank: None,
             replicas: 1,
+            asleep: asleep.ok().map(|answer| answer.is_sleeping),
         })
     }
 
@@ -251,5 +261,14 @@ impl Dialect for Vllm {
 
     async fn queue(&self) -> Result<Queue, EngineError> {
         self.0.gauges("vllm:num_requests_running", "vllm:num_requests_waiting").await
+    }
+
+    /// Its weights move to the memory of the CPU, its cache is gone. Level 2 would drop the weights too.
+    async fn sleep(&self) -> Result<(), EngineError> {
+        self.switch("/sleep?level=1").await
+    }
+
+    async fn wake(&self) -> Result<(), EngineError> {
+        self.switch("/wake_up").await
     }
 }

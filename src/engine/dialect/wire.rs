@@ -101,6 +101,12 @@ pub(in crate::engine) struct Card {
     pub max_model_len: Option<u32>,
 }
 
+/// `GET /is_sleeping`.
+#[derive(Deserialize)]
+pub(super) struct Sleeping {
+    pub is_sleeping: bool,
+}
+
 #[derive(Deserialize)]
 pub(super) struct Version {
     pub version: String,

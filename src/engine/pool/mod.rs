@@ -15,7 +15,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, join_all, select, try_join_all};
 
 use self::replica::{Replica, Share, Task};
 use super::{
@@ -307,6 +307,14 @@ impl Engine for Pool {
             }
         }
         Err(last)
+    }
+
+    async fn sleep(&self) -> Result<(), EngineError> {
+        try_join_all(self.replicas.iter().map(|replica| replica.dialect.sleep())).await.map(drop)
+    }
+
+    async fn wake(&self) -> Result<(), EngineError> {
+        try_join_all(self.replicas.iter().map(|replica| replica.dialect.wake())).await.map(drop)
     }
 
     /// All replicas at once. One that cannot be reached is left out: it loads the adapter at its next request.

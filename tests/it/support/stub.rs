@@ -172,6 +172,14 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         unreachable!("the algorithm tokenises by itself")
     }
 
+    async fn sleep(&self) -> Result<(), EngineError> {
+        unreachable!("the algorithm puts nothing to sleep")
+    }
+
+    async fn wake(&self) -> Result<(), EngineError> {
+        unreachable!("the algorithm wakes nothing")
+    }
+
     async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<Probe, EngineError> {
         unreachable!("the algorithm probes nothing")
     }

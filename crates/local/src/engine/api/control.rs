@@ -1,6 +1,6 @@
 //! Everything but generation: models, adapters, tokens, health.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use axum::{
     Json,
@@ -14,7 +14,7 @@ use crate::engine::{
     error::ApiError,
     wire::{
         DetokenizeRequest, Detokenized, LoadRequest, ModelCard, ModelList, Permission, ServerLoad,
-        TokenizeRequest, Tokenized, Version,
+        Sleeping, TokenizeRequest, Tokenized, Version,
     },
 };
 
@@ -73,6 +73,19 @@ pub(super) async fn unload(
     let id = shared.adapters.unload(&name)?;
     shared.send(Message::Forget(id));
     Ok(format!("Success: LoRA adapter '{name}' removed successfully."))
+}
+
+/// The memory of this engine stays: it is small. What vLLM promises is that nothing is computed.
+pub(super) async fn sleep(State(shared): State<Arc<Shared>>) {
+    shared.asleep.store(true, Relaxed);
+}
+
+pub(super) async fn wake_up(State(shared): State<Arc<Shared>>) {
+    shared.asleep.store(false, Relaxed);
+}
+
+pub(super) async fn is_sleeping(State(shared): State<Arc<Shared>>) -> Json<Sleeping> {
+    Json(Sleeping { is_sleeping: shared.asleep.load(Relaxed) })
 }
 
 pub(super) async fn tokenize(

@@ -10,6 +10,7 @@ mod stream;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::AtomicBool,
         mpsc::{Receiver, Sender, channel},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -38,6 +39,8 @@ pub struct Shared {
     pub adapters: Adapters,
     pub gauges: Gauges,
     pub started: u64,
+    /// Nothing is generated until it wakes.
+    pub asleep: AtomicBool,
     jobs: Mutex<(Sender<Message>, Option<Receiver<Message>>)>,
 }
 
@@ -56,6 +59,7 @@ impl Shared {
             tokenizer,
             gauges: Gauges::default(),
             started: seconds(),
+            asleep: AtomicBool::new(false),
             jobs: Mutex::new((sender, Some(receiver))),
         }
     }
@@ -89,6 +93,9 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/models", get(control::models))
         .route("/v1/load_lora_adapter", post(control::load))
         .route("/v1/unload_lora_adapter", post(control::unload))
+        .route("/sleep", post(control::sleep))
+        .route("/wake_up", post(control::wake_up))
+        .route("/is_sleeping", get(control::is_sleeping))
         .route("/tokenize", post(control::tokenize))
         .route("/detokenize", post(control::detokenize))
         .route("/health", get(control::health))

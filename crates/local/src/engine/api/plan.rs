@@ -1,6 +1,6 @@
 //! A request against everything that it could get wrong; what passes is handed to the compute thread.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use rand::Rng;
 use tokio::sync::mpsc::unbounded_channel;
@@ -68,6 +68,9 @@ pub(super) fn submit(
     shared: &Arc<Shared>,
     wanted: Wanted,
 ) -> Result<(Plan, Vec<Pieces>), ApiError> {
+    if shared.asleep.load(Relaxed) {
+        return Err(ApiError::busy());
+    }
     let Wanted { common, prompts, max_tokens, logprobs, chat, request_id } = wanted;
     let served = shared.adapters.find(common.model.as_deref())?;
     if let Some(field) = common.unsupported() {

@@ -107,6 +107,11 @@ impl Permission {
 }
 
 #[derive(Debug, Serialize)]
+pub struct Sleeping {
+    pub is_sleeping: bool,
+}
+
+#[derive(Debug, Serialize)]
 pub struct Version {
     pub version: &'static str,
 }
