@@ -72,6 +72,10 @@ pub enum Command {
     Export(ExportArgs),
     /// Compare algorithms and settings over several seeds under equal budgets.
     Experiment(ExperimentArgs),
+    /// Estimate how fast a job would be on GPU fleets of several sizes, what limits it, and what it costs.
+    ///
+    /// Needs no service. The cost of a job on your registered engine and trainer: `nlac jobs submit --estimate`.
+    Estimate(EstimateArgs),
     /// Submit, watch, pause, resume, extend, cancel and delete jobs, and read what happened in them.
     Jobs(JobsArgs),
     /// List, show and delete datasets.
@@ -455,6 +459,21 @@ pub struct ExperimentRun {
     /// Settings of the service that the command starts.
     #[command(flatten)]
     pub serve: ServeArgs,
+}
+
+/// Arguments of `nlac estimate`.
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
+    /// YAML file of the job.
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// YAML file with the numbers of GPUs, the rates of engine and trainer, and the lengths of the job's texts. The
+    /// examples are in `examples/fleets`.
+    #[arg(long, value_name = "FILE")]
+    pub fleet: PathBuf,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// The local engine and trainer.

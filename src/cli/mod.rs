@@ -26,6 +26,7 @@ mod evaluations;
 mod evaluations_args;
 mod experiment;
 mod export;
+mod fleet;
 mod import;
 mod job_lists;
 mod jobs;
@@ -89,6 +90,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Experiment(args) => experiment::run(args).await,
+        Command::Estimate(args) => fleet::run(&args),
         Command::Export(args) => export::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,

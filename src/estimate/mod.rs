@@ -3,6 +3,7 @@
 
 mod basis;
 mod budgets;
+pub mod fleet;
 mod observed;
 mod projection;
 

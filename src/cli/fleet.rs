@@ -1,0 +1,72 @@
+//! `nlac estimate`: how fast a job would be on fleets of several sizes, and what limits it.
+
+use std::process::ExitCode;
+
+use super::{Failure, args::EstimateArgs, listing, report};
+use crate::{
+    domain::spec::JobSpec,
+    estimate::fleet::{self, Fleet, Layout},
+    quantity::{count, share, span},
+};
+
+/// Runs the command.
+pub fn run(args: &EstimateArgs) -> Result<ExitCode, Failure> {
+    let read = |path: &std::path::Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let spec: JobSpec = serde_yaml_ng::from_str(&read(&args.spec)?)
+        .map_err(|error| format!("{} is not a job: {error}", args.spec.display()))?;
+    let named = |error| format!("{}: {error}", args.fleet.display());
+    let fleet = Fleet::parse(&read(&args.fleet)?).map_err(named)?;
+    let layouts = fleet::layouts(&fleet, &spec).map_err(named)?;
+    if args.output.json {
+        report::json(&layouts)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = fleet.gpus.iter().zip(&layouts).map(|(gpus, layout)| row(*gpus, layout.as_ref()));
+    listing::print(
+        &[
+            "GPUs",
+            "engine",
+            "trainer",
+            "collect",
+            "annotate",
+            "learn",
+            "iteration",
+            "engine busy",
+            "trainer busy",
+            "limited by",
+            "whole job",
+            "database",
+            "cost",
+        ],
+        rows.collect(),
+    );
+    if layouts.iter().any(Option::is_none) {
+        report::error(&format!(
+            "a fleet needs at least {} GPUs: one replica of the engine and one trainer",
+            fleet.engine.gpus_per_replica + fleet.trainer.least_gpus
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(gpus: u32, layout: Option<&Layout>) -> Vec<String> {
+    let Some(found) = layout else { return vec![gpus.to_string(), "too few".into()] };
+    vec![
+        gpus.to_string(),
+        found.engine_gpus.to_string(),
+        found.trainer_gpus.to_string(),
+        span(found.collect),
+        span(found.annotate),
+        span(found.learn),
+        span(found.iteration),
+        share(found.engine_busy, None),
+        share(found.trainer_busy, None),
+        found.bottleneck.to_string(),
+        span(found.job_seconds),
+        format!("{}B", count(found.database * found.job_seconds / found.iteration)),
+        found.cost.map_or_else(|| "–".into(), count),
+    ]
+}

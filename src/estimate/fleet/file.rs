@@ -1,0 +1,153 @@
+//! The file that describes a fleet and what a job does on it.
+
+use std::collections::BTreeMap;
+
+use garde::Validate;
+use serde::Deserialize;
+
+use crate::domain::{generation::Role, training::Objective};
+
+/// A fleet, and what is assumed of the job. All rates are tokens per second.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// Numbers of GPUs to compare.
+    #[garde(length(min = 1, max = 64), inner(range(min = 1, max = 100_000)))]
+    pub gpus: Vec<u32>,
+    /// Price of a GPU for an hour, in any currency.
+    #[serde(default)]
+    #[garde(inner(range(min = 0.0)))]
+    pub price: Option<f64>,
+    /// The engine.
+    #[garde(dive)]
+    pub engine: EngineRates,
+    /// The trainer.
+    #[garde(dive)]
+    pub trainer: TrainerRates,
+    /// The job.
+    #[garde(dive)]
+    pub job: Assumed,
+}
+
+/// Rates of an engine under full load.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct EngineRates {
+    /// GPUs of one replica.
+    #[garde(range(min = 1))]
+    pub gpus_per_replica: u32,
+    /// Prompt tokens that a replica reads.
+    #[garde(range(min = 1e-6))]
+    pub reads: f64,
+    /// Answer tokens that a replica writes with many requests in flight.
+    #[garde(range(min = 1e-6))]
+    pub writes: f64,
+    /// Answer tokens that a replica writes for a request that is alone.
+    #[garde(range(min = 1e-6))]
+    pub writes_alone: f64,
+    /// Share of the prompt tokens that the replica still has from earlier prompts, 0 to 1.
+    #[serde(default)]
+    #[garde(range(min = 0.0, max = 1.0))]
+    pub cached: f64,
+    /// Seconds of a call besides its tokens: network, queue, the service.
+    #[serde(default)]
+    #[garde(range(min = 0.0))]
+    pub call_seconds: f64,
+    /// Seconds to load, check and route a new pair of adapters.
+    #[garde(range(min = 0.0))]
+    pub publish_seconds: f64,
+}
+
+/// Rates of a trainer.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct TrainerRates {
+    /// GPUs without which the model does not fit. A trainer has a multiple of them.
+    #[garde(range(min = 1))]
+    pub least_gpus: u32,
+    /// Tokens that a GPU trains on with `least_gpus`, forward and backward.
+    #[garde(range(min = 1e-6))]
+    pub trains: f64,
+    /// Share of its rate that a GPU keeps each time the number of GPUs doubles, 0 to 1.
+    #[garde(range(min = 0.01, max = 1.0))]
+    pub scaling: f64,
+    /// Seconds of an optimizer step besides its tokens.
+    #[serde(default)]
+    #[garde(range(min = 0.0))]
+    pub step_seconds: f64,
+    /// Seconds to open a model, and to save state and adapter, per iteration.
+    #[serde(default)]
+    #[garde(range(min = 0.0))]
+    pub save_seconds: f64,
+}
+
+/// What a job will measure of itself once it runs.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Assumed {
+    /// Steps of an episode.
+    #[garde(range(min = 1.0))]
+    pub steps: f64,
+    /// Share of replayed transitions after which the episode goes on, 0 to 1.
+    #[garde(range(min = 0.0, max = 1.0))]
+    pub open: f64,
+    /// Share of verdicts that say No, 0 to 1.
+    #[garde(range(min = 0.0, max = 1.0))]
+    pub noes: f64,
+    /// Seconds of one step of the environment.
+    #[serde(default)]
+    #[garde(range(min = 0.0))]
+    pub environment_seconds: f64,
+    /// Prompt and answer of a role's call.
+    #[garde(skip)]
+    pub calls: BTreeMap<Role, Call>,
+    /// Training examples.
+    #[garde(skip)]
+    pub examples: BTreeMap<Objective, Example>,
+}
+
+/// Mean lengths of a call, tokens.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// Prompt.
+    pub prompt: f64,
+    /// Answer.
+    pub answer: f64,
+}
+
+/// Training examples of one objective.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    /// Examples for each replayed transition.
+    pub share: f64,
+    /// Tokens of one, prompt included.
+    pub tokens: f64,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Not YAML of this form.
+    #[error("{0}")]
+    Form(#[from] serde_yaml_ng::Error),
+    /// A number out of its range.
+    #[error("{0}")]
+    Range(#[from] garde::Report),
+    /// The job calls a role or trains an objective whose length is missing.
+    #[error("add {0} to `job`: the algorithm of this job needs it")]
+    Missing(String),
+}
+
+impl Fleet {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn parse(text: &str) -> Result<Self, Unusable> {
+        let fleet: Self = serde_yaml_ng::from_str(text)?;
+        fleet.validate()?;
+        Ok(fleet)
+    }
+}

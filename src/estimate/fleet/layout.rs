@@ -1,0 +1,204 @@
+//! How GPUs are divided between engine and trainer, and what comes of it.
+
+use serde::Serialize;
+
+use super::{
+    EngineRates, Fleet, TrainerRates, Unusable,
+    round::{Round, Work},
+};
+use crate::domain::{spec::JobSpec, text_enum::text_enum};
+
+/// Bytes of a stored generation besides its tokens: ids, hashes, numbers and indexes.
+const GENERATION_BYTES: f64 = 600.0;
+/// Bytes of a stored token of an answer: its id, its log-probability and its letters.
+const TOKEN_BYTES: f64 = 12.0;
+/// Bytes of a stored transition besides its generations and its conversation.
+const TRANSITION_BYTES: f64 = 1_500.0;
+
+text_enum!(
+    /// What an iteration takes longest for.
+    Bottleneck {
+        /// The engine has the most to do.
+        Engine = "engine",
+        /// The trainer has the most to do.
+        Trainer = "trainer",
+        /// Episodes and calls wait for each other: more GPUs change nothing.
+        Latency = "latency",
+    }
+);
+
+/// A division of GPUs, with one iteration on it. Times in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Layout {
+    /// All GPUs.
+    pub gpus: u32,
+    /// Of these, the engine's.
+    pub engine_gpus: u32,
+    /// Of these, the trainer's.
+    pub trainer_gpus: u32,
+    /// Rollouts.
+    pub collect: f64,
+    /// Targets, critiques and refinements.
+    pub annotate: f64,
+    /// Optimizer steps, and saving.
+    pub learn: f64,
+    /// Loading the new adapters.
+    pub publish: f64,
+    /// One iteration.
+    pub iteration: f64,
+    /// Share of the time in which the engine's GPUs work, 0 to 1.
+    pub engine_busy: f64,
+    /// Share of the time in which the trainer's GPUs work, 0 to 1.
+    pub trainer_busy: f64,
+    /// What to have more of.
+    pub bottleneck: Bottleneck,
+    /// Growth of the database, bytes per iteration.
+    pub database: f64,
+    /// All iterations.
+    pub job_seconds: f64,
+    /// All iterations at the fleet's price.
+    pub cost: Option<f64>,
+}
+
+/// The fastest division for each number of GPUs; none for those that are too few.
+///
+/// # Errors
+/// Lengths that the algorithm needs and the file lacks.
+pub fn layouts(fleet: &Fleet, spec: &JobSpec) -> Result<Vec<Option<Layout>>, Unusable> {
+    let round = Round::of(spec, &fleet.job)?;
+    let fastest = |gpus: &u32| {
+        let step = fleet.trainer.least_gpus;
+        let most = gpus.saturating_sub(fleet.engine.gpus_per_replica);
+        let divided = (1..=most / step).map(|n| layout(fleet, spec, &round, *gpus, n * step));
+        divided.min_by(|a, b| a.iteration.total_cmp(&b.iteration))
+    };
+    Ok(fleet.gpus.iter().map(fastest).collect())
+}
+
+fn layout(fleet: &Fleet, spec: &JobSpec, round: &Round, gpus: u32, trainer_gpus: u32) -> Layout {
+    let replicas = (gpus - trainer_gpus) / fleet.engine.gpus_per_replica;
+    let engine_gpus = replicas * fleet.engine.gpus_per_replica;
+    let environment = fleet.job.environment_seconds * fleet.job.steps;
+    let collect = fleet.engine.phase(&round.acting, replicas, environment);
+    let annotate = fleet.engine.phase(&round.annotating, replicas, 0.0);
+    let learn = fleet.trainer.learn(round, trainer_gpus);
+    let publish = fleet.engine.publish_seconds;
+    let generating = collect.seconds + annotate.seconds;
+    let overlaps = spec.pipeline.max_staleness > 0;
+    // A pipeline is as fast as its slower half. The new adapters stop the engine, not the trainer.
+    let iteration =
+        if overlaps { (generating + publish).max(learn) } else { generating + learn + publish };
+    let engine_work = collect.work + annotate.work;
+    let waits = generating > engine_work * 1.05;
+    let bottleneck = match (learn > generating, waits) {
+        (true, _) => Bottleneck::Trainer,
+        (false, true) => Bottleneck::Latency,
+        (false, false) => Bottleneck::Engine,
+    };
+    let iterations = f64::from(spec.budget.iterations);
+    let job_seconds = iteration * iterations;
+    let calls = round.acting.calls + round.annotating.calls;
+    let answers = round.acting.answer + round.annotating.answer;
+    Layout {
+        gpus,
+        engine_gpus,
+        trainer_gpus,
+        collect: collect.seconds,
+        annotate: annotate.seconds,
+        learn,
+        publish,
+        iteration,
+        engine_busy: engine_work / iteration,
+        trainer_busy: learn / iteration,
+        bottleneck,
+        database: calls * GENERATION_BYTES + answers * TOKEN_BYTES + round.acted * TRANSITION_BYTES,
+        job_seconds,
+        cost: fleet.price.map(|price| price * f64::from(gpus) * job_seconds / 3600.0),
+    }
+}
+
+/// A phase of generating.
+struct Phase {
+    seconds: f64,
+    /// What its tokens need at full load.
+    work: f64,
+}
+
+impl EngineRates {
+    /// `waiting`: seconds that each chain waits for something else.
+    fn phase(&self, asked: &Work, replicas: u32, waiting: f64) -> Phase {
+        let read = asked.prompt * (1.0 - self.cached) / self.reads;
+        let work = (read + asked.answer / self.writes) / f64::from(replicas);
+        let chain = asked.chain.iter().map(|call| {
+            let read = call.prompt * (1.0 - self.cached) / self.reads;
+            self.call_seconds + read + call.answer / self.writes_alone
+        });
+        Phase { seconds: work.max(chain.sum::<f64>() + waiting), work }
+    }
+}
+
+impl TrainerRates {
+    fn learn(&self, round: &Round, gpus: u32) -> f64 {
+        let doublings = (f64::from(gpus) / f64::from(self.least_gpus)).log2();
+        let rate = self.trains * f64::from(gpus) * self.scaling.powf(doublings);
+        round.trained_tokens / rate + round.optimizer_steps * self.step_seconds + self.save_seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bottleneck, Fleet, Layout, layouts};
+    use crate::domain::spec::JobSpec;
+
+    const FLEET: &str = include_str!("../../../examples/fleets/paper.yaml");
+
+    fn spec(staleness: u32) -> JobSpec {
+        let text = include_str!("../../../examples/fleets/paper-job.yaml");
+        let mut spec: serde_json::Value = serde_yaml_ng::from_str(text).unwrap_or_default();
+        spec["pipeline"] = serde_json::json!({ "max_staleness": staleness });
+        serde_json::from_value(spec).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn fleet(change: impl FnOnce(&mut Fleet)) -> Fleet {
+        let mut fleet = Fleet::parse(FLEET).unwrap_or_else(|e| panic!("{e}"));
+        change(&mut fleet);
+        fleet
+    }
+
+    fn all(fleet: &Fleet, staleness: u32) -> Vec<Layout> {
+        let found = layouts(fleet, &spec(staleness)).unwrap_or_else(|e| panic!("{e}"));
+        found.into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn more_gpus_are_never_slower_and_a_pipeline_neither() {
+        let (one, overlapped) = (all(&fleet(|_| {}), 0), all(&fleet(|_| {}), 1));
+        assert!(one.windows(2).all(|pair| pair[1].iteration <= pair[0].iteration * 1.001));
+        for (one, overlapped) in one.iter().zip(&overlapped) {
+            assert!(overlapped.iteration <= one.iteration);
+            assert!(one.engine_gpus + one.trainer_gpus <= one.gpus);
+            assert!((0.0..=1.0).contains(&one.engine_busy), "{one:?}");
+            assert!((0.0..=1.0).contains(&one.trainer_busy), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn what_limits_an_iteration_is_named() {
+        let last = |change: fn(&mut Fleet)| all(&fleet(change), 0).pop().map(|l| l.bottleneck);
+        assert_eq!(last(|f| f.trainer.trains /= 1000.0), Some(Bottleneck::Trainer));
+        assert_eq!(last(|f| f.engine.writes /= 1000.0), Some(Bottleneck::Engine));
+        assert_eq!(last(|f| f.job.environment_seconds = 1e6), Some(Bottleneck::Latency));
+    }
+
+    #[test]
+    fn what_is_missing_or_impossible_is_said() {
+        let few = layouts(&fleet(|f| f.gpus = vec![1]), &spec(0));
+        assert_eq!(few.unwrap_or_default(), [None]);
+        let mut without = fleet(|_| {});
+        without.job.calls.clear();
+        let said = layouts(&without, &spec(0)).err().map(|e| e.to_string());
+        assert!(said.is_some_and(|said| said.contains("calls.policy")));
+        let told = Fleet::parse(&FLEET.replace("scaling: ", "scaling: 7")).err();
+        assert!(told.is_some_and(|told| told.to_string().contains("trainer.scaling")));
+    }
+}
