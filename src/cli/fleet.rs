@@ -21,7 +21,7 @@ pub fn run(args: &EstimateArgs) -> Result<ExitCode, Failure> {
     let fleet = Fleet::parse(&read(&args.fleet)?).map_err(named)?;
     let layouts = fleet::layouts(&fleet, &spec).map_err(named)?;
     if args.output.json {
-        report::json(&layouts)?;
+        report::json(&serde_json::to_value(&layouts)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows = fleet.gpus.iter().zip(&layouts).map(|(gpus, layout)| row(*gpus, layout.as_ref()));

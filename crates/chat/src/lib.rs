@@ -5,6 +5,7 @@
 //! what vLLM does with `messages`.
 
 mod files;
+mod pieces;
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -15,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
 use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable};
+use pieces::Pieces;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +163,7 @@ pub enum ChatError {
 /// A tokenizer with its chat template.
 pub struct ChatTokenizer {
     tokenizer: Tokenizer,
+    pieces: Option<Pieces>,
     templates: Environment<'static>,
     bos: String,
     eos: String,
@@ -202,7 +205,8 @@ impl ChatTokenizer {
         let (bos, eos) = (text(config.bos_token), text(config.eos_token));
         let eos_ids = end_tokens(directory)?.into_iter().chain(tokenizer.token_to_id(&eos));
         let eos_ids = eos_ids.collect::<BTreeSet<_>>().into_iter().collect();
-        Ok(Self { tokenizer, templates, bos, eos, eos_ids, template_hash })
+        let pieces = Pieces::of(&tokenizer);
+        Ok(Self { tokenizer, pieces, templates, bos, eos, eos_ids, template_hash })
     }
 
     /// The conversation as the model reads it; with the opening of a reply when one is asked for.
@@ -244,10 +248,14 @@ impl ChatTokenizer {
     /// # Errors
     /// The tokenizer rejects it.
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>, ChatError> {
-        self.tokenizer
-            .encode_fast(text, add_special_tokens)
-            .map(|encoding| encoding.get_ids().to_vec())
-            .map_err(|e| ChatError::Tokenizer(e.to_string()))
+        let ids = match &self.pieces {
+            Some(pieces) if !add_special_tokens => pieces.encode(&self.tokenizer, text),
+            _ => {
+                let encoding = self.tokenizer.encode_fast(text, add_special_tokens);
+                encoding.map(|encoding| encoding.get_ids().to_vec())
+            }
+        };
+        ids.map_err(|e| ChatError::Tokenizer(e.to_string()))
     }
 
     /// The text of token ids.

@@ -20,7 +20,7 @@ use futures_util::future::{Either, join_all, select, try_join_all};
 use self::replica::{Replica, Share, Task};
 use super::{
     Adapter, Completion, Engine, EngineError, Limits, Probe, Request, Scored, Scoring, Tokenized,
-    dialect, only,
+    dialect,
 };
 use crate::{
     domain::{

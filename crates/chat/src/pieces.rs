@@ -1,0 +1,155 @@
+//! Conversations grow by a turn and are encoded again as a whole. What stands between two added tokens (the marks of
+//! turns, for example) is encoded by itself, so its tokens can be kept.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use tokenizers::Tokenizer;
+
+/// Bytes of texts whose tokens are kept at least, and twice as many at most.
+const KEPT: usize = 8 << 20;
+
+/// The tokens of pieces.
+pub(super) struct Pieces {
+    marks: AhoCorasick,
+    ids: Vec<u32>,
+    known: Mutex<Known>,
+}
+
+/// Two generations: what is used moves to the young one, and when that is full, the old one is dropped.
+#[derive(Default)]
+struct Known {
+    young: HashMap<Box<str>, Arc<[u32]>>,
+    old: HashMap<Box<str>, Arc<[u32]>>,
+    bytes: usize,
+}
+
+impl Pieces {
+    /// None for a tokenizer that encodes a piece by what stands around it.
+    pub fn of(tokenizer: &Tokenizer) -> Option<Self> {
+        let added = tokenizer.get_added_tokens_decoder();
+        let bound = added.values().any(|token| token.lstrip || token.rstrip || token.single_word);
+        let limited = tokenizer.get_truncation().is_some() || tokenizer.get_padding().is_some();
+        if bound || limited || tokenizer.get_encode_special_tokens() {
+            return None;
+        }
+        let raw = added.into_iter().filter(|(_, token)| !token.normalized);
+        let (ids, texts): (Vec<_>, Vec<_>) = raw.map(|(id, token)| (id, token.content)).unzip();
+        let marks = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts);
+        let pieces = Self { marks: marks.ok()?, ids, known: Mutex::default() };
+        let probe = |mark: &String| {
+            format!("One two{mark} three  four{mark}{mark}five\n\n6{mark}\n seven.")
+        };
+        let same = texts.iter().all(|mark| {
+            let text = probe(mark);
+            let whole = tokenizer.encode_fast(text.as_str(), false);
+            let whole = whole.map(|encoding| encoding.get_ids().to_vec()).ok();
+            whole.is_some() && whole == pieces.encode(tokenizer, &text).ok()
+        });
+        same.then_some(pieces)
+    }
+
+    /// The tokens of a text.
+    pub fn encode(&self, tokenizer: &Tokenizer, text: &str) -> tokenizers::Result<Vec<u32>> {
+        let (mut ids, mut done) = (Vec::new(), 0);
+        for mark in self.marks.find_iter(text) {
+            ids.extend_from_slice(&self.piece(tokenizer, &text[done..mark.start()])?);
+            ids.push(self.ids[mark.pattern().as_usize()]);
+            done = mark.end();
+        }
+        ids.extend_from_slice(&self.piece(tokenizer, &text[done..])?);
+        Ok(ids)
+    }
+
+    fn piece(&self, tokenizer: &Tokenizer, text: &str) -> tokenizers::Result<Arc<[u32]>> {
+        if text.is_empty() {
+            return Ok(Arc::default());
+        }
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ids) = known().get(text) {
+            return Ok(ids);
+        }
+        let ids: Arc<[u32]> = tokenizer.encode_fast(text, false)?.get_ids().into();
+        known().add(text.into(), ids.clone());
+        Ok(ids)
+    }
+}
+
+impl Known {
+    fn get(&mut self, text: &str) -> Option<Arc<[u32]>> {
+        if let Some(ids) = self.young.get(text) {
+            return Some(ids.clone());
+        }
+        let (text, ids) = self.old.remove_entry(text)?;
+        self.add(text, ids.clone());
+        Some(ids)
+    }
+
+    fn add(&mut self, text: Box<str>, ids: Arc<[u32]>) {
+        self.bytes += text.len();
+        self.young.insert(text, ids);
+        if self.bytes > KEPT {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use tokenizers::Tokenizer;
+
+    use super::Pieces;
+
+    fn tokenizer(pre_tokenizer: &Value, lstrip: bool) -> Tokenizer {
+        let mark = |id: usize, content: &str| {
+            json!({ "id": id, "content": content, "single_word": false, "lstrip": lstrip,
+                "rstrip": false, "normalized": false, "special": true })
+        };
+        let letters = "abc ▁Ġ\n".chars().enumerate().map(|(i, c)| (c.to_string(), (i + 3).into()));
+        let vocab: serde_json::Map<String, Value> =
+            letters.chain([("<unk>".to_owned(), 0.into())]).collect();
+        let file = json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+            "added_tokens": [mark(1, "<s>"), mark(2, "<s>>")], "pre_tokenizer": pre_tokenizer,
+            "post_processor": null, "decoder": null,
+            "model": { "type": "BPE", "unk_token": "<unk>", "vocab": vocab, "merges": [] },
+        });
+        Tokenizer::from_bytes(file.to_string()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn metaspace(scheme: &str) -> Value {
+        json!({ "type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true })
+    }
+
+    #[test]
+    fn tokenizers_that_look_around_a_piece_have_none() {
+        let whole = |pre: &Value, lstrip| Pieces::of(&tokenizer(pre, lstrip)).is_none();
+        assert!(whole(&metaspace("first"), false), "only the first piece gets a space");
+        assert!(whole(&metaspace("always"), true), "a mark takes the space before it");
+        assert!(!whole(&metaspace("always"), false));
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_the_same_tokens_as_the_whole(
+            texts in prop::collection::vec("([abc \n]{0,6}(<s>|<s>>|<)?){0,6}", 1..8)
+        ) {
+            let byte_level = json!({ "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true });
+            for pre in [byte_level, metaspace("always"), metaspace("never")] {
+                let tokenizer = tokenizer(&pre, false);
+                let Some(pieces) = Pieces::of(&tokenizer) else { panic!("{pre} has no pieces") };
+                for text in texts.iter().chain(&texts) {
+                    let whole = tokenizer.encode_fast(text.as_str(), false);
+                    let whole = whole.map(|encoding| encoding.get_ids().to_vec());
+                    prop_assert_eq!(whole.ok(), pieces.encode(&tokenizer, text).ok());
+                }
+            }
+        }
+    }
+}
