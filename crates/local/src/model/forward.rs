@@ -6,7 +6,7 @@ use std::{ops::Range, sync::Arc};
 use super::{
     attention::{LayerCache, attend},
     config::Config,
-    kernel::{Strided, matmul},
+    kernel::{Strided, product},
     math::{rms_norm, rope, swiglu},
     weights::{Layer, Linear, Weights},
 };
@@ -62,24 +62,17 @@ impl KvCache {
         let mut values =
             Vec::with_capacity(positions * 2 * config.key_width() * config.num_hidden_layers);
         for layer in &self.layers {
-            for position in range.clone() {
-                layer.get(config, position, &mut values);
-            }
+            layer.export(config, range.clone(), &mut values);
         }
         KvBlock { positions, values: Arc::new(values) }
     }
 
     /// Appends positions that another cache exported.
     pub fn append(&mut self, config: &Config, block: &KvBlock) {
-        let width = config.key_width();
         assert!(self.length + block.positions <= self.capacity, "the cache is too short");
-        let mut rows = block.values.chunks_exact(2 * width);
-        for layer in &mut self.layers {
-            for offset in 0..block.positions {
-                if let Some(row) = rows.next() {
-                    layer.put(config, self.length + offset, &row[..width], &row[width..]);
-                }
-            }
+        let size = block.values.len() / self.layers.len();
+        for (layer, exported) in self.layers.iter_mut().zip(block.values.chunks_exact(size)) {
+            layer.import(config, self.length, block.positions, exported);
         }
         self.length += block.positions;
     }
@@ -275,11 +268,8 @@ fn run_layer(
     rotate(config, weights, segments, &mut k, kw);
     let mut row = 0;
     for segment in segments.iter_mut() {
-        for offset in 0..segment.tokens.len() {
-            let at = (row + offset) * kw..(row + offset + 1) * kw;
-            let position = segment.start + offset;
-            segment.layers[index].put(config, position, &k[at.clone()], &v[at]);
-        }
+        let at = row * kw..(row + segment.tokens.len()) * kw;
+        segment.layers[index].put(config, segment.start, &k[at.clone()], &v[at]);
         row += segment.tokens.len();
     }
     for number in 0..segments.len() {
@@ -342,8 +332,10 @@ fn run_layer(
 
 /// `x · Wᵀ` for `rows` rows.
 pub(crate) fn apply(linear: &Linear, x: &[f32], rows: usize) -> Vec<f32> {
-    let mut y = vec![0.0; rows * linear.outputs];
-    matmul(Strided::rows(x, linear.inputs), &linear.t, &mut y, rows, linear.inputs, linear.outputs);
+    let (inputs, outputs) = (linear.inputs, linear.outputs);
+    let mut y = vec![0.0; rows * outputs];
+    let x = Strided::rows(x, inputs);
+    product(x, (&linear.t, outputs), (&mut y, outputs), rows, inputs, outputs);
     y
 }
 

@@ -8,8 +8,11 @@ use super::kernel::LANES;
 /// machine rounds alike.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
+    // Adding it rounds to a whole number, which the lowest bits of the sum then hold.
+    const ROUND: f32 = 12_582_912.0;
     let x = x.clamp(-87.0, 88.0);
-    let n = (x * std::f32::consts::LOG2_E + 12_582_912.0) - 12_582_912.0;
+    let rounded = x * std::f32::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = n.mul_add(-0.693_359_4, x);
     let r = n.mul_add(2.121_944_4e-4, r);
     let mut p = 1.987_569_1e-4_f32;
@@ -19,15 +22,23 @@ fn exp(x: f32) -> f32 {
     p = p.mul_add(r, 1.666_666_5e-1);
     p = p.mul_add(r, 0.5);
     let y = (p * r).mul_add(r, r) + 1.0;
-    y * f32::from_bits(((n as i32 + 127) << 23).cast_unsigned())
+    let exponent = rounded.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
+    y * f32::from_bits(exponent << 23)
 }
 
-/// Sum in [`LANES`] partial sums.
+/// Sum of what `of` makes of the values, in [`LANES`] partial sums.
 #[inline(always)]
-fn sum(values: impl Iterator<Item = f32>) -> f32 {
+fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0_f32; LANES];
-    for (i, value) in values.enumerate() {
-        lanes[i % LANES] += value;
+    let chunks = values.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for i in 0..LANES {
+            lanes[i] += of(chunk[i]);
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane += of(*value);
     }
     fold(lanes)
 }
@@ -117,7 +128,7 @@ pub fn softmax(row: &mut [f32], visible: usize, scale: f32) {
     for value in row.iter_mut() {
         *value = exp(value.mul_add(scale, -highest));
     }
-    let total = sum(row.iter().copied());
+    let total = sum(row, |value| value);
     let inverse = 1.0 / total;
     for value in row.iter_mut() {
         *value *= inverse;
@@ -136,10 +147,15 @@ pub fn softmax_backward(p: &[f32], dp: &mut [f32], scale: f32) {
 #[inline(always)]
 fn max(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
-    for chunk in values.chunks(LANES) {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = lane.max(*value);
+    let chunks = values.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for i in 0..LANES {
+            lanes[i] = lanes[i].max(chunk[i]);
         }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane = lane.max(*value);
     }
     lanes.into_iter().fold(f32::NEG_INFINITY, f32::max)
 }
@@ -180,7 +196,7 @@ pub fn log_softmax_at(logits: &[f32], index: usize) -> f32 {
 #[multiversion(targets("x86_64+avx512f+avx512vl+fma", "x86_64+avx2+fma", "aarch64+neon"))]
 pub fn log_sum_exp(logits: &[f32]) -> f32 {
     let highest = max(logits);
-    let total = sum(logits.iter().map(|l| exp(l - highest)));
+    let total = sum(logits, |logit| exp(logit - highest));
     highest + libm::logf(total)
 }
 
