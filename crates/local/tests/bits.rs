@@ -49,7 +49,7 @@ fn logits(config: &Config, threads: usize) -> Vec<f32> {
     let weights = Weights::random(config, 3);
     let prompts: Vec<_> =
         [70, 33, 1, 40, 19, 64, 5, 9, 2].into_iter().zip(0..).map(|(n, i)| tokens(i, n)).collect();
-    let mut caches: Vec<_> = prompts.iter().map(|p| KvCache::new(config, p.len() + 12)).collect();
+    let mut caches: Vec<_> = prompts.iter().map(|p| KvCache::new(p.len() + 12)).collect();
     let mut all = Vec::new();
     let mut run = |caches: &mut [KvCache], pieces: &[&[u32]], all_logits: bool| {
         let of = |(cache, tokens)| Extend { weights: &weights, tokens, cache, all_logits };

@@ -235,12 +235,12 @@ fn a_cache_gives_what_a_whole_pass_gives_bit_for_bit() {
     let weights = Weights::random(&config, 1);
     let tokens = &examples(2, &[70])[0].input;
     let whole = {
-        let mut cache = KvCache::new(&config, 100);
+        let mut cache = KvCache::new(100);
         let batch =
             &mut [Extend { weights: &weights, tokens, cache: &mut cache, all_logits: true }];
         extend(&config, batch, 1).remove(0)
     };
-    let mut cache = KvCache::new(&config, 100);
+    let mut cache = KvCache::new(100);
     let mut pieces = Vec::new();
     for piece in [&tokens[..33], &tokens[33..34], &tokens[34..70]] {
         let batch =
@@ -249,10 +249,11 @@ fn a_cache_gives_what_a_whole_pass_gives_bit_for_bit() {
     }
     assert_eq!(whole, pieces);
 
-    // A prefix copied from another sequence's cache is as good.
-    let mut copy = KvCache::new(&config, 80);
-    copy.append(&config, &cache.export(&config, 0..16));
-    copy.append(&config, &cache.export(&config, 16..48));
+    // A prefix shared with another sequence's cache is as good.
+    let mut copy = KvCache::new(80);
+    for positions in [0..16, 16..32, 32..48] {
+        copy.append(&cache.export(positions));
+    }
     assert_eq!(copy.len(), 48);
     let rest = &tokens[48..];
     let batch =
@@ -272,7 +273,7 @@ fn neither_company_nor_threads_change_a_bit() {
     let tuned = trainer.lora().merge(&base);
     let prompts = examples(4, &[31, 5, 64, 18, 40]);
     let run = |chosen: &[usize], threads| -> Vec<Vec<f32>> {
-        let mut caches: Vec<_> = chosen.iter().map(|_| KvCache::new(&config, 80)).collect();
+        let mut caches: Vec<_> = chosen.iter().map(|_| KvCache::new(80)).collect();
         let mut batch: Vec<_> = chosen
             .iter()
             .zip(&mut caches)

@@ -223,10 +223,9 @@ impl Batcher<'_> {
 
     /// A sequence whose first positions come from the prefix tree.
     fn begin(&mut self, job: Job, node: (Node, usize)) -> Running {
-        let config = &self.shared.config;
-        let mut cache = KvCache::new(config, Running::reserved(&job));
+        let mut cache = KvCache::new(Running::reserved(&job));
         for kv in self.prefixes.path(node.0) {
-            cache.append(config, &kv);
+            cache.append(&kv);
         }
         let gauges = &self.shared.gauges;
         gauges.prompt_tokens.fetch_add(job.prompt.len() as u64, Ordering::Relaxed);
@@ -298,7 +297,6 @@ impl Batcher<'_> {
 
     /// Puts the whole blocks that a sequence has computed into the prefix tree.
     fn share(&mut self, index: usize) {
-        let config = &self.shared.config;
         let running = &mut self.running[index];
         while let Some((node, from)) = running.node {
             let range = from..from + BLOCK;
@@ -307,7 +305,7 @@ impl Batcher<'_> {
             }
             let Ok(tokens) = Tokens::try_from(&running.tokens[range.clone()]) else { return };
             let cache = &running.cache;
-            let next = self.prefixes.put(node, tokens, || cache.export(config, range.clone()));
+            let next = self.prefixes.put(node, tokens, || cache.export(range.clone()));
             running.node = next.map(|next| (next, range.end));
         }
     }

@@ -49,7 +49,8 @@ pub struct EngineOptions {
     pub max_loras: usize,
     /// Largest adapter rank.
     pub max_lora_rank: usize,
-    /// Positions that running sequences may reserve, and again as many kept for shared prefixes.
+    /// Positions that running sequences may reserve, and again as many kept for shared prefixes. A prefix that ends in the
+    /// middle of a page keeps the whole page.
     pub kv_cache_tokens: usize,
     /// Compute threads; they change no bit of the result.
     pub threads: usize,

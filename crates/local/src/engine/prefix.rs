@@ -114,7 +114,11 @@ impl PrefixCache {
         }
         self.next += 1;
         let node = self.next;
-        let entry = Entry { parent, tokens, depth, block: block(), used: self.clock };
+        let block = block();
+        if let Some(before) = self.entries.get_mut(&parent) {
+            before.block.join(&block);
+        }
+        let entry = Entry { parent, tokens, depth, block, used: self.clock };
         self.ages.insert((self.clock, std::cmp::Reverse(depth), node));
         self.entries.insert(node, entry);
         self.children.insert((parent, tokens), node);
@@ -167,7 +171,9 @@ mod tests {
             qk_norm: false,
             eos_token_ids: Vec::new(),
         };
-        KvCache::new(&config, BLOCK).export(&config, 0..BLOCK)
+        let mut cache = KvCache::new(BLOCK);
+        cache.extend(&config, BLOCK);
+        cache.export(0..BLOCK)
     }
 
     #[test]

@@ -1,90 +1,14 @@
 //! The forward pass over ragged, packed sequences. Serving and training run the same one, so the
 //! trainer's log-probabilities are the engine's.
 
-use std::{ops::Range, sync::Arc};
-
 use super::{
-    attention::{LayerCache, attend},
+    attention::attend,
+    cache::KvCache,
     config::Config,
     kernel::{Strided, product},
     math::{rms_norm, rope, swiglu},
     weights::{Layer, Linear, Weights},
 };
-
-/// Keys and values of one sequence, all layers.
-#[derive(Debug, Clone)]
-pub struct KvCache {
-    layers: Vec<LayerCache>,
-    length: usize,
-    capacity: usize,
-}
-
-/// Keys and values of a run of positions, to be put into another sequence's cache.
-#[derive(Debug, Clone)]
-pub struct KvBlock {
-    positions: usize,
-    values: Arc<Vec<f32>>,
-}
-
-impl KvCache {
-    /// An empty cache for up to `capacity` positions.
-    #[must_use]
-    pub fn new(config: &Config, capacity: usize) -> Self {
-        let layers =
-            (0..config.num_hidden_layers).map(|_| LayerCache::new(config, capacity)).collect();
-        Self { layers, length: 0, capacity }
-    }
-
-    /// Positions filled.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.length
-    }
-
-    pub(crate) fn layers_mut(&mut self) -> &mut [LayerCache] {
-        &mut self.layers
-    }
-
-    pub(crate) fn layer(&self, index: usize) -> &LayerCache {
-        &self.layers[index]
-    }
-
-    /// Nothing is filled.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    /// Copies positions out.
-    #[must_use]
-    pub fn export(&self, config: &Config, range: Range<usize>) -> KvBlock {
-        let positions = range.len();
-        let mut values =
-            Vec::with_capacity(positions * 2 * config.key_width() * config.num_hidden_layers);
-        for layer in &self.layers {
-            layer.export(config, range.clone(), &mut values);
-        }
-        KvBlock { positions, values: Arc::new(values) }
-    }
-
-    /// Appends positions that another cache exported.
-    pub fn append(&mut self, config: &Config, block: &KvBlock) {
-        assert!(self.length + block.positions <= self.capacity, "the cache is too short");
-        let size = block.values.len() / self.layers.len();
-        for (layer, exported) in self.layers.iter_mut().zip(block.values.chunks_exact(size)) {
-            layer.import(config, self.length, block.positions, exported);
-        }
-        self.length += block.positions;
-    }
-}
-
-impl KvBlock {
-    /// Positions held.
-    #[must_use]
-    pub const fn positions(&self) -> usize {
-        self.positions
-    }
-}
 
 /// New tokens for one sequence.
 pub struct Extend<'a> {
@@ -150,12 +74,11 @@ fn extend_on_one(config: &Config, batch: &mut [Extend<'_>]) -> Vec<Vec<f32>> {
                 members.push((index, if extend.all_logits { extend.tokens.len() } else { 1 }));
                 segments.push(Segment {
                     tokens: extend.tokens,
-                    start: extend.cache.length,
+                    start: extend.cache.extend(config, extend.tokens.len()),
                     after: None,
                     wanted: if extend.all_logits { extend.tokens.len() } else { 1 },
-                    layers: &mut extend.cache.layers,
+                    cache: extend.cache,
                 });
-                extend.cache.length += extend.tokens.len();
             }
         }
         let hidden = forward(config, weights, &mut segments, None);
@@ -181,7 +104,7 @@ pub(crate) struct Segment<'a> {
     pub after: Option<usize>,
     /// How many of the last positions go through the last layer.
     pub wanted: usize,
-    pub layers: &'a mut [LayerCache],
+    pub cache: &'a mut KvCache,
 }
 
 /// What the backward pass needs of a layer.
@@ -267,16 +190,15 @@ fn run_layer(
     let (mut k, inverse_k) = head_norm(config, &k_raw, &layer.k_norm);
     rotate(config, weights, segments, &mut k, kw);
     let mut row = 0;
-    for segment in segments.iter_mut() {
-        let at = row * kw..(row + segment.tokens.len()) * kw;
-        segment.layers[index].put(config, segment.start, &k[at.clone()], &v[at]);
-        row += segment.tokens.len();
-    }
     for number in 0..segments.len() {
-        let Some(before) = segments[number].after else { continue };
         let (earlier, later) = segments.split_at_mut(number);
-        let positions = later[0].start;
-        later[0].layers[index].take_first(config, &earlier[before].layers[index], positions);
+        let segment = &mut later[0];
+        if let Some(before) = segment.after {
+            segment.cache.take_first(config, index, earlier[before].cache, segment.start);
+        }
+        let at = row * kw..(row + segment.tokens.len()) * kw;
+        segment.cache.put(config, index, segment.start, &k[at.clone()], &v[at]);
+        row += segment.tokens.len();
     }
 
     // Rows that nobody asks for leave here: their keys and values are all that is needed of them.
@@ -292,8 +214,8 @@ fn run_layer(
         let first = segment.start + segment.tokens.len() - count;
         let at = row * qw..(row + count) * qw;
         rotate_rows(config, weights, first, &mut q[at.clone()], qw);
-        let cache = &segment.layers[index];
-        let p = attend(config, &q[at.clone()], first, cache, &mut mixed[at], tape.is_some());
+        let (cache, keep) = (&*segment.cache, tape.is_some());
+        let p = attend(config, index, &q[at.clone()], first, cache, &mut mixed[at], keep);
         probabilities.push(p);
         row += count;
     }

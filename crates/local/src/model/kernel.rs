@@ -18,9 +18,6 @@ use multiversion::{multiversion, target::match_target};
 /// Partial sums of every reduction.
 pub const LANES: usize = 16;
 
-/// Every tile is narrower. Whoever pads columns to a multiple of this needs no ragged ones.
-pub const WIDEST: usize = 32;
-
 /// A matrix that is read row by row or column by column: element (i, k) lies at `i * rows + k * cols`.
 #[derive(Clone, Copy)]
 pub struct Strided<'a> {
@@ -60,10 +57,12 @@ pub fn product(
     multiply(a, b, c, [m, k, n], true);
 }
 
+/// [`product`], or the sum of C and the product. `shape` is m, k and n.
+///
 /// Tiles are chosen such that their sums stay in registers and hide the latency of each other's chains: 16 of the 32
 /// wide registers of AVX-512, 12 of the 16 of AVX2, 24 of the 32 of NEON.
 #[multiversion(targets("x86_64+avx512f+avx512vl+fma", "x86_64+avx2+fma", "aarch64+neon"))]
-fn multiply(
+pub fn multiply(
     a: Strided<'_>,
     b: (&[f32], usize),
     c: (&mut [f32], usize),

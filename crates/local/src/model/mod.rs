@@ -1,6 +1,7 @@
 //! The transformer: configuration, weights, LoRA, and one forward pass that serves and trains.
 
 mod attention;
+mod cache;
 mod config;
 mod forward;
 mod kernel;
@@ -8,8 +9,9 @@ mod lora;
 mod math;
 mod weights;
 
+pub use cache::{KvBlock, KvCache};
 pub use config::{Config, LoadError};
-pub use forward::{Extend, KvBlock, KvCache, extend};
+pub use forward::{Extend, extend};
 pub(crate) use forward::{LayerTape, Segment, Tape, apply, forward};
 pub(crate) use kernel::{Strided, matmul};
 pub use lora::{AdapterError, LINEARS, Lora, LoraConfig};

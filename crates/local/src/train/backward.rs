@@ -143,8 +143,8 @@ pub(super) fn predictions(
     threads: usize,
 ) -> Vec<Vec<f32>> {
     over_shards(examples, threads, |shard| {
-        let (mut caches, rows) = prepare(config, shard);
-        let mut segments = segments(shard, &mut caches);
+        let (mut caches, rows) = prepare(shard);
+        let mut segments = segments(config, shard, &mut caches);
         let hidden = forward(config, weights, &mut segments, None);
         match reading {
             Reading::Text => split_logprobs(config, shard, &apply(&weights.head, &hidden, rows)),
@@ -238,21 +238,25 @@ pub(super) fn over_shards<E: Sync, T: Send>(
     results.into_iter().flatten().collect()
 }
 
-fn prepare(config: &Config, shard: &[Example]) -> (Vec<KvCache>, usize) {
-    let caches = shard.iter().map(|e| KvCache::new(config, e.input.len())).collect();
+fn prepare(shard: &[Example]) -> (Vec<KvCache>, usize) {
+    let caches = shard.iter().map(|e| KvCache::new(e.input.len())).collect();
     (caches, shard.iter().map(|e| e.input.len()).sum())
 }
 
-fn segments<'a>(shard: &'a [Example], caches: &'a mut [KvCache]) -> Vec<Segment<'a>> {
+fn segments<'a>(
+    config: &Config,
+    shard: &'a [Example],
+    caches: &'a mut [KvCache],
+) -> Vec<Segment<'a>> {
     shard
         .iter()
         .zip(caches)
         .map(|(example, cache)| Segment {
             tokens: &example.input,
-            start: 0,
+            start: cache.extend(config, example.input.len()),
             after: None,
             wanted: example.input.len(),
-            layers: cache.layers_mut(),
+            cache,
         })
         .collect()
 }
@@ -326,9 +330,9 @@ fn shard_backward(
     gradients: &mut Gradients,
 ) -> Vec<Vec<f32>> {
     let d = config.hidden_size;
-    let (mut caches, _) = prepare(config, shard);
+    let (mut caches, _) = prepare(shard);
     let mut tape = Tape::default();
-    let mut segments = segments(shard, &mut caches);
+    let mut segments = segments(config, shard, &mut caches);
     let hidden = forward(config, weights, &mut segments, Some(&mut tape));
     let (predicted, dhidden) = match reading {
         Reading::Text => text_backward(config, weights, shard, &hidden, gradients),

@@ -213,10 +213,11 @@ impl LayerPass<'_> {
             let mut dvalues = dkeys.clone();
             attend_backward(
                 config,
+                index,
                 &tape.q[queries.clone()],
                 start + first,
                 start,
-                caches[number].layer(index),
+                &caches[number],
                 &tape.probabilities[number],
                 &dmixed[queries.clone()],
                 &mut dq[queries],

@@ -106,7 +106,12 @@ impl<'a> Layout<'a> {
     /// Caches with room for every piece and what comes before it.
     pub fn caches(&self, config: &Config) -> Vec<KvCache> {
         let lengths = self.pieces.iter().map(|piece| piece.place.start + piece.tokens.len());
-        lengths.map(|length| KvCache::new(config, length)).collect()
+        let cache = |length| {
+            let mut cache = KvCache::new(length);
+            cache.extend(config, length);
+            cache
+        };
+        lengths.map(cache).collect()
     }
 
     pub fn segments<'s>(&self, caches: &'s mut [KvCache]) -> Vec<Segment<'s>>
@@ -119,7 +124,7 @@ impl<'a> Layout<'a> {
             start: piece.place.start,
             after: piece.place.after,
             wanted: piece.read,
-            layers: cache.layers_mut(),
+            cache,
         })
         .collect()
     }

@@ -1,0 +1,145 @@
+//! Keys and values of sequences, in pages that sequences with the same beginning share.
+
+use std::{ops::Range, sync::Arc};
+
+use super::config::Config;
+
+/// Positions of a page. A page's keys are as wide as the widest tile of the kernel, so that scores need no ragged
+/// columns, and lie one after another, so that reading them is one stream.
+pub const PAGE: usize = 32;
+
+/// Keys and values of one sequence, all layers.
+#[derive(Debug, Clone)]
+pub struct KvCache {
+    /// Of each layer the keys, `[kv_heads, head_dim, PAGE]`, rotated, then the values, `[kv_heads, PAGE, head_dim]`.
+    pages: Vec<Arc<Vec<f32>>>,
+    length: usize,
+    capacity: usize,
+}
+
+/// A run of positions within a page, to be put into another sequence's cache.
+#[derive(Debug, Clone)]
+pub struct KvBlock {
+    page: Arc<Vec<f32>>,
+    positions: Range<usize>,
+}
+
+impl KvBlock {
+    /// Lets go of a page of its own for that of the block that continues it. Both hold these positions.
+    pub(crate) fn join(&mut self, next: &Self) {
+        if self.positions.end == next.positions.start {
+            self.page = next.page.clone();
+        }
+    }
+}
+
+impl KvCache {
+    /// An empty cache for up to `capacity` positions.
+    #[must_use]
+    pub const fn new(capacity: usize) -> Self {
+        Self { pages: Vec::new(), length: 0, capacity }
+    }
+
+    /// Positions filled.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Nothing is filled.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Positions that lie in one page.
+    #[must_use]
+    pub fn export(&self, range: Range<usize>) -> KvBlock {
+        let page = range.start / PAGE;
+        assert!(range.end <= self.length.min((page + 1) * PAGE), "the positions are in no page");
+        let within = range.start - page * PAGE..range.end - page * PAGE;
+        KvBlock { page: self.pages[page].clone(), positions: within }
+    }
+
+    /// Appends positions that another cache exported.
+    pub fn append(&mut self, block: &KvBlock) {
+        let KvBlock { page, positions } = block;
+        assert!(self.length % PAGE == positions.start, "the positions lie elsewhere in their page");
+        assert!(self.length + positions.len() <= self.capacity, "the cache is too short");
+        self.pages.truncate(self.length / PAGE);
+        self.pages.push(page.clone());
+        self.length += positions.len();
+    }
+
+    /// Counts positions that are about to be written; returns the first one.
+    pub(crate) fn extend(&mut self, config: &Config, positions: usize) -> usize {
+        let start = self.length;
+        self.length += positions;
+        assert!(self.length <= self.capacity, "the cache is too short");
+        let size = config.num_hidden_layers * layer_size(config);
+        self.pages.resize_with(self.length.div_ceil(PAGE), || Arc::new(vec![0.0; size]));
+        start
+    }
+
+    /// Writes the keys and values of positions from `start` on; both are `[positions, kv_heads, head_dim]`.
+    pub(crate) fn put(
+        &mut self,
+        config: &Config,
+        layer: usize,
+        start: usize,
+        keys: &[f32],
+        values: &[f32],
+    ) {
+        let (width, all) = (config.head_dim, config.key_width());
+        let end = start + keys.len() / all;
+        let mut from = start;
+        while from < end {
+            let (page, first) = (from / PAGE, from % PAGE);
+            let count = (PAGE - first).min(end - from);
+            let rows = (from - start) * all..(from - start + count) * all;
+            // Copied first where another sequence has it too.
+            let page = &mut Arc::make_mut(&mut self.pages[page])[layer * layer_size(config)..];
+            let (key_page, value_page) = page.split_at_mut(all * PAGE);
+            for (i, to) in key_page.chunks_exact_mut(PAGE).enumerate() {
+                for (to, keys) in to[first..].iter_mut().zip(keys[rows.clone()].chunks_exact(all)) {
+                    *to = keys[i];
+                }
+            }
+            for (offset, values) in values[rows].chunks_exact(all).enumerate() {
+                for (head, values) in values.chunks_exact(width).enumerate() {
+                    let at = (head * PAGE + first + offset) * width;
+                    value_page[at..at + width].copy_from_slice(values);
+                }
+            }
+            from += count;
+        }
+    }
+
+    /// Takes over the first positions of another sequence, with what follows them in their last page.
+    pub(crate) fn take_first(&mut self, config: &Config, layer: usize, from: &Self, count: usize) {
+        let size = layer_size(config);
+        let both = self.pages.iter_mut().zip(&from.pages).take(count.div_ceil(PAGE));
+        for (to, from) in both {
+            let at = layer * size..(layer + 1) * size;
+            Arc::make_mut(to)[at.clone()].copy_from_slice(&from[at]);
+        }
+    }
+
+    /// Keys of one head in one page: `[head_dim, PAGE]`.
+    pub(crate) fn keys(&self, config: &Config, layer: usize, head: usize, page: usize) -> &[f32] {
+        let size = config.head_dim * PAGE;
+        &self.pages[page][layer * layer_size(config) + head * size..][..size]
+    }
+
+    /// Values of one head in one page: `[PAGE, head_dim]`.
+    pub(crate) fn values(&self, config: &Config, layer: usize, head: usize, page: usize) -> &[f32] {
+        let size = config.head_dim * PAGE;
+        let before = layer * layer_size(config) + config.key_width() * PAGE;
+        &self.pages[page][before + head * size..][..size]
+    }
+}
+
+/// Numbers of one layer in a page.
+const fn layer_size(config: &Config) -> usize {
+    2 * config.key_width() * PAGE
+}
