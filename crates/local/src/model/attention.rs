@@ -1,6 +1,7 @@
 //! Causal attention of one sequence over its key-value cache, forward and backward.
 
 use super::{
+    buffer::Buffer,
     cache::{KvCache, PAGE},
     config::Config,
     kernel::{Strided, multiply, product},
@@ -21,18 +22,18 @@ pub(crate) fn attend(
     cache: &KvCache,
     out: &mut [f32],
     keep: bool,
-) -> Vec<f32> {
+) -> Buffer {
     let (width, stride) = (config.head_dim, config.query_width());
     let group = config.num_attention_heads / config.num_key_value_heads;
     let rows = queries.len() / stride;
     if rows == 1 && !keep {
         attend_alone(config, layer, queries, start, cache, out);
-        return Vec::new();
+        return Buffer::default();
     }
     let scale = 1.0 / (width as f32).sqrt();
     let visible = (start + rows).next_multiple_of(PAGE);
     let kept = if keep { config.num_attention_heads } else { 1 };
-    let mut scores = vec![0.0; kept * rows * visible];
+    let mut scores = Buffer::zeros(kept * rows * visible);
     for head in 0..config.num_attention_heads {
         let scores = &mut scores[head % kept * rows * visible..][..rows * visible];
         for (block, scores) in scores.chunks_mut(BLOCK * visible).enumerate() {
@@ -57,7 +58,7 @@ pub(crate) fn attend(
             }
         }
     }
-    if keep { scores } else { Vec::new() }
+    if keep { scores } else { Buffer::default() }
 }
 
 /// [`attend`] from a single query. The heads that share keys are the rows of one product, and each page is read once.
@@ -76,7 +77,7 @@ fn attend_alone(
     let seen = position + 1;
     let pages = seen.div_ceil(PAGE);
     let visible = pages * PAGE;
-    let mut scores = vec![0.0; config.num_attention_heads * visible];
+    let mut scores = Buffer::unset(config.num_attention_heads * visible);
     for page in 0..pages {
         for source in 0..sources {
             let q = Strided::rows(&query[source * group * width..], width);
@@ -129,10 +130,10 @@ pub(crate) fn attend_backward(
     let visible = n.next_multiple_of(PAGE);
     let group = config.num_attention_heads / config.num_key_value_heads;
     let scale = 1.0 / (width as f32).sqrt();
-    let mut ds = vec![0.0; rows * visible];
-    let mut keys_in = vec![0.0; visible * width];
-    let mut values_in = vec![0.0; width * visible];
-    let mut keys_out = vec![0.0; n * width];
+    let mut ds = Buffer::zeros(rows * visible);
+    let mut keys_in = Buffer::unset(visible * width);
+    let mut values_in = Buffer::unset(width * visible);
+    let mut keys_out = Buffer::unset(n * width);
     for head in 0..config.num_attention_heads {
         let source = head / group;
         if head % group == 0 {

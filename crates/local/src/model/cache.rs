@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::config::Config;
+use super::{buffer::Buffer, config::Config};
 
 /// Positions of a page. A page's keys are as wide as the widest tile of the kernel, so that scores need no ragged
 /// columns, and lie one after another, so that reading them is one stream.
@@ -12,7 +12,7 @@ pub const PAGE: usize = 32;
 #[derive(Debug, Clone)]
 pub struct KvCache {
     /// Of each layer the keys, `[kv_heads, head_dim, PAGE]`, rotated, then the values, `[kv_heads, PAGE, head_dim]`.
-    pages: Vec<Arc<Vec<f32>>>,
+    pages: Vec<Arc<Buffer>>,
     length: usize,
     capacity: usize,
 }
@@ -20,7 +20,7 @@ pub struct KvCache {
 /// A run of positions within a page, to be put into another sequence's cache.
 #[derive(Debug, Clone)]
 pub struct KvBlock {
-    page: Arc<Vec<f32>>,
+    page: Arc<Buffer>,
     positions: Range<usize>,
 }
 
@@ -77,7 +77,7 @@ impl KvCache {
         self.length += positions;
         assert!(self.length <= self.capacity, "the cache is too short");
         let size = config.num_hidden_layers * layer_size(config);
-        self.pages.resize_with(self.length.div_ceil(PAGE), || Arc::new(vec![0.0; size]));
+        self.pages.resize_with(self.length.div_ceil(PAGE), || Arc::new(Buffer::zeros(size)));
         start
     }
 

@@ -3,6 +3,7 @@
 
 use super::{
     attention::attend,
+    buffer::Buffer,
     cache::KvCache,
     config::Config,
     kernel::{Strided, product},
@@ -110,31 +111,31 @@ pub(crate) struct Segment<'a> {
 /// What the backward pass needs of a layer.
 #[derive(Default)]
 pub(crate) struct LayerTape {
-    pub x: Vec<f32>,
-    pub inverse_input: Vec<f32>,
-    pub h: Vec<f32>,
-    pub q_raw: Vec<f32>,
-    pub k_raw: Vec<f32>,
-    pub inverse_q: Vec<f32>,
-    pub inverse_k: Vec<f32>,
-    pub q: Vec<f32>,
+    pub x: Buffer,
+    pub inverse_input: Buffer,
+    pub h: Buffer,
+    pub q_raw: Buffer,
+    pub k_raw: Buffer,
+    pub inverse_q: Buffer,
+    pub inverse_k: Buffer,
+    pub q: Buffer,
     /// Per sequence.
-    pub probabilities: Vec<Vec<f32>>,
-    pub mixed: Vec<f32>,
-    pub x_mid: Vec<f32>,
-    pub inverse_post: Vec<f32>,
-    pub h_post: Vec<f32>,
-    pub gate: Vec<f32>,
-    pub up: Vec<f32>,
-    pub act: Vec<f32>,
+    pub probabilities: Vec<Buffer>,
+    pub mixed: Buffer,
+    pub x_mid: Buffer,
+    pub inverse_post: Buffer,
+    pub h_post: Buffer,
+    pub gate: Buffer,
+    pub up: Buffer,
+    pub act: Buffer,
 }
 
 /// What the backward pass needs of a whole pass.
 #[derive(Default)]
 pub(crate) struct Tape {
     pub layers: Vec<LayerTape>,
-    pub x_final: Vec<f32>,
-    pub inverse_final: Vec<f32>,
+    pub x_final: Buffer,
+    pub inverse_final: Buffer,
 }
 
 /// Runs the segments; returns the normalised final states of each one's wanted rows,
@@ -144,19 +145,18 @@ pub(crate) fn forward(
     weights: &Weights,
     segments: &mut [Segment<'_>],
     mut tape: Option<&mut Tape>,
-) -> Vec<f32> {
+) -> Buffer {
     let d = config.hidden_size;
-    let mut x: Vec<f32> = Vec::new();
-    for token in segments.iter().flat_map(|s| s.tokens) {
-        let row = *token as usize * d;
-        x.extend_from_slice(&weights.embed.w[row..row + d]);
+    let mut x = Buffer::unset(segments.iter().map(|s| s.tokens.len()).sum::<usize>() * d);
+    for (x, token) in x.chunks_exact_mut(d).zip(segments.iter().flat_map(|s| s.tokens)) {
+        x.copy_from_slice(&weights.embed.w[*token as usize * d..][..d]);
     }
     for (index, layer) in weights.layers.iter().enumerate() {
         let last = index + 1 == weights.layers.len();
         let trim = last && tape.is_none();
         x = run_layer(config, weights, layer, index, segments, x, trim, tape.as_deref_mut());
     }
-    let mut normed = vec![0.0; x.len()];
+    let mut normed = Buffer::unset(x.len());
     let inverse = rms_norm(&x, &weights.final_norm, config.rms_norm_eps, &mut normed);
     if let Some(tape) = tape {
         tape.x_final = x;
@@ -175,14 +175,14 @@ fn run_layer(
     layer: &Layer,
     index: usize,
     segments: &mut [Segment<'_>],
-    x: Vec<f32>,
+    x: Buffer,
     trim: bool,
     tape: Option<&mut Tape>,
-) -> Vec<f32> {
+) -> Buffer {
     let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
     let rows = x.len() / d;
     let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &layer.linears;
-    let mut h = vec![0.0; x.len()];
+    let mut h = Buffer::unset(x.len());
     let inverse_input = rms_norm(&x, &layer.input_norm, config.rms_norm_eps, &mut h);
 
     let k_raw = apply(k_proj, &h, rows);
@@ -206,7 +206,7 @@ fn run_layer(
     let rows = x.len() / d;
     let q_raw = apply(q_proj, &h, rows);
     let (mut q, inverse_q) = head_norm(config, &q_raw, &layer.q_norm);
-    let mut mixed = vec![0.0; rows * qw];
+    let mut mixed = Buffer::unset(rows * qw);
     let mut probabilities = Vec::new();
     let mut row = 0;
     for segment in segments.iter_mut() {
@@ -221,11 +221,11 @@ fn run_layer(
     }
     let mut x_mid = apply(o_proj, &mixed, rows);
     add(&mut x_mid, &x);
-    let mut h_post = vec![0.0; x_mid.len()];
+    let mut h_post = Buffer::unset(x_mid.len());
     let inverse_post = rms_norm(&x_mid, &layer.post_norm, config.rms_norm_eps, &mut h_post);
     let gate = apply(gate_proj, &h_post, rows);
     let up = apply(up_proj, &h_post, rows);
-    let mut act = vec![0.0; gate.len()];
+    let mut act = Buffer::unset(gate.len());
     swiglu(&gate, &up, &mut act);
     let mut out = apply(down_proj, &act, rows);
     add(&mut out, &x_mid);
@@ -253,20 +253,20 @@ fn run_layer(
 }
 
 /// `x · Wᵀ` for `rows` rows.
-pub(crate) fn apply(linear: &Linear, x: &[f32], rows: usize) -> Vec<f32> {
+pub(crate) fn apply(linear: &Linear, x: &[f32], rows: usize) -> Buffer {
     let (inputs, outputs) = (linear.inputs, linear.outputs);
-    let mut y = vec![0.0; rows * outputs];
+    let mut y = Buffer::unset(rows * outputs);
     let x = Strided::rows(x, inputs);
     product(x, (&linear.t, outputs), (&mut y, outputs), rows, inputs, outputs);
     y
 }
 
 /// Per-head RMS norm; a copy where the architecture has none.
-fn head_norm(config: &Config, raw: &[f32], weight: &[f32]) -> (Vec<f32>, Vec<f32>) {
+fn head_norm(config: &Config, raw: &[f32], weight: &[f32]) -> (Buffer, Buffer) {
     if weight.is_empty() {
-        return (raw.to_vec(), Vec::new());
+        return (raw.into(), Buffer::default());
     }
-    let mut normed = vec![0.0; raw.len()];
+    let mut normed = Buffer::unset(raw.len());
     let inverse = rms_norm(raw, weight, config.rms_norm_eps, &mut normed);
     (normed, inverse)
 }
@@ -296,12 +296,14 @@ fn rotate_rows(config: &Config, weights: &Weights, start: usize, rows: &mut [f32
     }
 }
 
-fn wanted(rows: &[f32], segments: &[Segment<'_>], width: usize) -> Vec<f32> {
-    let mut kept = Vec::new();
-    let mut end = 0;
+fn wanted(rows: &[f32], segments: &[Segment<'_>], width: usize) -> Buffer {
+    let mut kept = Buffer::unset(segments.iter().map(|s| s.wanted).sum::<usize>() * width);
+    let (mut row, mut end) = (0, 0);
     for segment in segments {
         end += segment.tokens.len();
-        kept.extend_from_slice(&rows[(end - segment.wanted) * width..end * width]);
+        let from = &rows[(end - segment.wanted) * width..end * width];
+        kept[row * width..(row + segment.wanted) * width].copy_from_slice(from);
+        row += segment.wanted;
     }
     kept
 }

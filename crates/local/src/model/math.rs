@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use super::kernel::LANES;
+use super::{buffer::Buffer, kernel::LANES};
 
 /// e^x to about 2 ulp: range reduction and a degree-6 polynomial (Cephes), in operations that every
 /// machine rounds alike.
@@ -73,18 +73,18 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// RMS norm of every row of `width`: `y = x / rms(x) · weight`. Returns 1/rms per row.
 #[multiversion(targets("x86_64+avx512f+avx512vl+fma", "x86_64+avx2+fma", "aarch64+neon"))]
-pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) -> Vec<f32> {
+pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) -> Buffer {
     let width = weight.len();
-    x.chunks_exact(width)
-        .zip(y.chunks_exact_mut(width))
-        .map(|(x, y)| {
-            let inverse = 1.0 / (dot(x, x) / width as f32 + eps).sqrt();
-            for i in 0..width {
-                y[i] = x[i] * inverse * weight[i];
-            }
-            inverse
-        })
-        .collect()
+    let mut inverses = Buffer::unset(x.len() / width);
+    let rows = x.chunks_exact(width).zip(y.chunks_exact_mut(width));
+    for ((x, y), to) in rows.zip(inverses.iter_mut()) {
+        let inverse = 1.0 / (dot(x, x) / width as f32 + eps).sqrt();
+        for i in 0..width {
+            y[i] = x[i] * inverse * weight[i];
+        }
+        *to = inverse;
+    }
+    inverses
 }
 
 /// Gradient of [`rms_norm`]: adds dx, and adds to `dweight` where it is asked for.

@@ -10,7 +10,8 @@ use super::{
     value::ValueHead,
 };
 use crate::model::{
-    Config, KvCache, Segment, Strided, Tape, Weights, apply, forward, log_softmax_at, matmul,
+    Buffer, Config, KvCache, Segment, Strided, Tape, Weights, apply, forward, log_softmax_at,
+    matmul, product,
 };
 
 /// One sequence to learn: `targets[i]` is to follow `input[..=i]`, with `weights[i]` in the loss. The
@@ -290,34 +291,38 @@ fn text_backward(
     shard: &[Example],
     hidden: &[f32],
     gradients: &mut Gradients,
-) -> (Vec<Vec<f32>>, Vec<f32>) {
+) -> (Vec<Vec<f32>>, Buffer) {
     let (d, v) = (config.hidden_size, config.vocab_size);
     let rows = hidden.len() / d;
     let logits = apply(&weights.head, hidden, rows);
     let logprobs = split_logprobs(config, shard, &logits);
-    let (mut dlogits, mut read, mut at) = (Vec::new(), Vec::new(), Vec::new());
     let positions = shard.iter().flat_map(|e| (0..e.targets.len()).map(move |i| (e, i)));
-    for (row, ((example, i), logprob)) in positions.zip(logprobs.iter().flatten()).enumerate() {
-        let (target, pull) = (&example.targets[i], example.pull_at(i, *logprob));
-        if pull != 0.0 {
-            let row_logits = &logits[row * v..(row + 1) * v];
-            let normaliser = row_logits[*target as usize] - logprob;
-            let start = dlogits.len();
-            dlogits.extend(row_logits.iter().map(|l| pull * libm::expf(l - normaliser)));
-            dlogits[start + *target as usize] -= pull;
-            read.extend_from_slice(&hidden[row * d..(row + 1) * d]);
-            at.push(row);
+    let pulls = positions.zip(logprobs.iter().flatten()).enumerate();
+    let pulls = pulls.map(|(row, ((example, i), logprob))| {
+        (row, example.targets[i] as usize, *logprob, example.pull_at(i, *logprob))
+    });
+    let pulls: Vec<_> = pulls.filter(|(.., pull)| *pull != 0.0).collect();
+    let mut dlogits = Buffer::unset(pulls.len() * v);
+    for ((row, target, logprob, pull), dlogits) in pulls.iter().zip(dlogits.chunks_exact_mut(v)) {
+        let logits = &logits[row * v..(row + 1) * v];
+        let normaliser = logits[*target] - logprob;
+        for (to, logit) in dlogits.iter_mut().zip(logits) {
+            *to = pull * libm::expf(logit - normaliser);
         }
+        dlogits[*target] -= pull;
     }
-    let mut dread = vec![0.0; at.len() * d];
-    matmul(Strided::rows(&dlogits, v), &weights.head.w, &mut dread, at.len(), v, d);
-    let mut dhidden = vec![0.0; rows * d];
-    for (row, dread) in at.iter().zip(dread.chunks_exact(d)) {
+    let mut dread = Buffer::unset(pulls.len() * d);
+    let by_row = Strided::rows(&dlogits, v);
+    product(by_row, (&weights.head.w, d), (&mut dread, d), pulls.len(), v, d);
+    let mut dhidden = Buffer::zeros(rows * d);
+    for ((row, ..), dread) in pulls.iter().zip(dread.chunks_exact(d)) {
         dhidden[row * d..(row + 1) * d].copy_from_slice(dread);
     }
     if let Some(rest) = &mut gradients.rest {
+        let read = pulls.iter().flat_map(|(row, ..)| &hidden[row * d..(row + 1) * d]);
+        let read: Vec<_> = read.copied().collect();
         let to = if rest.head.is_empty() { &mut rest.embed } else { &mut rest.head };
-        matmul(Strided::transposed(&dlogits, v), &read, to, v, at.len(), d);
+        matmul(Strided::transposed(&dlogits, v), &read, to, v, pulls.len(), d);
     }
     (logprobs, dhidden)
 }

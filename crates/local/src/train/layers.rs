@@ -2,8 +2,8 @@
 
 use super::backward::{Example, Gradients};
 use crate::model::{
-    Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward, matmul,
-    rms_norm_backward, rope_backward, silu_backward,
+    Buffer, Config, KvCache, Layer, LayerTape, Linear, Strided, Tape, Weights, attend_backward,
+    matmul, product, rms_norm_backward, rope_backward, silu_backward,
 };
 
 /// Where a sequence of a shard stands.
@@ -60,7 +60,7 @@ impl LiveRows {
     }
 
     /// Drops the other rows, where there are any.
-    pub(super) fn keep(&self, rows: &mut Vec<f32>, width: usize) {
+    pub(super) fn keep(&self, rows: &mut Buffer, width: usize) {
         if rows.is_empty() {
             return;
         }
@@ -73,13 +73,15 @@ impl LiveRows {
     }
 
     /// Adds zeros for the other rows.
-    fn spread(&self, kept: &[f32], width: usize) -> Vec<f32> {
-        let mut rows = Vec::with_capacity(self.ranges().last().map_or(0, |(_, to)| to * width));
-        let mut at = 0;
+    fn spread(&self, kept: &[f32], width: usize) -> Buffer {
+        let mut rows = Buffer::unset(self.ranges().last().map_or(0, |(_, to)| to * width));
+        let (mut at, mut end) = (0, 0);
         for (from, to) in self.ranges() {
-            rows.resize(from * width, 0.0);
-            rows.extend_from_slice(&kept[at..at + (to - from) * width]);
-            at += (to - from) * width;
+            rows[end..from * width].fill(0.0);
+            end = to * width;
+            let live = &kept[at..at + (to - from) * width];
+            rows[from * width..end].copy_from_slice(live);
+            at += live.len();
         }
         rows
     }
@@ -103,9 +105,9 @@ impl Descent<'_> {
     pub(super) fn run(
         self,
         mut tape: Tape,
-        mut dhidden: Vec<f32>,
+        mut dhidden: Buffer,
         gradients: &mut Gradients,
-    ) -> Vec<f32> {
+    ) -> Buffer {
         let Self { config, weights, caches, places, top, below } = self;
         let d = config.hidden_size;
         for (values, width) in
@@ -113,7 +115,7 @@ impl Descent<'_> {
         {
             top.keep(values, width);
         }
-        let mut dx = vec![0.0; dhidden.len()];
+        let mut dx = Buffer::zeros(dhidden.len());
         rms_norm_backward(
             &tape.x_final,
             &weights.final_norm,
@@ -151,7 +153,7 @@ struct LayerPass<'a> {
 impl LayerPass<'_> {
     /// From the gradient of the live rows' output to that of all rows' input. In the lowest layer the
     /// input's gradient is wanted for the embedding only.
-    fn backward(self, dout: Vec<f32>, gradients: &mut Gradients) -> Vec<f32> {
+    fn backward(self, dout: Buffer, gradients: &mut Gradients) -> Buffer {
         let Self { config, weights, index, mut tape, live, caches, places } = self;
         let layer: &Layer = &weights.layers[index];
         let (d, qw, kw) = (config.hidden_size, config.query_width(), config.key_width());
@@ -177,13 +179,11 @@ impl LayerPass<'_> {
         let mut norms = gradients.rest.as_mut().map(|rest| &mut rest.norms[index]);
 
         // The gated layer.
-        let mut dact = vec![0.0; tape.act.len()];
-        through(down_proj, &dout, rows, &mut dact);
+        let dact = through(down_proj, &dout, rows);
         outer(down_proj, &dout, &tape.act, rows, gdown);
         silu_backward(&mut tape.gate, &mut tape.up, &dact);
-        let mut dh = vec![0.0; tape.h_post.len()];
-        through(gate_proj, &tape.gate, rows, &mut dh);
-        through(up_proj, &tape.up, rows, &mut dh);
+        let mut dh = through(gate_proj, &tape.gate, rows);
+        add_through(up_proj, &tape.up, rows, &mut dh);
         outer(gate_proj, &tape.gate, &tape.h_post, rows, ggate);
         outer(up_proj, &tape.up, &tape.h_post, rows, gup);
         let mut dx_mid = dout;
@@ -197,19 +197,18 @@ impl LayerPass<'_> {
         );
 
         // Attention.
-        let mut dmixed = vec![0.0; tape.mixed.len()];
-        through(o_proj, &dx_mid, rows, &mut dmixed);
+        let dmixed = through(o_proj, &dx_mid, rows);
         outer(o_proj, &dx_mid, &tape.mixed, rows, go);
         let all_rows = tape.h.len() / d;
-        let mut dq = vec![0.0; rows * qw];
-        let mut dk = vec![0.0; all_rows * kw];
-        let mut dv = vec![0.0; all_rows * kw];
+        let mut dq = Buffer::unset(rows * qw);
+        let mut dk = Buffer::zeros(all_rows * kw);
+        let mut dv = Buffer::zeros(all_rows * kw);
         let starts: Vec<_> = live.starts().collect();
         for (number, &(first, length)) in live.spans.iter().enumerate() {
             let Place { start, after } = places[number];
             let (live_row, row) = starts[number];
             let queries = live_row * qw..(live_row + length - first) * qw;
-            let mut dkeys = vec![0.0; (start + length) * kw];
+            let mut dkeys = Buffer::zeros((start + length) * kw);
             let mut dvalues = dkeys.clone();
             attend_backward(
                 config,
@@ -263,11 +262,9 @@ impl LayerPass<'_> {
         if index == 0 && norms.is_none() {
             return dx;
         }
-        let mut dh = vec![0.0; live_h.len()];
-        through(q_proj, &dq, rows, &mut dh);
-        let mut dh = live.spread(&dh, d);
-        through(k_proj, &dk, all_rows, &mut dh);
-        through(v_proj, &dv, all_rows, &mut dh);
+        let mut dh = live.spread(&through(q_proj, &dq, rows), d);
+        add_through(k_proj, &dk, all_rows, &mut dh);
+        add_through(v_proj, &dv, all_rows, &mut dh);
         rms_norm_backward(
             &tape.x,
             &layer.input_norm,
@@ -292,14 +289,23 @@ fn head_norm_backward(
     inverse: &[f32],
     dy: &[f32],
     dweight: Option<&mut [f32]>,
-) -> Vec<f32> {
-    let mut dx = vec![0.0; raw.len()];
+) -> Buffer {
+    let mut dx = Buffer::zeros(raw.len());
     rms_norm_backward(raw, weight, inverse, dy, &mut dx, dweight);
     dx
 }
 
+/// `dy · W`.
+fn through(linear: &Linear, dy: &[f32], rows: usize) -> Buffer {
+    let (outputs, inputs) = (linear.outputs, linear.inputs);
+    let mut dx = Buffer::unset(rows * inputs);
+    let dy = Strided::rows(dy, outputs);
+    product(dy, (&linear.w, inputs), (&mut dx, inputs), rows, outputs, inputs);
+    dx
+}
+
 /// `dx += dy · W`.
-fn through(linear: &Linear, dy: &[f32], rows: usize, dx: &mut [f32]) {
+fn add_through(linear: &Linear, dy: &[f32], rows: usize, dx: &mut [f32]) {
     let dy = Strided::rows(dy, linear.outputs);
     matmul(dy, &linear.w, dx, rows, linear.outputs, linear.inputs);
 }

@@ -4,7 +4,7 @@ use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Config, Strided, matmul};
+use crate::model::{Buffer, Config, Strided, matmul};
 
 /// The hidden layers of a value head, each followed by a ReLU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +99,9 @@ impl ValueHead {
         hidden: &[f32],
         pulls: &[(usize, f32)],
         mut gradients: Option<&mut Self>,
-    ) -> Vec<f32> {
+    ) -> Buffer {
         let d = self.maps[0].inputs();
-        let mut dhidden = vec![0.0; hidden.len()];
+        let mut dhidden = Buffer::zeros(hidden.len());
         let rows: Vec<f32> =
             pulls.iter().flat_map(|(row, _)| &hidden[row * d..(row + 1) * d]).copied().collect();
         let activations = self.activations(&rows);

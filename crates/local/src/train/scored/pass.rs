@@ -5,7 +5,7 @@ use super::{
     layout::{From, Layout},
 };
 use crate::{
-    model::{Config, Strided, Tape, Weights, apply, forward, log_sum_exp, matmul},
+    model::{Buffer, Config, Strided, Tape, Weights, apply, forward, log_sum_exp, product},
     train::{
         backward::{Gradients, Reading, accumulate, over_shards},
         layers::Descent,
@@ -98,7 +98,7 @@ fn values_backward(
     layout: &Layout<'_>,
     hidden: &[f32],
     gradients: &mut Gradients,
-) -> (Vec<Vec<f32>>, Vec<f32>) {
+) -> (Vec<Vec<f32>>, Buffer) {
     let rows = layout.rows(true);
     let scores = by_example(shard, head.values(&gather(config, hidden, &rows)));
     let pulls = shard.iter().zip(&scores).flat_map(|(example, scores)| example.pulls_at(scores));
@@ -116,7 +116,7 @@ struct Spoken {
     /// Of each read the place of its row among `rows`.
     places: Vec<usize>,
     /// Logits of `rows`.
-    logits: Vec<f32>,
+    logits: Buffer,
     /// What log-softmax subtracts in each of `rows`.
     normalisers: Vec<f32>,
 }
@@ -154,7 +154,7 @@ impl Spoken {
         layout: &Layout<'_>,
         pulls: &[f32],
         length: usize,
-    ) -> Vec<f32> {
+    ) -> Buffer {
         let (d, v) = (config.hidden_size, config.vocab_size);
         let Self { rows, places, logits: mut dlogits, normalisers, .. } = self;
         let mut totals = vec![0.0; rows.len()];
@@ -168,9 +168,10 @@ impl Spoken {
             let Some(target) = read.target else { continue };
             dlogits[place * v + target as usize] -= pulls[read.candidate];
         }
-        let mut dread = vec![0.0; rows.len() * d];
-        matmul(Strided::rows(&dlogits, v), &weights.head.w, &mut dread, rows.len(), v, d);
-        let mut dhidden = vec![0.0; length];
+        let mut dread = Buffer::unset(rows.len() * d);
+        let by_row = Strided::rows(&dlogits, v);
+        product(by_row, (&weights.head.w, d), (&mut dread, d), rows.len(), v, d);
+        let mut dhidden = Buffer::zeros(length);
         for (row, dread) in rows.iter().zip(dread.chunks_exact(d)) {
             dhidden[row * d..(row + 1) * d].copy_from_slice(dread);
         }
