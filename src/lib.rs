@@ -4,7 +4,7 @@
 //! others host. The modules are rooms on levels, and each room imports only from lower levels. The test
 //! `layering` holds the table. From the lowest level to the highest:
 //!
-//! - nouns and pure functions of them: [`domain`], [`quantity`], [`admission`], [`estimate`], [`experience`],
+//! - nouns and pure functions of them: [`domain`], [`quantity`], [`yaml`], [`admission`], [`estimate`], [`experience`],
 //!   [`gateway`] (the calls of external agents and the APIs that they speak), [`prompt`]
 //! - the network and measurements of the program itself: [`net`], [`telemetry`]
 //! - the database: [`store`] holds all SQL, [`queue`] leases work
@@ -45,3 +45,4 @@ pub mod telemetry;
 pub mod trainer;
 pub mod webhooks;
 pub mod work;
+pub mod yaml;

@@ -17,7 +17,7 @@ use super::{
     extract::{Params, Whole},
     idempotency::{self, Once},
     pagination::{Listing, list},
-    problem::{Problem, ProblemCode},
+    problem::{Problem, ProblemCode, cut},
     view::datasets::Dataset,
 };
 use crate::{
@@ -50,10 +50,32 @@ pub struct ImportReport {
     stored: usize,
     /// Number of episodes that were already stored, by id or content.
     repeated: usize,
-    /// Rejected records.
+    /// Rejected records: the first 100.
+    #[schema(max_items = 100)]
     refused: Vec<RefusedRecord>,
+    /// Number of rejected records.
+    refused_count: usize,
     /// Newest version of the dataset. It is new if the import stored an episode.
     version: i32,
+}
+
+/// Maximum number of rejected records that are listed.
+const MOST_REFUSED: usize = 100;
+
+/// Rejected records: the first, and how many.
+#[derive(Default)]
+struct Refusals {
+    first: Vec<RefusedRecord>,
+    count: usize,
+}
+
+impl Refusals {
+    fn add(&mut self, line: Option<u64>, record: Option<u64>, reason: String) {
+        self.count += 1;
+        if self.first.len() < MOST_REFUSED {
+            self.first.push(RefusedRecord { line, record, reason: cut(reason) });
+        }
+    }
 }
 
 /// A rejected record, or a rejected episode of several records, at the place of the first.
@@ -236,23 +258,19 @@ pub(super) async fn import(
     once.keep(&mut tx, &actor, &name).await?;
     let Added { stored, version } = datasets::insert_many(&mut tx, &name, episodes).await?;
     tx.commit().await.map_err(StoreError::from)?;
-    Ok(Json(ImportReport { stored, repeated: sent - stored, refused, version }))
+    let Refusals { first: refused, count: refused_count } = refused;
+    Ok(Json(ImportReport { stored, repeated: sent - stored, refused, refused_count, version }))
 }
 
 /// The episodes of a body, and the rejected records.
-fn parsed(
-    body: &[u8],
-    options: LogOptions,
-    now: OffsetDateTime,
-) -> (Vec<Imported>, Vec<RefusedRecord>) {
-    let (mut episodes, mut refused) = (Vec::new(), Vec::new());
+fn parsed(body: &[u8], options: LogOptions, now: OffsetDateTime) -> (Vec<Imported>, Refusals) {
+    let (mut episodes, mut refused) = (Vec::new(), Refusals::default());
     let mut take = |Outcome { origin, episode }: Outcome| {
         let episode = episode.and_then(LoggedEpisode::try_from);
         match episode.and_then(|e| e.into_rows(now).map_err(|e| e.to_string())) {
             Ok(episode) => episodes.push(episode),
             Err(reason) => {
-                let (line, record) = (origin.position.line(), origin.position.record());
-                refused.push(RefusedRecord { line, record, reason });
+                refused.add(origin.position.line(), origin.position.record(), reason);
             }
         }
         Ok(())
@@ -260,7 +278,7 @@ fn parsed(
     let mut reader = LogReader::new(options, Cursor::new(Vec::new()));
     let read = reader.file("", body, &mut take).and_then(|()| reader.finish(&mut take));
     if let Err(e) = read {
-        refused.push(RefusedRecord { line: None, record: None, reason: e.to_string() });
+        refused.add(None, None, e.to_string());
     }
     (episodes, refused)
 }

@@ -11,6 +11,7 @@ mod audit;
 mod capabilities;
 mod checkpoints;
 mod conditional;
+mod connections;
 mod consult;
 mod datasets;
 mod document;
@@ -83,6 +84,7 @@ use crate::{
 
 use access::Access;
 pub use access::{Hosts, SignIn};
+pub use connections::{Bounds, serve};
 pub use document::openapi_yaml;
 pub use problem::Problem;
 

@@ -12,6 +12,18 @@ pub use super::problem_code::ProblemCode;
 use super::request_id;
 use crate::store::StoreError;
 
+/// Most characters of a text in an error. Errors quote what was sent, and anything may be sent.
+const LONGEST: usize = 1000;
+
+/// The beginning of a text that an error quotes.
+pub(super) fn cut(mut text: String) -> String {
+    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
 /// Error message and remedy.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Problem {
@@ -69,6 +81,18 @@ pub struct FieldError {
     pub column: Option<usize>,
 }
 
+impl FieldError {
+    fn cut(self) -> Self {
+        Self {
+            path: cut(self.path),
+            pointer: cut(self.pointer),
+            message: cut(self.message),
+            remedy: self.remedy.map(cut),
+            ..self
+        }
+    }
+}
+
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
@@ -76,7 +100,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             code: status.into(),
-            detail: detail.into(),
+            detail: cut(detail.into()),
             remedy: None,
             errors: Vec::new(),
             request_id: None,
@@ -133,7 +157,7 @@ impl Problem {
     }
 
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        self.remedy = Some(cut(remedy.into()));
         self
     }
 
@@ -154,7 +178,7 @@ impl Problem {
     }
 
     pub(super) fn errors(mut self, errors: Vec<FieldError>) -> Self {
-        self.errors = errors;
+        self.errors = errors.into_iter().map(FieldError::cut).collect();
         self
     }
 }

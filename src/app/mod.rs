@@ -231,12 +231,12 @@ impl App {
             webhook_url: Arc::new(move |url| destinations.check(url)),
             sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),
         };
-        let token = drain.clone();
-        let server = tokio::spawn(async move {
-            axum::serve(listener, api::router(state))
-                .with_graceful_shutdown(token.cancelled_owned())
-                .await
-        });
+        let server = tokio::spawn(api::serve(
+            listener,
+            api::router(state),
+            api::Bounds::default(),
+            drain.clone(),
+        ));
         Ok(Self { address, store, asked, own_key, postgres, local, shutdown, drain, server, tasks })
     }
 

@@ -178,7 +178,14 @@ impl Sending {
         self.told.stored += answer["stored"].as_u64().unwrap_or(0);
         self.told.repeated += answer["repeated"].as_u64().unwrap_or(0);
         self.told.version = answer["version"].as_u64();
-        for refused in answer["refused"].as_array().into_iter().flatten() {
+        let listed = answer["refused"].as_array().map_or(&[][..], Vec::as_slice);
+        let more =
+            answer["refused_count"].as_u64().unwrap_or(0).saturating_sub(listed.len() as u64);
+        if more > 0 {
+            self.told.refused += more;
+            self.tell(&format!("{more} more records were rejected"));
+        }
+        for refused in listed {
             let line = refused["line"].as_u64().and_then(|line| usize::try_from(line).ok());
             let origin = line.and_then(|line| origins.get(line.checked_sub(1)?));
             let reason = refused["reason"].as_str().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::{process::ExitCode, str::FromStr};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, args::ServeArgs, report};
+use super::{Failure, args::ServeArgs, hardening, report};
 use crate::{
     app::{App, ServiceSettings},
     embedded::postgres::{Postgres, provide},
@@ -15,6 +15,7 @@ use crate::{
 /// Serves until a signal arrives.
 pub async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn,nlac=info");
+    hardening::apply();
     let fetch = !args.no_fetch;
     let settings = ServiceSettings::from(args);
     provide_postgres(&settings, fetch)?;

@@ -118,11 +118,9 @@ pub(super) fn yaml<T: DeserializeOwned>(
     text: &str,
     above: usize,
 ) -> Result<T, PromptMistake> {
-    serde_yaml_ng::from_str(text).map_err(|error| {
-        let line = error.location().map(|place| place.line() + above);
-        let text = error.to_string();
-        // The library counts from the top of what it was given.
-        let what = text.split(" at line ").next().unwrap_or_default().to_owned();
-        PromptMistake { part, line, what, remedy: "see \"Writing prompts\" in the manual".into() }
+    crate::yaml::read(text).map_err(|error| {
+        let line = error.place.map(|(line, _)| line + above);
+        let remedy = "see \"Writing prompts\" in the manual".into();
+        PromptMistake { part, line, what: error.reason, remedy }
     })
 }

@@ -1,6 +1,6 @@
 //! What a reply says, by the forms that its template prescribes.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::front::{File, ReplyForm};
 use crate::domain::{
@@ -10,6 +10,9 @@ use crate::domain::{
 
 /// A target may round a reward by so much.
 const REWARD_TOLERANCE: f64 = 0.01;
+
+/// Most bytes of a compiled form. A short expression can stand for a very large one.
+const MOST_REGEX: usize = 1 << 20;
 
 /// A predicted future in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl Replies {
     ) -> Self {
         let mut compile = |name: &str, text: &Option<String>, groups: &[&str]| {
             let text = text.as_deref()?;
-            let regex = match Regex::new(text) {
+            let regex = match RegexBuilder::new(text).size_limit(MOST_REGEX).build() {
                 Ok(regex) => regex,
                 Err(error) => {
                     let what = format!("reply.{name} is not a valid regular expression: {error}");

@@ -12,8 +12,15 @@ use sha2::{Digest, Sha256};
 
 const CONFIG: &str = "adapter_config.json";
 const TENSORS: &str = "adapter_model.safetensors";
-/// Largest file that an archive may hold.
+/// Most bytes that an archive unpacks to.
 const MOST_BYTES: u64 = 4 << 30;
+/// Most bytes that a byte of an archive unpacks to, beside [`SLACK`]: random numbers hardly shrink, but half of a new
+/// adapter is zeros. A bomb has a thousand.
+const MOST_GAIN: u64 = 16;
+/// Bytes that any archive may unpack to.
+const SLACK: u64 = 64 << 20;
+/// Most files and directories in an archive.
+const MOST_ENTRIES: usize = 64;
 
 /// Why adapter files cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,24 +60,45 @@ type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 /// # Errors
 /// An archive that is damaged or holds no valid adapter; a directory that exists.
 pub fn unpack(archive: &[u8], into: &Path) -> Result<(), AdapterError> {
-    let mut files = BTreeMap::new();
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(archive));
-    for entry in tar.entries().map_err(io(into))? {
-        let mut entry = entry.map_err(io(into))?;
-        let path = entry.path().map_err(io(into))?.into_owned();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
-        // By file name only: no entry can leave the directory.
-        if entry.header().entry_type().is_file() && [CONFIG, TENSORS].contains(&name.as_str()) {
-            let mut bytes = Vec::new();
-            (&mut entry).take(MOST_BYTES).read_to_end(&mut bytes).map_err(io(into))?;
-            files.insert(name, bytes);
-        }
-    }
+    let files = files_of(archive, into)?;
     let config = files.get(CONFIG).ok_or_else(|| invalid(into, "the archive lacks the config"))?;
     let bytes = files.get(TENSORS).ok_or_else(|| invalid(into, "the archive lacks the tensors"))?;
     let tensors = read_tensors(bytes).map_err(|reason| invalid(into, reason))?;
     let config = complete_config(config, &tensors).map_err(|reason| invalid(into, reason))?;
     write(into, &config, bytes)
+}
+
+/// The two files of an archive. Everything else in it is skipped, but counts.
+fn files_of(archive: &[u8], into: &Path) -> Result<BTreeMap<String, Vec<u8>>, AdapterError> {
+    let most = (archive.len() as u64).saturating_mul(MOST_GAIN).saturating_add(SLACK);
+    let mut unpacked = flate2::read::GzDecoder::new(archive).take(most.min(MOST_BYTES) + 1);
+    let mut files = BTreeMap::new();
+    let mut tar = tar::Archive::new(&mut unpacked);
+    let read = tar.entries().map_err(io(into))?.enumerate().try_for_each(|(number, entry)| {
+        let mut entry = entry.map_err(io(into))?;
+        if number >= MOST_ENTRIES {
+            return Err(invalid(into, format!("the archive has more than {MOST_ENTRIES} entries")));
+        }
+        let path = entry.path().map_err(io(into))?.into_owned();
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+        // By file name only: no entry can leave the directory.
+        if [CONFIG, TENSORS].contains(&name.as_str()) {
+            if !entry.header().entry_type().is_file() {
+                return Err(invalid(into, format!("{name} is not a file")));
+            }
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).map_err(io(into))?;
+            if files.insert(name.clone(), bytes).is_some() {
+                return Err(invalid(into, format!("the archive has {name} twice")));
+            }
+        }
+        Ok(())
+    });
+    // Where the archive was cut, it looks damaged: the cause comes first.
+    if unpacked.limit() == 0 {
+        return Err(invalid(into, format!("the archive unpacks to more than {most} bytes")));
+    }
+    read.map(|()| files)
 }
 
 /// `sha256` of the adapter's tensors, hex.

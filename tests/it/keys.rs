@@ -1,4 +1,4 @@
-//! API keys: which routes they open, when they end, what the audit log keeps and how often they may be used.
+//! API keys: when they end, what the audit log keeps and how often they may be used.
 
 use std::time::Duration;
 
@@ -11,112 +11,6 @@ use crate::support::{
     guarded::{Guarded, NOBODY, first_key, header},
     settings, small_job,
 };
-
-/// The operations of the contract: method, path, and the scope that it says is needed.
-fn operations() -> Vec<(Method, String, Option<String>)> {
-    let text = nlac::api::openapi_yaml().unwrap();
-    let document: Value = serde_yaml_ng::from_str(&text).unwrap();
-    let mut all = Vec::new();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
-            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let scope = operation["security"][0]["api_key"][0].as_str().map(ToOwned::to_owned);
-            if scope.is_some() {
-                for status in ["401", "403", "429"] {
-                    assert!(
-                        operation["responses"][status].is_object(),
-                        "{method} {path}: {status}"
-                    );
-                }
-            }
-            all.push((method, filled(path), scope));
-        }
-    }
-    assert!(all.len() > 30);
-    all
-}
-
-/// A path with something in place of its parameters.
-fn filled(path: &str) -> String {
-    let parts = path.split('/').map(|part| match part {
-        "{id}" => NOBODY,
-        "{*file}" => "nlac.css",
-        part if part.starts_with('{') => "none",
-        part => part,
-    });
-    parts.collect::<Vec<_>>().join("/")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_route_is_guarded_and_takes_the_scope_that_it_names() {
-    let guarded = Guarded::start().await;
-    let (mut open, mut of_agents) = (Vec::new(), Vec::new());
-    for (method, path, scope) in operations() {
-        let answer = guarded.ask(method.clone(), &path).send().await.unwrap();
-        if answer.status() == 401 && scope.is_none() {
-            // Agents show keys of their own, and are answered in the format of the API that they speak.
-            let refused: Value = answer.json().await.unwrap();
-            assert!(refused["error"]["message"].is_string(), "{path}: {refused}");
-            of_agents.push(path);
-            continue;
-        }
-        if answer.status() != 401 {
-            assert_eq!(scope, None, "{method} {path} is open, but says that it is not");
-            open.push(path);
-            continue;
-        }
-        assert!(scope.is_some(), "{method} {path} is guarded, but says that it is not");
-        assert_eq!(header(&answer, "content-type"), "application/problem+json");
-        assert!(header(&answer, "www-authenticate").starts_with("Bearer"));
-        let problem: Value = answer.json().await.unwrap();
-        assert!(problem["remedy"].as_str().unwrap().contains("NLAC_API_KEY"), "{problem}");
-    }
-    assert_eq!(open, ["/healthz", "/openapi.yaml", "/readyz"]);
-    of_agents.sort();
-    let called = ["chat/completions", "messages", "messages/count_tokens", "models", "responses"];
-    assert_eq!(of_agents, called.map(|path| format!("/v1/{path}")));
-
-    let mut open = Vec::new();
-    for path in nlac::api::page_paths() {
-        let answer = guarded.ask(Method::GET, &filled(path)).send().await.unwrap();
-        match answer.status().as_u16() {
-            303 => assert!(header(&answer, "location").starts_with("/sign-in"), "{path}"),
-            _ => open.push(path),
-        }
-    }
-    assert_eq!(open, ["/sign-in", "/assets/{*file}"]);
-
-    for scope in ["read", "submit", "operate", "admin"] {
-        let (_, key) = guarded.make(&format!("may {scope}"), &[scope]).await;
-        for (method, path, needed) in operations() {
-            let Some(needed) = needed else { continue };
-            let covered = scope == "admin" || scope == needed || needed == "read";
-            // The body is nothing that any route takes: who may is told that, and nothing is done.
-            let (status, problem) = guarded.with(&key, method.clone(), &path, &json!([])).await;
-            assert_eq!(
-                status != 403,
-                covered,
-                "{scope}: {method} {path} needs {needed}: {problem}"
-            );
-            assert_ne!(status, 401, "{scope}: {method} {path}");
-        }
-        let session = guarded.session(&key).await;
-        let page = |path| guarded.ask(Method::GET, path).header("cookie", &session).send();
-        assert_eq!(page("/").await.unwrap().status(), 200);
-        let keys = page("/keys").await.unwrap();
-        assert_eq!(keys.status() == 200, scope == "admin");
-        if scope != "admin" {
-            assert_eq!(
-                (keys.status().as_u16(), header(&keys, "content-type").contains("html")),
-                (403, true)
-            );
-        }
-    }
-    let answer =
-        guarded.ask(Method::GET, "/v1/jobs").header("authorization", "Basic eDp5").send().await;
-    assert_eq!(answer.unwrap().status(), 401);
-    guarded.service.stop().await;
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_end_at_once_and_no_secret_is_kept() {
@@ -149,7 +43,7 @@ async fn keys_end_at_once_and_no_secret_is_kept() {
     assert!(key["last_used_at"].is_string(), "{key}");
 
     // Everything that the database holds, as text.
-    let everything = everything(&guarded).await;
+    let everything = guarded.everything().await;
     let value = session.split_once('=').unwrap().1;
     assert!(everything.contains(&secret[..12]), "the dump sees the keys");
     for hidden in [&secret[13..], &value[5..], &guarded.admin[13..]] {
@@ -202,25 +96,6 @@ async fn keys_end_at_once_and_no_secret_is_kept() {
     let guarded = Guarded { service, admin: fresh, http, place };
     assert_eq!(guarded.get(&guarded.admin, "/v1/keys").await.0, 200);
     guarded.service.stop().await;
-}
-
-async fn everything(guarded: &Guarded) -> String {
-    let mut conn = guarded.service.app.store.acquire().await.unwrap();
-    let tables: Vec<String> = sqlx::query_scalar(
-        "select table_name::text from information_schema.tables where table_schema = 'public'",
-    )
-    .fetch_all(&mut *conn)
-    .await
-    .unwrap();
-    assert!(tables.len() > 20);
-    let mut all = String::new();
-    for table in tables {
-        let rows = format!("select coalesce(string_agg(t::text, ' '), '') from \"{table}\" t");
-        let text: String =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut *conn).await.unwrap();
-        all += &text;
-    }
-    all
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,10 +11,11 @@ use std::{
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("quantity", &[]),
+    ("yaml", &[]),
     ("evaluation", &["quantity"]),
     ("experience", &["domain"]),
     ("gateway", &["domain", "experience"]),
-    ("prompt", &["domain", "experience"]),
+    ("prompt", &["domain", "yaml", "experience"]),
     ("net", &["domain"]),
     ("telemetry", &["domain", "net"]),
     ("trainer", &["domain", "net", "telemetry"]),
@@ -71,6 +72,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "domain",
             "quantity",
+            "yaml",
             "evaluation",
             "admission",
             "estimate",

@@ -4,6 +4,7 @@
 mod ablations;
 mod api;
 mod assessment;
+mod attacks;
 mod budgets;
 mod chat;
 mod choosing;

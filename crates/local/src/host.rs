@@ -3,12 +3,18 @@
 
 use std::{
     future::Future,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     pin::pin,
     thread::JoinHandle,
     time::Duration,
 };
 
+use axum::{
+    extract::Request,
+    http::{StatusCode, header::HOST, uri::Authority},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
+};
 use tokio::sync::oneshot;
 
 use crate::model::LoadError;
@@ -112,6 +118,24 @@ impl Drop for Hosted {
     }
 }
 
+/// Rejects requests for other names than this machine's, where only this machine can connect: a web page can point a
+/// name of its own at a loopback address (DNS rebinding), and would act here for its reader.
+async fn named_here(request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    let named = |host: &str| {
+        let authority = host.parse::<Authority>();
+        authority.is_ok_and(|authority| {
+            let host = authority.host().trim_matches(['[', ']']);
+            host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok()
+        })
+    };
+    if host.is_none_or(named) {
+        return next.run(request).await;
+    }
+    let said = "this server listens on loopback; use its IP address or localhost";
+    (StatusCode::MISDIRECTED_REQUEST, said).into_response()
+}
+
 /// Serves until `shutdown`; then `stop` tells the compute thread, and connections get a last moment.
 pub(crate) async fn serve(
     listener: tokio::net::TcpListener,
@@ -120,6 +144,8 @@ pub(crate) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
     stop: impl Fn() + Clone + Send + 'static,
 ) -> Result<(), ServeError> {
+    let private = listener.local_addr()?.ip().is_loopback();
+    let app = if private { app.layer(from_fn(named_here)) } else { app };
     let (told, telling) = oneshot::channel::<()>();
     let at_shutdown = stop.clone();
     let served = axum::serve(listener, app).with_graceful_shutdown(async move {

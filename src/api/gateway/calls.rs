@@ -5,7 +5,7 @@ use std::{convert::Infallible, pin::Pin, time::Duration};
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{State, rejection::BytesRejection},
+    extract::{FromRequest, Request, State, rejection::BytesRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -18,7 +18,7 @@ use super::{super::AppState, credentials};
 use crate::{
     domain::ids::{CallId, EpisodeId},
     gateway::{
-        Call,
+        Call, Opened,
         wire::{self, Answer, Asked, Dialect, Refused, RefusedKind},
     },
 };
@@ -38,7 +38,35 @@ const SHOULD_RETRY: &str = "x-should-retry";
 /// Header with the episode's name.
 const EPISODE: &str = "x-nlac-episode";
 
-type Sent = Result<Bytes, BytesRejection>;
+/// Time in which a body must arrive.
+const SENDING: Duration = Duration::from_secs(60);
+
+/// A call and its episode. The body is read only after the key is known, so that a stranger fills no memory.
+pub(in crate::api) struct Called(Result<(Opened, Bytes), Refused>);
+
+impl FromRequest<AppState> for Called {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Infallible> {
+        let read = async {
+            let episode = credentials::episode(state, request.headers()).await?;
+            let late = |_| Refused::new(RefusedKind::Timeout, "the body did not arrive in time");
+            let body = timeout(SENDING, Bytes::from_request(request, state)).await.map_err(late)?;
+            Ok((episode, body.map_err(|error| unread(&error))?))
+        };
+        Ok(Self(read.await))
+    }
+}
+
+fn unread(error: &BytesRejection) -> Refused {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let what = format!("the body is larger than {} MiB", MOST >> 20);
+            Refused::new(RefusedKind::TooLarge, what)
+        }
+        _ => Refused::new(RefusedKind::Invalid, error.body_text()),
+    }
+}
 
 /// Answers an agent's chat completion request (OpenAI's API).
 #[utoipa::path(
@@ -52,9 +80,9 @@ type Sent = Result<Bytes, BytesRejection>;
 pub(in crate::api) async fn chat(
     state: State<AppState>,
     headers: HeaderMap,
-    body: Sent,
+    call: Called,
 ) -> Response {
-    answer(state, Dialect::Chat, headers, body).await
+    answer(state, Dialect::Chat, headers, call).await
 }
 
 /// Answers an agent's response request (OpenAI's newer API).
@@ -69,9 +97,9 @@ pub(in crate::api) async fn chat(
 pub(in crate::api) async fn responses(
     state: State<AppState>,
     headers: HeaderMap,
-    body: Sent,
+    call: Called,
 ) -> Response {
-    answer(state, Dialect::Responses, headers, body).await
+    answer(state, Dialect::Responses, headers, call).await
 }
 
 /// Answers an agent's message request (Anthropic's API).
@@ -86,9 +114,9 @@ pub(in crate::api) async fn responses(
 pub(in crate::api) async fn messages(
     state: State<AppState>,
     headers: HeaderMap,
-    body: Sent,
+    call: Called,
 ) -> Response {
-    answer(state, Dialect::Messages, headers, body).await
+    answer(state, Dialect::Messages, headers, call).await
 }
 
 /// Counts the tokens of an agent's message request (Anthropic's API). Stores nothing.
@@ -100,15 +128,10 @@ pub(in crate::api) async fn messages(
         (status = "default", description = "An error in Anthropic's form", body = Object),
     )
 )]
-pub(in crate::api) async fn count(
-    State(state): State<AppState>,
-    headers: HeaderMap,
-    body: Sent,
-) -> Response {
+pub(in crate::api) async fn count(State(state): State<AppState>, Called(call): Called) -> Response {
     let counted = async {
-        let episode = credentials::episode(&state, &headers).await?;
-        let (_, body) = json_of(body)?;
-        let asked = wire::read_count(&body)?;
+        let (episode, body) = call?;
+        let asked = wire::read_count(&json_of(&body)?)?;
         state.gateway.count(&episode, &asked).await
     };
     match counted.await {
@@ -139,32 +162,22 @@ pub(in crate::api) async fn models(State(state): State<AppState>, headers: Heade
     }
 }
 
-fn json_of(body: Sent) -> Result<([u8; 32], Value), Refused> {
-    let bytes = body.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let what = format!("the body is larger than {} MiB", MOST >> 20);
-            Refused::new(RefusedKind::TooLarge, what)
-        }
-        _ => Refused::new(RefusedKind::Invalid, error.body_text()),
-    })?;
-    let body = serde_json::from_slice(&bytes);
-    let body =
-        body.map_err(|e| Refused::new(RefusedKind::Invalid, format!("the body is not JSON: {e}")))?;
-    Ok((Sha256::digest(&bytes).into(), body))
+fn json_of(body: &[u8]) -> Result<Value, Refused> {
+    let invalid = |e| Refused::new(RefusedKind::Invalid, format!("the body is not JSON: {e}"));
+    serde_json::from_slice(body).map_err(invalid)
 }
 
 async fn answer(
     State(state): State<AppState>,
     dialect: Dialect,
     headers: HeaderMap,
-    body: Sent,
+    Called(call): Called,
 ) -> Response {
-    let read = async {
-        let episode = credentials::episode(&state, &headers).await?;
-        let (body_hash, body) = json_of(body)?;
-        Ok::<_, Refused>((episode, dialect.read(&body)?, body_hash))
-    };
-    let (episode, asked, body_hash) = match read.await {
+    let read = call.and_then(|(episode, body)| {
+        let asked = dialect.read(&json_of(&body)?)?;
+        Ok((episode, asked, Sha256::digest(&body).into()))
+    });
+    let (episode, asked, body_hash) = match read {
         Ok(read) => read,
         Err(refused) => return refusal(dialect, &refused),
     };

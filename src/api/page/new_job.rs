@@ -17,6 +17,7 @@ use crate::{
     domain::ids::JobId,
     estimate::{Estimate, Figure, Outlook},
     store::read::jobs as read_jobs,
+    yaml,
 };
 
 /// Number of earlier jobs offered as a start.
@@ -154,7 +155,7 @@ pub(super) async fn edit(
 }
 
 async fn checked(state: &AppState, spec: &str) -> Result<(Check, Option<Settings>), Problem> {
-    let value: Option<Value> = serde_yaml_ng::from_str(spec).ok();
+    let value: Option<Value> = yaml::read(spec).ok();
     let settings = match value {
         Some(value) => Some(Settings::of(state, &value).await?),
         None => None,

@@ -25,7 +25,7 @@ pub(super) use self::{
 };
 use super::{
     AppState, admission,
-    problem::{FieldError, Problem},
+    problem::{FieldError, Problem, cut},
 };
 use crate::domain::{prompt::PromptHashes, spec::JobSpec};
 
@@ -49,12 +49,12 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub fn at(pointer: &str, message: impl Into<String>) -> Self {
-        let (pointer, message) = (pointer.to_owned(), message.into());
+        let (pointer, message) = (pointer.to_owned(), cut(message.into()));
         Self { pointer, message, remedy: None, line: None, column: None }
     }
 
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(remedy.into()), ..self }
+        Self { remedy: Some(cut(remedy.into())), ..self }
     }
 
     fn standing(self, line: usize, column: usize) -> Self {

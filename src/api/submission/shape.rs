@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use super::{MOST, Mistake, source::segment};
 
+/// Most bytes of a name that may be a mistyped one.
+const LONGEST_NAME: usize = 100;
+
 static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::json!(crate::api::document())["components"]["schemas"].take());
 
@@ -254,6 +257,8 @@ fn unknown_variant(value: &Value, known: &[&str], at: &str) -> Mistake {
 /// The most similar name, or all names.
 fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
+    // Comparing takes time that grows with the length, and no field has a long name.
+    let given = if given.len() > LONGEST_NAME { "" } else { given };
     let likeness = |name: &&str| strsim::jaro_winkler(given, name);
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match best.filter(|name| likeness(name) > 0.85) {

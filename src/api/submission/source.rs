@@ -6,6 +6,10 @@ use saphyr_parser::{Event, Marker, Parser, Span};
 use serde_json::Value;
 
 use super::Mistake;
+use crate::yaml;
+
+/// Most bytes of all pointers. Each part has a pointer of its own, so long names of deep parts would fill the memory.
+const MOST_POINTERS: usize = 8 << 20;
 
 /// How a text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +47,10 @@ impl Source {
             Format::Json => serde_json::from_str(text).map_err(|e| {
                 Mistake::at("", format!("this is not JSON: {e}")).standing(e.line(), e.column())
             })?,
-            Format::Yaml => serde_yaml_ng::from_str(text).map_err(|e| {
+            Format::Yaml => yaml::read(text).map_err(|e| {
                 let mistake = Mistake::at("", format!("this is not YAML: {e}"));
-                match e.location() {
-                    Some(at) => mistake.standing(at.line(), at.column()),
+                match e.place {
+                    Some((line, column)) => mistake.standing(line, column),
                     None => mistake,
                 }
             })?,
@@ -55,6 +59,9 @@ impl Source {
         // The value is already parsed. If this reader disagrees, parts only lack places.
         for event in Parser::new_from_str(text) {
             let Ok((event, span)) = event else { break };
+            if walk.bytes > MOST_POINTERS {
+                break;
+            }
             walk.take(event, span);
         }
         let Walk { mut places, repeated, .. } = walk;
@@ -94,6 +101,8 @@ enum Open {
 struct Walk {
     open: Vec<Open>,
     places: HashMap<String, Place>,
+    /// Bytes of all pointers.
+    bytes: usize,
     repeated: Vec<Mistake>,
 }
 
@@ -146,6 +155,7 @@ impl Walk {
                 None => (format!("{pointer}/?"), span.start),
             },
         };
+        self.bytes += pointer.len();
         let place = Place {
             line: at.line(),
             column: at.col() + 1,

@@ -1,6 +1,19 @@
 //! Why a request is not answered, in the error format of each API.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
+
+/// Most characters of a message that quotes the request.
+const LONGEST: usize = 1000;
+
+/// The beginning of a text.
+fn beginning(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]).into(),
+        None => text.into(),
+    }
+}
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,10 +88,12 @@ impl Refused {
         }
     }
 
+    /// What happened and what to do, without most of what a long message quotes of the request.
     fn message(&self) -> String {
+        let what = beginning(&self.what);
         match &self.remedy {
-            Some(remedy) => format!("{}; {remedy}", self.what),
-            None => self.what.clone(),
+            Some(remedy) => format!("{what}; {remedy}"),
+            None => what.into_owned(),
         }
     }
 
@@ -111,7 +126,7 @@ impl Refused {
         let error = json!({
             "message": self.message(),
             "type": kind,
-            "param": self.param,
+            "param": self.param.as_deref().map(beginning),
             "code": code,
         });
         (status, json!({ "error": error }))

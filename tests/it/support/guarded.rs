@@ -21,9 +21,18 @@ pub struct Guarded {
 
 impl Guarded {
     pub async fn start() -> Self {
+        Self::start_with(|settings| settings).await
+    }
+
+    /// One without an engine and a trainer of its own, which starts sooner.
+    pub async fn bare() -> Self {
+        Self::start_with(|settings| ServiceSettings { local_peers: false, ..settings }).await
+    }
+
+    pub async fn start_with(choose: impl FnOnce(ServiceSettings) -> ServiceSettings) -> Self {
         let place = Place::new();
         let asks = ServiceSettings { sign_in: Some(true), ..settings(place.path()) };
-        let service = Service::start_with(&asks).await;
+        let service = Service::start_with(&choose(asks)).await;
         let admin = first_key(place.path());
         let http = Client::builder().redirect(Policy::none()).build().unwrap();
         Self { service, admin, http, place }
@@ -78,6 +87,26 @@ impl Guarded {
         let mut conn = self.service.app.store.acquire().await.unwrap();
         let done = sqlx::query(statement).execute(&mut *conn).await.unwrap();
         assert!(done.rows_affected() > 0, "{statement}");
+    }
+
+    /// Everything that the database holds, as text.
+    pub async fn everything(&self) -> String {
+        let mut conn = self.service.app.store.acquire().await.unwrap();
+        let tables: Vec<String> = sqlx::query_scalar(
+            "select table_name::text from information_schema.tables where table_schema = 'public'",
+        )
+        .fetch_all(&mut *conn)
+        .await
+        .unwrap();
+        assert!(tables.len() > 20);
+        let mut all = String::new();
+        for table in tables {
+            let rows = format!("select coalesce(string_agg(t::text, ' '), '') from \"{table}\" t");
+            let text: String =
+                sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut *conn).await.unwrap();
+            all += &text;
+        }
+        all
     }
 }
 

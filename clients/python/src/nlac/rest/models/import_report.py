@@ -18,7 +18,9 @@ class ImportReport:
     """Result of an import."""
 
     refused: list[RefusedRecord]
-    """ Rejected records. """
+    """ Rejected records: the first 100. """
+    refused_count: int
+    """ Number of rejected records. """
     repeated: int
     """ Number of episodes that were already stored, by id or content. """
     stored: int
@@ -33,6 +35,8 @@ class ImportReport:
             refused_item = refused_item_data.to_dict()
             refused.append(refused_item)
 
+        refused_count = self.refused_count
+
         repeated = self.repeated
 
         stored = self.stored
@@ -44,6 +48,7 @@ class ImportReport:
         field_dict.update(
             {
                 "refused": refused,
+                "refused_count": refused_count,
                 "repeated": repeated,
                 "stored": stored,
                 "version": version,
@@ -64,6 +69,8 @@ class ImportReport:
 
             refused.append(refused_item)
 
+        refused_count = d.pop("refused_count")
+
         repeated = d.pop("repeated")
 
         stored = d.pop("stored")
@@ -72,6 +79,7 @@ class ImportReport:
 
         import_report = cls(
             refused=refused,
+            refused_count=refused_count,
             repeated=repeated,
             stored=stored,
             version=version,

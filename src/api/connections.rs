@@ -1,0 +1,97 @@
+//! Connections of clients: how many may be open, and how long a client may take to send the head of a request. Without
+//! these bounds, a client that sends a byte now and then would keep the others out.
+
+use std::{io, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Bounds of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most open connections. A client that opens another one waits until one is closed.
+    pub connections: usize,
+    /// Time for the head of a request. It also bounds how long an open connection may be idle.
+    pub head: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { connections: 4096, head: Duration::from_secs(60) }
+    }
+}
+
+/// Pause after an error of the system, such as too many open files.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Serves clients until `stop`, then waits for the requests that are being answered.
+///
+/// # Errors
+/// None so far: a connection that fails is closed, and the others continue.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    bounds: Bounds,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let (open, places) = (TaskTracker::new(), Arc::new(Semaphore::new(bounds.connections)));
+    while let Some((stream, place)) = stop.run_until_cancelled(next(&listener, &places)).await {
+        let (router, stop) = (router.clone(), stop.clone());
+        open.spawn(async move {
+            connection(stream, router, bounds.head, stop).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    open.close();
+    open.wait().await;
+    Ok(())
+}
+
+/// The next client, once there is a place for it.
+async fn next(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    let place = places.clone().acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, place),
+            // The client is gone already.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot accept a connection");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, head: Duration, stop: CancellationToken) {
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,95 @@
+//! YAML that other people wrote. It may have no aliases, because a few kilobytes of them can stand for gigabytes, and
+//! only so much nesting, because the library that reads it takes quadratic time otherwise.
+
+use std::fmt;
+
+use saphyr_parser::{Event, Marker, Parser};
+use serde::de::DeserializeOwned;
+
+/// Most lists and mappings around a value.
+const DEEPEST: usize = 100;
+
+/// Why a text is not read.
+#[derive(Debug)]
+pub struct YamlError {
+    /// Reason, without the place.
+    pub reason: String,
+    /// Line and column, from 1.
+    pub place: Option<(usize, usize)>,
+}
+
+impl fmt::Display for YamlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "{} at line {line} column {column}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl YamlError {
+    fn at(mark: &Marker, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), place: Some((mark.line(), mark.col() + 1)) }
+    }
+}
+
+impl From<serde_yaml_ng::Error> for YamlError {
+    fn from(error: serde_yaml_ng::Error) -> Self {
+        let text = error.to_string();
+        let reason = text.split(" at line ").next().unwrap_or_default().to_owned();
+        Self { reason, place: error.location().map(|place| (place.line(), place.column())) }
+    }
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// A text that is not YAML or not such a value, that has an alias, or that is nested too deeply.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    check(text)?;
+    Ok(serde_yaml_ng::from_str(text)?)
+}
+
+/// Looks at the text event by event, and stops at the first that may not be there.
+fn check(text: &str) -> Result<(), YamlError> {
+    let mut depth = 0_usize;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|e| YamlError::at(e.marker(), e.info()))?;
+        match event {
+            Event::Alias(_) => {
+                return Err(YamlError::at(
+                    &span.start,
+                    "aliases (`*name`) are not read: write the value itself",
+                ));
+            }
+            Event::SequenceStart(..) | Event::MappingStart(..) => {
+                depth += 1;
+                if depth > DEEPEST {
+                    let reason = format!("it is nested more than {DEEPEST} levels deep");
+                    return Err(YamlError::at(&span.start, reason));
+                }
+            }
+            Event::SequenceEnd | Event::MappingEnd => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::read;
+
+    #[test]
+    fn aliases_and_deep_nesting_are_refused_at_their_place() {
+        let said = |text: &str| read::<Value>(text).map(drop).map_err(|e| e.to_string());
+        assert_eq!(said("a: &x 1\nb: \"*x & y\""), Ok(()));
+        let alias = said("a: &x [1]\nb: *x\n");
+        assert!(alias.is_err_and(|e| e.contains("aliases") && e.ends_with("line 2 column 4")));
+        assert!(said(&"[".repeat(1 << 20)).is_err_and(|e| e.contains("nested")));
+        assert!(said(&"- ".repeat(1 << 19)).is_err_and(|e| e.contains("nested")));
+        assert!(said(&"{a: ".repeat(1 << 18)).is_err_and(|e| e.contains("nested")));
+    }
+}
