@@ -6,6 +6,7 @@ mod metrics;
 mod monitoring;
 mod quotes;
 mod session;
+mod threats;
 
 use clap::Parser;
 use garde::Validate;
