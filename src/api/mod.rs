@@ -87,6 +87,7 @@ pub use access::{Hosts, SignIn};
 pub use connections::{Bounds, serve};
 pub use document::openapi_yaml;
 pub use problem::Problem;
+pub use submission::spec_errors;
 
 /// The built-in environments.
 #[async_trait]

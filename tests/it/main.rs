@@ -29,6 +29,7 @@ mod extension;
 mod faults;
 mod fields;
 mod fleet;
+mod fuzz;
 mod gateway;
 mod guards;
 mod handover;

@@ -92,36 +92,60 @@ impl From<Problem> for Refused {
     }
 }
 
+/// A spec that was read, as far as that is possible without looking at the installation.
+struct Parsed {
+    source: Source,
+    /// None if it cannot be read, or has too many errors.
+    spec: Option<JobSpec>,
+    mistakes: Vec<Mistake>,
+}
+
+fn parse(text: &str, format: Format) -> Result<Parsed, Mistake> {
+    let source = Source::read(text, format)?;
+    let mut mistakes = source.repeated.clone();
+    mistakes.extend(shape::mistakes(&source.value, "JobSpec"));
+    if mistakes.len() > MOST {
+        mistakes.truncate(MOST);
+        return Ok(Parsed { source, spec: None, mistakes });
+    }
+    let spec = match without(&source.value, &mistakes) {
+        Ok(spec) => {
+            let more = out_of_bounds(&spec, &mistakes);
+            mistakes.extend(more);
+            Some(spec)
+        }
+        // The program is stricter than the schema here.
+        Err(error) if mistakes.is_empty() => {
+            let mistake = Mistake::at("", format!("the spec cannot be used: {error}"));
+            mistakes.push(mistake.remedy("see the schema in /openapi.yaml"));
+            None
+        }
+        Err(_) => None,
+    };
+    Ok(Parsed { source, spec, mistakes })
+}
+
+/// What is wrong with the text of a job spec by itself, as JSON or as YAML.
+#[must_use]
+pub fn spec_errors(text: &str, yaml: bool) -> Vec<String> {
+    let format = if yaml { Format::Yaml } else { Format::Json };
+    let mistakes = parse(text, format).map_or_else(|mistake| vec![mistake], |read| read.mistakes);
+    mistakes.iter().map(|mistake| cut(format!("{}: {}", mistake.path(), mistake.message))).collect()
+}
+
 /// Reads a spec and checks all of it.
 pub(super) async fn read(
     state: &AppState,
     text: &str,
     format: Format,
 ) -> Result<Admitted, Refused> {
-    let source = Source::read(text, format).map_err(Refused::Unreadable)?;
-    let mut mistakes = source.repeated.clone();
-    mistakes.extend(shape::mistakes(&source.value, "JobSpec"));
-    if mistakes.len() > MOST {
-        mistakes.truncate(MOST);
-        located(&source, &mut mistakes);
-        return Err(Refused::Mistaken(mistakes));
-    }
+    let Parsed { source, spec, mut mistakes } = parse(text, format).map_err(Refused::Unreadable)?;
     let mut admitted = None;
-    match without(&source.value, &mistakes) {
-        Ok(spec) => {
-            let known = mistakes.len();
-            mistakes.extend(out_of_bounds(&spec, &mistakes[..known]));
-            let admission = admission::admit(state, &spec).await?;
-            mistakes.extend(admission.mistakes);
-            let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
-            admitted = Some(Admitted { spec, prompt_hashes, warnings });
-        }
-        // The program is stricter than the schema here.
-        Err(error) if mistakes.is_empty() => {
-            let mistake = Mistake::at("", format!("the spec cannot be used: {error}"));
-            mistakes.push(mistake.remedy("see the schema in /openapi.yaml"));
-        }
-        Err(_) => {}
+    if let Some(spec) = spec {
+        let admission = admission::admit(state, &spec).await?;
+        mistakes.extend(admission.mistakes);
+        let (prompt_hashes, warnings) = (admission.prompt_hashes, admission.warnings);
+        admitted = Some(Admitted { spec, prompt_hashes, warnings });
     }
     located(&source, &mut mistakes);
     match admitted {

@@ -1,0 +1,332 @@
+//! What reads the texts of strangers, with good inputs for each.
+
+use std::{collections::BTreeMap, fs, io::Cursor, path::Path};
+
+use nlac::{
+    domain::{
+        prompt::PromptPart,
+        spec::{JobSpec, ToolFormat},
+    },
+    experience::{
+        action::{Codec, Reply},
+        codec::{Admissible, JsonObject, PlainText, React, ToolCalls},
+        context::Context,
+        logged::LoggedEpisode,
+        logs::{LogFormat, LogOptions, LogReader},
+        message::Message,
+    },
+    gateway::wire::{self, Dialect},
+    prompt::PromptSet,
+    trainer::adapter,
+};
+use serde_json::{Value, json};
+
+/// A parser by the name of its test.
+pub struct Parser {
+    pub name: &'static str,
+    pub good: fn() -> Vec<Vec<u8>>,
+    pub read: fn(&[u8]),
+}
+
+pub static PARSERS: [Parser; 9] = [
+    Parser { name: "specs", good: specs, read: read_spec },
+    Parser { name: "imports", good: logs, read: read_log },
+    Parser { name: "chats", good: chats, read: read_chat },
+    Parser { name: "tool_calls", good: tool_calls, read: read_tool_call },
+    Parser { name: "replies", good: replies, read: read_reply },
+    Parser { name: "answers", good: answers, read: read_answer },
+    Parser { name: "adapters", good: adapters, read: read_adapter },
+    Parser { name: "prompts", good: prompts, read: read_prompt },
+    Parser { name: "messages", good: messages, read: read_message },
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below a directory, up to a size.
+fn files(directory: &str) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(directory)];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(at).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if entry.metadata().unwrap().len() < 16 << 10 {
+                found.push(fs::read(path).unwrap());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn texts(all: &[&str]) -> Vec<Vec<u8>> {
+    all.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn specs() -> Vec<Vec<u8>> {
+    let yaml = files("examples")
+        .into_iter()
+        .filter(|text| text.starts_with(b"#") || text.starts_with(b"name"));
+    let yaml: Vec<_> =
+        yaml.filter(|text| serde_yaml_ng::from_slice::<JobSpec>(text).is_ok()).collect();
+    assert!(yaml.len() > 5, "{}", yaml.len());
+    let json = yaml.iter().map(|text| {
+        let value: Value = serde_yaml_ng::from_slice(text).unwrap();
+        value.to_string().into_bytes()
+    });
+    json.chain(yaml.clone()).collect()
+}
+
+fn read_spec(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for yaml in [false, true] {
+        let errors = nlac::api::spec_errors(&text, yaml);
+        assert!(errors.len() <= 51, "{} errors", errors.len());
+        assert!(errors.iter().all(|error| error.chars().count() < 1100));
+    }
+}
+
+fn logs() -> Vec<Vec<u8>> {
+    let mut all = files("tests/fixtures/logs");
+    all.retain(|bytes| bytes.starts_with(b"{") || bytes.starts_with(b"["));
+    assert!(all.len() > 8, "{}", all.len());
+    all
+}
+
+fn read_log(bytes: &[u8]) {
+    for format in [
+        LogFormat::Auto,
+        LogFormat::Nlac,
+        LogFormat::Otel,
+        LogFormat::Langsmith,
+        LogFormat::TauBench,
+    ] {
+        let options = LogOptions { format, score: None, reward: None };
+        let mut reader = LogReader::new(options, Cursor::new(Vec::new()));
+        let mut each = |outcome: nlac::experience::logs::Outcome| {
+            let _ = outcome.episode.and_then(LoggedEpisode::try_from);
+            Ok(())
+        };
+        reader.file("log", bytes, &mut each).unwrap();
+        reader.finish(&mut each).unwrap();
+    }
+}
+
+fn chats() -> Vec<Vec<u8>> {
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "look", "arguments": "{\"x\": 1}" } });
+    let episode = json!({
+        "id": "a", "task": "t", "return": 1.0, "success": true,
+        "messages": [
+            { "role": "system", "content": "be brief" },
+            { "role": "user", "content": [{ "type": "text", "text": "hi" }] },
+            { "role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "c", "content": "found" },
+            { "role": "assistant", "content": "done" },
+        ],
+        "tools": [{ "type": "function", "function": { "name": "look", "parameters": {} } }],
+    });
+    let steps = json!({ "steps": [{ "messages": [{ "role": "user", "content": "a" }], "reply": { "role": "assistant", "content": "b" } }], "rewards": [null], "pending": true });
+    vec![episode.to_string().into_bytes(), steps.to_string().into_bytes()]
+}
+
+fn read_chat(bytes: &[u8]) {
+    let _ = LoggedEpisode::parse(&String::from_utf8_lossy(bytes));
+}
+
+/// Requests of agents in the three APIs.
+fn messages() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for bytes in files("tests/fixtures/gateway") {
+        let recorded: Value = serde_json::from_slice(&bytes).unwrap();
+        let mut open = vec![recorded];
+        while let Some(value) = open.pop() {
+            if value["messages"].is_array() || !value["input"].is_null() {
+                all.push(value.to_string().into_bytes());
+            }
+            match value {
+                Value::Array(items) => open.extend(items),
+                Value::Object(fields) => open.extend(fields.into_iter().map(|(_, value)| value)),
+                _ => {}
+            }
+        }
+    }
+    assert!(all.len() > 3, "{}", all.len());
+    all
+}
+
+fn read_message(bytes: &[u8]) {
+    let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return };
+    for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+        if let Err(refused) = dialect.read(&body) {
+            let (status, said) = dialect.error(&refused);
+            assert!((400..500).contains(&status), "{status}");
+            assert!(said.to_string().len() < 40_000, "{} bytes", said.to_string().len());
+        }
+    }
+    let _ = wire::read_count(&body);
+}
+
+fn tool_calls() -> Vec<Vec<u8>> {
+    texts(&[
+        "<think>so</think>I look.\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"x\": [1, {\"y\": \"z\"}]}}\n</tool_call>",
+        "<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call><tool_call>{\"name\": \"b\", \"arguments\": \"{}\"}</tool_call>",
+        "{\"name\": \"look\", \"parameters\": {\"x\": 1}}",
+        "<|python_tag|>{\"name\": \"look\", \"parameters\": {\"x\": \"1\"}}",
+        "[TOOL_CALLS] [{\"name\": \"look\", \"arguments\": {\"x\": 1}, \"id\": \"abcdefghi\"}]",
+        "Thought: I go.\nAction:\n{\"name\": \"respond\", \"arguments\": {\"content\": \"hi\"}}",
+        "Action: go north",
+        "{\"message\": \"hi\", \"count\": 2}",
+        "go north",
+    ])
+}
+
+fn read_tool_call(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let context = Context::of(vec![Message::user("where?")])
+        .admitting(vec!["go north".into(), "look".into()]);
+    let mut codecs: Vec<Box<dyn Codec>> =
+        vec![Box::new(PlainText), Box::new(React), Box::new(Admissible), Box::new(JsonObject)];
+    codecs.extend(
+        [ToolFormat::Hermes, ToolFormat::Llama3, ToolFormat::Mistral]
+            .map(|format| Box::new(ToolCalls(format)) as Box<dyn Codec>),
+    );
+    for codec in codecs {
+        if let Ok(action) = codec.read(Reply::whole(&text), &context) {
+            let _ = (codec.write(&action.message), codec.quoted(&action.message));
+        }
+    }
+}
+
+fn replies() -> Vec<Vec<u8>> {
+    texts(&[
+        "yes",
+        "No. It should ask for the order first.\nSuggestion: what is your order ?",
+        "## Verdict\n**Optimal: Yes**\nbecause it solves the task",
+        "next: here it is . end: solved , reward 1",
+        "The customer answers. The task ends well. Reward: 1.0",
+        "Reward: -0.5",
+        "3",
+        "I choose candidate 2.",
+    ])
+}
+
+fn read_reply(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for name in ["standard", "desk", "questions", "playground", "tools"] {
+        let set = set(name);
+        let _ = (set.verdict(&text), set.prediction(&text), set.choice(&text, 4));
+        let _ =
+            (set.target_status(&text, "here it is", Some(1.0)), set.leak(&text, "a", "here it is"));
+        if set.names_ends() {
+            let _ = set.outcome(&text);
+        }
+    }
+}
+
+/// A set that ships, read once.
+fn set(name: &'static str) -> PromptSet {
+    static SETS: std::sync::LazyLock<BTreeMap<String, PromptSet>> =
+        std::sync::LazyLock::new(|| {
+            let names = PromptSet::shipped().into_keys();
+            names.map(|name| (name.clone(), PromptSet::load(&name).unwrap())).collect()
+        });
+    SETS[name].clone()
+}
+
+fn answers() -> Vec<Vec<u8>> {
+    texts(&[
+        "\\frac{1}{2}",
+        "The answer is \\boxed{\\sqrt{3} + 2i}",
+        "x^2 + 2x + 1 = 0",
+        "(1, 2] \\cup \\{3, 4\\}",
+        "\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}",
+        "12.5\\% ",
+        "10^{10^{10}}",
+        "#### 42",
+        "5\\text{ cm}",
+        "1,234,567.89",
+        "\\binom{5}{2} \\cdot 3!",
+        "1010_2",
+        "\\frac{\\sqrt[3]{x}}{\\log_2 8} \\le \\pi",
+    ])
+}
+
+fn read_answer(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = nlac_answers::extract(&text);
+    for gold in ["\\frac{1}{2}", "(1,2]", "x+1"] {
+        let _ = (nlac_answers::equivalent(gold, &text), nlac_answers::equivalent(&text, gold));
+    }
+    let _ = nlac_answers::equivalent(&text, &text);
+}
+
+fn adapters() -> Vec<Vec<u8>> {
+    use flate2::{Compression, write::GzEncoder};
+    let config = json!({ "peft_type": "LORA", "r": 1 }).to_string().into_bytes();
+    let values: Vec<u8> = [1.0_f32; 4].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let view = |shape: Vec<usize>| {
+        safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape, &values).unwrap()
+    };
+    let pair = [("m.lora_A.weight", view(vec![1, 4])), ("m.lora_B.weight", view(vec![4, 1]))];
+    let tensors = safetensors::serialize(pair, None).unwrap();
+    let archive = |compression| {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), compression));
+        for (name, bytes) in
+            [("adapter_config.json", &config), ("adapter_model.safetensors", &tensors)]
+        {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            tar.append_data(&mut header, name, &bytes[..]).unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap()
+    };
+    // Uncompressed, so that a change reaches the files within.
+    vec![archive(Compression::none()), archive(Compression::fast())]
+}
+
+fn read_adapter(bytes: &[u8]) {
+    static PLACE: std::sync::LazyLock<tempfile::TempDir> =
+        std::sync::LazyLock::new(|| tempfile::tempdir().unwrap());
+    let into = PLACE.path().join("adapter");
+    if adapter::unpack(bytes, &into).is_ok() {
+        adapter::largest_update(&into).unwrap();
+        fs::remove_dir_all(&into).unwrap();
+    }
+    // The files within, without the checksums around them.
+    let _ = adapter::unpack(&packed(bytes), &into).map(|()| fs::remove_dir_all(&into).unwrap());
+}
+
+/// An archive whose tensors are these bytes.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    use flate2::{Compression, write::GzEncoder};
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
+    for (name, bytes) in [
+        ("adapter_config.json", &b"{\"peft_type\":\"LORA\"}"[..]),
+        ("adapter_model.safetensors", bytes),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, name, bytes).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn prompts() -> Vec<Vec<u8>> {
+    let sets = PromptSet::shipped();
+    sets.values().flat_map(|files| files.values().map(|text| text.clone().into_bytes())).collect()
+}
+
+fn read_prompt(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    // The part that the text says it is, and one that it is not.
+    let role = text
+        .lines()
+        .find_map(|line| line.strip_prefix("role: "))
+        .and_then(|role| role.trim().parse().ok());
+    for part in [role.unwrap_or(PromptPart::General), PromptPart::Evaluator] {
+        let _ = PromptSet::parse("mine", &BTreeMap::from([(part, text.clone())]));
+    }
+}
