@@ -103,8 +103,7 @@ pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
         &format!("default_proxy.model_name={MODEL}"),
     ]);
     command.current_dir(place.path());
-    let gateway =
-        Gateway::start_in(Kind::AgentLightning, command, port, "/healthz", place).await;
+    let gateway = Gateway::start_in(Kind::AgentLightning, command, port, "/healthz", place).await;
     let model = json!([{ "model": MODEL, "endpoint": format!("{engine}/v1") }]);
     gateway.post("/api/models", &model).await;
     gateway
