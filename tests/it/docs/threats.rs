@@ -28,11 +28,11 @@ fn every_attack_of_the_threat_model_has_its_test() {
         assert!(there, "there is no test {name}");
     }
     // The tests of the suite are all in the list.
+    let test = Regex::new(r"test[^\n]*\]\n(?:async )?fn ([a-z_]+)\(").unwrap();
     for entry in fs::read_dir(root().join("tests/it/attacks")).unwrap() {
         let path = entry.unwrap().path();
         let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let source = fs::read_to_string(&path).unwrap();
-        let test = Regex::new(r"test[^\n]*\]\n(?:async )?fn ([a-z_]+)\(").unwrap();
         for found in test.captures_iter(&source) {
             let name = format!("attacks::{file}::{}", &found[1]);
             assert!(named.contains(&name.as_str()), "the threat model does not name {name}");
