@@ -116,6 +116,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "domain",
             "quantity",
             "evaluation",
+            "estimate",
             "experience",
             "prompt",
             "library",

@@ -28,9 +28,9 @@ async fn shared(service: &Service, place: &Place, asked: &Asked) -> (Faulty, Fau
     let engine = Faulty::engine(asked.noting()).await;
     let trainer = Faulty::trainer(place, asked.noting()).await;
     let body = json!({ "kind": "vllm", "urls": [engine.url], "base_model": "help-desk-base", "model_dir": model_dir() });
-    assert_eq!(service.put("/v1/engines/both", &body).await.0, 201);
+    assert_eq!(service.put("/v1/engines/both", &body).await.0, 200);
     let body = json!({ "kind": "tinker", "url": trainer.url, "base_model": "help-desk-base" });
-    assert_eq!(service.put("/v1/trainers/both", &body).await.0, 201);
+    assert_eq!(service.put("/v1/trainers/both", &body).await.0, 200);
     let mut spec = small_job();
     spec["model"]["engine"] = "both".into();
     spec["model"]["trainer"] = "both".into();

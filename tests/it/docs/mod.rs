@@ -54,6 +54,7 @@ pages_that_run! {
     access_runs: "docs/src/access.md",
     api_runs: "docs/src/api.md",
     critic_runs: "docs/src/critic.md",
+    eight_gpus_runs: "docs/src/eight-gpus.md",
     engines_runs: "docs/src/engines.md",
     evaluations_runs: "docs/src/evaluations.md",
     gateway_runs: "docs/src/gateway.md",
