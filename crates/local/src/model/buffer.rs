@@ -3,6 +3,7 @@
 
 use std::{
     cell::RefCell,
+    collections::BTreeMap,
     ops::{Deref, DerefMut},
 };
 
@@ -10,19 +11,19 @@ use std::{
 const MOST_KEPT: usize = 1 << 24;
 
 thread_local! {
-    static SPARE: RefCell<Spare> = const { RefCell::new(Spare { of_size: Vec::new(), kept: 0 }) };
+    static SPARE: RefCell<Spare> = const { RefCell::new(Spare { of_size: BTreeMap::new(), kept: 0 }) };
 }
 
-/// Buffers that nobody uses. Number n has those of 2ⁿ numbers.
+/// Buffers that nobody uses, by size.
 struct Spare {
-    of_size: Vec<Vec<Vec<f32>>>,
+    of_size: BTreeMap<usize, Vec<Vec<f32>>>,
     kept: usize,
 }
 
 /// Numbers in memory that returns to the thread that drops it.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// The next power of two of numbers, or none.
+    /// A few more numbers, such that buffers of a similar length have the same size.
     memory: Vec<f32>,
     length: usize,
 }
@@ -33,10 +34,10 @@ impl Buffer {
         if length == 0 {
             return Self::default();
         }
-        let size = length.next_power_of_two();
+        let size = length.next_multiple_of(1 << length.ilog2().saturating_sub(2));
         let spare = SPARE.try_with(|spare| {
             let spare = &mut *spare.borrow_mut();
-            let memory = spare.of_size.get_mut(size.ilog2() as usize)?.pop()?;
+            let memory = spare.of_size.get_mut(&size)?.pop()?;
             spare.kept -= size;
             Some(memory)
         });
@@ -96,11 +97,7 @@ impl Drop for Buffer {
             let spare = &mut *spare.borrow_mut();
             if spare.kept + memory.len() <= MOST_KEPT {
                 spare.kept += memory.len();
-                let number = memory.len().ilog2() as usize;
-                if spare.of_size.len() <= number {
-                    spare.of_size.resize_with(number + 1, Vec::new);
-                }
-                spare.of_size[number].push(memory);
+                spare.of_size.entry(memory.len()).or_default().push(memory);
             }
         });
     }
