@@ -136,6 +136,20 @@ async fn named_here(request: Request, next: Next) -> Response {
     (StatusCode::MISDIRECTED_REQUEST, said).into_response()
 }
 
+/// Runs `work` on a thread of a pool of its own. What it gives to rayon runs on these threads, which stay.
+pub(crate) fn compute(
+    name: &'static str,
+    threads: usize,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .thread_name(move |_| name.into())
+        .build()
+        .map_err(std::io::Error::other)?;
+    std::thread::Builder::new().name(name.into()).spawn(move || pool.install(work))
+}
+
 /// Serves until `shutdown`; then `stop` tells the compute thread, and connections get a last moment.
 pub(crate) async fn serve(
     listener: tokio::net::TcpListener,

@@ -19,7 +19,10 @@ use super::{
     prefix::{BLOCK, Node, PrefixCache, Tokens},
     sampler::Sampler,
 };
-use crate::model::{Extend, KvCache, extend, log_softmax};
+use crate::{
+    host,
+    model::{Extend, KvCache, extend, log_softmax, log_softmax_at},
+};
 
 /// One sequence to be generated.
 pub struct Job {
@@ -109,7 +112,7 @@ impl Running {
         for (position, logits) in positions.zip(logits.chunks_exact(vocabulary)) {
             let next = position + 1;
             if let Some(&id) = self.job.prompt.get(next).filter(|_| next >= first) {
-                self.scored.push(log_softmax(logits)[id as usize]);
+                self.scored.push(log_softmax_at(logits, id as usize));
             }
         }
     }
@@ -137,7 +140,7 @@ impl Running {
 pub fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
     let shared = shared.clone();
     let jobs = shared.take_jobs();
-    std::thread::Builder::new().name("engine".into()).spawn(move || {
+    host::compute("engine", shared.options.threads, move || {
         // Says that the engine is dead also when this thread panics.
         let _alive = shared.gauges.alive();
         let prefixes = PrefixCache::new(shared.options.kv_cache_tokens);
@@ -324,12 +327,12 @@ fn token(job: &Job, logits: &[f32], id: u32, finish: Option<Finish>) -> Token {
     let Some(count) = job.logprobs else {
         return Token { id, logprob: None, top: Vec::new(), scored: Vec::new(), finish };
     };
-    let all = log_softmax(logits);
+    let logprob = Some(log_softmax_at(logits, id as usize));
     let mut top: Vec<(u32, f32)> = Vec::new();
     if count > 0 {
-        top = (0_u32..).zip(all.iter().copied()).collect();
+        top = (0_u32..).zip(log_softmax(logits)).collect();
         top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         top.truncate(count);
     }
-    Token { id, logprob: all.get(id as usize).copied(), top, scored: Vec::new(), finish }
+    Token { id, logprob, top, scored: Vec::new(), finish }
 }

@@ -47,16 +47,13 @@ pub fn extend(config: &Config, batch: &mut [Extend<'_>], threads: usize) -> Vec<
         shares.push(head);
         rest = tail;
     }
-    std::thread::scope(|scope| {
-        let running: Vec<_> = shares
-            .into_iter()
-            .map(|share| scope.spawn(move || extend_on_one(config, share)))
-            .collect();
-        running
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
-            .collect()
-    })
+    let mut logits: Vec<_> = shares.iter().map(|_| Vec::new()).collect();
+    rayon::scope(|scope| {
+        for (share, logits) in shares.into_iter().zip(&mut logits) {
+            scope.spawn(move |_| *logits = extend_on_one(config, share));
+        }
+    });
+    logits.into_iter().flatten().collect()
 }
 
 fn extend_on_one(config: &Config, batch: &mut [Extend<'_>]) -> Vec<Vec<f32>> {

@@ -214,28 +214,20 @@ pub(super) fn over_shards<E: Sync, T: Send>(
     if threads <= 1 || shards.len() <= 1 {
         return shards.into_iter().map(run).collect();
     }
-    let queue = Mutex::new(shards.iter().enumerate());
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(shards.len()).collect();
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads.min(shards.len()))
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine = Vec::new();
-                    loop {
-                        let next = queue.lock().ok().and_then(|mut queue| queue.next());
-                        let Some((index, shard)) = next else { return mine };
-                        mine.push((index, run(shard)));
-                    }
-                })
-            })
-            .collect();
-        for thread in running {
-            let mine = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            for (index, result) in mine {
-                results[index] = Some(result);
-            }
+    let queue = Mutex::new(shards.into_iter().zip(&mut results));
+    rayon::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|_| {
+                loop {
+                    let next = queue.lock().ok().and_then(|mut queue| queue.next());
+                    let Some((shard, result)) = next else { return };
+                    *result = Some(run(shard));
+                }
+            });
         }
     });
+    drop(queue);
     results.into_iter().flatten().collect()
 }
 

@@ -105,11 +105,11 @@ async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), TrainerError> {
     let Loaded { options, config, weights } = loaded;
+    let threads = options.threads;
     let (shared, jobs) = api::Shared::new(options);
     let shared = Arc::new(shared);
     let compute = compute::Compute::new(&shared, config, weights);
-    let worker =
-        std::thread::Builder::new().name("trainer".into()).spawn(move || compute.run(&jobs))?;
+    let worker = host::compute("trainer", threads, move || compute.run(&jobs))?;
     let app = api::router(shared.clone());
     host::serve(listener, app, worker, shutdown, move || shared.stop()).await
 }

@@ -13,6 +13,8 @@ T = TypeVar("T", bound="EngineCapabilities")
 class EngineCapabilities:
     """Capabilities of an engine. For several replicas, what all of them can do."""
 
+    asleep: bool | None
+    """ Whether it sleeps, so that its GPUs are free; null if it cannot sleep. """
     max_model_len: int | None
     """ Maximum sequence length in tokens. """
     max_rank: int | None
@@ -28,6 +30,9 @@ class EngineCapabilities:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        asleep: bool | None
+        asleep = self.asleep
+
         max_model_len: int | None
         max_model_len = self.max_model_len
 
@@ -46,6 +51,7 @@ class EngineCapabilities:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "asleep": asleep,
                 "max_model_len": max_model_len,
                 "max_rank": max_rank,
                 "models": models,
@@ -60,6 +66,13 @@ class EngineCapabilities:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
+
+        def _parse_asleep(data: object) -> bool | None:
+            if data is None:
+                return data
+            return cast(bool | None, data)
+
+        asleep = _parse_asleep(d.pop("asleep", None))
 
         def _parse_max_model_len(data: object) -> int | None:
             if data is None:
@@ -84,6 +97,7 @@ class EngineCapabilities:
         version = d.pop("version")
 
         engine_capabilities = cls(
+            asleep=asleep,
             max_model_len=max_model_len,
             max_rank=max_rank,
             models=models,
