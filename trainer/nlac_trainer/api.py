@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from . import protobuf, wire
+from . import archives, protobuf, wire
 from .checkpoints import NAME, STATE, Checkpoints
 from .formats import SDK_PATIENCE, read_pass, wants_protobuf
 from .losses import LOSSES, check
@@ -312,13 +312,11 @@ def build(service: Service, key: str | None = None) -> FastAPI:
         }
 
     @api.get("/training_runs/{model_id}/checkpoints/{name}/archive")
-    async def archive(model_id: str, name: str) -> Response:
+    async def archive(model_id: str, name: str, request: Request) -> Response:
         if not (NAME.match(model_id) and NAME.match(name)):
             raise HTTPException(422, "a model or checkpoint is named in letters, digits, - and _")
         path = service.ready(model_id, "sampler_weights", name)
-        packed = await asyncio.to_thread(Checkpoints.pack, path)
-        named = {"Content-Disposition": f'attachment; filename="{model_id}_{name}.tar.gz"'}
-        return Response(packed, media_type="application/octet-stream", headers=named)
+        return await asyncio.to_thread(archives.answer, path, request, f"{model_id}_{name}")
 
     @api.delete("/training_runs/{model_id}/checkpoints/{kind}/{name}", status_code=204)
     async def delete(model_id: str, kind: Literal["weights", "sampler_weights"], name: str) -> None:

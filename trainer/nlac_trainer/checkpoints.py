@@ -3,10 +3,8 @@ outlive the server; a name that is being written is reserved, so that none is wr
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import tarfile
 from pathlib import Path
 
 STATE = re.compile(r"^tinker://([A-Za-z0-9_-]{1,255})/weights/([A-Za-z0-9_-]{1,255})$")
@@ -53,12 +51,3 @@ class Checkpoints:
         if (path / "state.json").exists():
             return json.loads((path / "state.json").read_text())["rank"]
         return json.loads((path / "adapter_config.json").read_text())["r"]
-
-    @staticmethod
-    def pack(path: Path) -> bytes:
-        """An adapter's files as a gzipped tar, its files at the root."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
-            for name in ("adapter_config.json", "adapter_model.safetensors"):
-                tar.add(path / name, arcname=name)
-        return packed.getvalue()
