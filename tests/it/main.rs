@@ -37,6 +37,7 @@ mod hindsight;
 mod invariants;
 mod job_pages;
 mod keys;
+mod large_adapters;
 mod layering;
 mod learning;
 mod logs;

@@ -7,6 +7,7 @@ pub mod faulty;
 pub mod guarded;
 pub mod openenv;
 pub mod program;
+pub mod relay;
 pub mod scripted;
 pub mod stub;
 pub mod tau_bench;

@@ -36,9 +36,28 @@ pub async fn nlac(url: &str, arguments: &[&str]) -> Said {
     Said { well: output.status.success(), out, err }
 }
 
-/// The program in a process of its own, killed at the end.
+/// A process that is killed at the end.
+pub struct Killed(pub Child);
+
+impl Killed {
+    /// The most memory that it has held, MiB.
+    pub fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program in a process of its own.
 pub struct Program {
-    child: Child,
+    child: Killed,
     pub url: String,
     log: PathBuf,
 }
@@ -62,7 +81,7 @@ impl Program {
             .stderr(std::fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        Self { child, url: format!("http://127.0.0.1:{port}"), log }
+        Self { child: Killed(child), url: format!("http://127.0.0.1:{port}"), log }
     }
 
     /// What it has said so far.
@@ -76,12 +95,12 @@ impl Program {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        kill(Pid::from_raw(self.child.0.id().cast_signed()), signal).unwrap();
     }
 
     /// Waits for its end.
     pub fn ended(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        self.child.0.wait().unwrap()
     }
 
     /// Waits until a path answers.
@@ -103,9 +122,24 @@ impl Program {
         answer.json().await.unwrap()
     }
 
+    /// The most memory that it has held, MiB.
+    pub fn peak(&self) -> u64 {
+        self.child.peak()
+    }
+
     /// Waits until the job is as it should be.
     pub async fn until(&self, id: &str, what: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..6000 {
+        self.until_within(id, 300, what).await
+    }
+
+    /// The same, for so many seconds.
+    pub async fn until_within(
+        &self,
+        id: &str,
+        seconds: u32,
+        what: impl Fn(&Value) -> bool,
+    ) -> Value {
+        for _ in 0..20 * seconds {
             let job = self.ask(reqwest::Method::GET, &format!("/v1/jobs/{id}"), &Value::Null).await;
             if what(&job) {
                 return job;
@@ -113,12 +147,5 @@ impl Program {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         panic!("it does not come to that");
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,0 +1,111 @@
+//! Proxies between the service and its peers that pass bodies on as they come, and break some off.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderName, Method, Uri, header},
+    response::Response,
+};
+use futures_util::{StreamExt, future::BoxFuture};
+
+use super::http;
+
+/// Changes a request before it is passed on, or answers it.
+pub type Before =
+    dyn Fn(String, Bytes) -> BoxFuture<'static, Result<Bytes, Response>> + Send + Sync;
+/// Changes what is answered, where it is a text.
+pub type After = dyn Fn(&str, String) -> String + Send + Sync;
+
+struct Relay {
+    upstream: String,
+    /// Ends of the paths whose bodies break off, and how often each of them does.
+    breaking: (&'static str, u32),
+    before: Box<Before>,
+    after: Box<After>,
+    broken: Broken,
+    http: reqwest::Client,
+}
+
+/// How often each path broke off.
+pub type Broken = Arc<Mutex<HashMap<String, u32>>>;
+
+/// Starts a proxy; returns its URL and what it has broken off.
+pub async fn start(
+    upstream: &str,
+    breaking: (&'static str, u32),
+    before: Box<Before>,
+    after: Box<After>,
+) -> (String, Broken) {
+    let (upstream, broken) = (upstream.to_owned(), Broken::default());
+    let relay = Relay { upstream, breaking, before, after, broken: broken.clone(), http: http() };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let routes = Router::new()
+        .fallback(pass)
+        .layer(axum::extract::DefaultBodyLimit::disable())
+        .with_state(Arc::new(relay));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    (url, broken)
+}
+
+/// Nothing is changed before.
+pub fn as_it_is() -> Box<Before> {
+    Box::new(|_, body| Box::pin(std::future::ready(Ok(body))))
+}
+
+async fn pass(
+    State(relay): State<Arc<Relay>>,
+    method: Method,
+    uri: Uri,
+    mut headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let path = uri.path().to_owned();
+    let body = match (relay.before)(path.clone(), body).await {
+        Ok(body) => body,
+        Err(answer) => return answer,
+    };
+    headers.remove(header::HOST);
+    headers.remove(header::CONTENT_LENGTH);
+    let request = relay.http.request(method, format!("{}{uri}", relay.upstream));
+    let answer = request.headers(headers).body(body).send().await.unwrap();
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let mut reply = if path.ends_with(relay.breaking.0) {
+        let length = answer.content_length().unwrap();
+        let broken = {
+            let mut all = relay.broken.lock().unwrap();
+            let count = all.entry(path).or_default();
+            let breaks = status.is_success() && *count < relay.breaking.1;
+            *count += u32::from(breaks);
+            breaks
+        };
+        let mut left = if broken { length / 3 } else { u64::MAX };
+        let pieces = answer.bytes_stream().map(move |piece| {
+            let piece = piece.map_err(std::io::Error::other)?;
+            left = left
+                .checked_sub(piece.len() as u64)
+                .ok_or_else(|| std::io::Error::other("the connection is lost"))?;
+            Ok::<_, std::io::Error>(piece)
+        });
+        Response::new(Body::from_stream(pieces))
+    } else {
+        let text = answer.text().await.unwrap();
+        let mut reply = Response::new(Body::from((relay.after)(&path, text)));
+        *reply.status_mut() = status;
+        let kind = headers.get(header::CONTENT_TYPE).cloned();
+        reply.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        return reply;
+    };
+    *reply.status_mut() = status;
+    let hop = [header::TRANSFER_ENCODING, header::CONNECTION];
+    let passed = headers.iter().filter(|(name, _)| !hop.contains(name));
+    let passed: Vec<(HeaderName, _)> = passed.map(|(n, v)| (n.clone(), v.clone())).collect();
+    reply.headers_mut().extend(passed);
+    reply
+}
