@@ -115,7 +115,7 @@ def furthest(one, other):
 
 def fetch(base, model_id, into):
     url = f"{base}/api/v1/training_runs/{model_id}/checkpoints/x1/archive"
-    packed = into.with_suffix(".tar.gz")
+    packed = into.with_suffix(".tar")
     packed.write_bytes(urllib.request.urlopen(url, timeout=120).read())
     into.mkdir()
     with tarfile.open(packed) as archive:

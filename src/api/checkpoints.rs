@@ -3,9 +3,10 @@
 use axum::{
     Json,
     extract::{Path, State},
-    http::header,
+    http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
+use nlac_adapters::Packed;
 use utoipa::ToSchema;
 
 use super::{
@@ -74,26 +75,31 @@ pub(super) async fn one(
     found.map(Into::into).ok_or_else(|| Problem::not_found("checkpoint", id))
 }
 
-/// The bytes of a `tar.gz`.
+/// The bytes of a tar.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "a name for the document")]
 pub struct Archive(Vec<u8>);
 
-/// Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+/// Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+///
+/// With `Range` and `If-Range`, a download that broke off is resumed.
 #[utoipa::path(
     get, path = "/v1/checkpoints/{id}/files", tag = "jobs", operation_id = "get_checkpoint_files",
     params(("id" = CheckpointId, Path)),
     responses(
-        (status = 200, description = "The adapter", content_type = "application/gzip", body = Archive),
+        (status = 200, description = "The adapter", content_type = "application/x-tar", body = Archive),
+        (status = 206, description = "A range of it", content_type = "application/x-tar", body = Archive),
         (status = 400, body = Problem, description = "Not an id", content_type = "application/problem+json"),
         (status = 404, body = Problem, description = "No such checkpoint, or its files cannot be read", content_type = "application/problem+json"),
         (status = 409, body = Problem, description = "The retention rule deleted its files", content_type = "application/problem+json"),
+        (status = 416, description = "The range begins after the adapter's end"),
     )
 )]
 pub(super) async fn files(
     State(state): State<AppState>,
     Id(id): Id<CheckpointId>,
+    asked: HeaderMap,
 ) -> Result<Response, Problem> {
     let mut conn = state.store.acquire().await?;
     let found = read_jobs::checkpoint(&mut conn, id).await?;
@@ -103,8 +109,8 @@ pub(super) async fn files(
         return Err(Problem::expired(&checkpoint.name));
     }
     let path = std::path::PathBuf::from(&checkpoint.path);
-    let packed = tokio::task::spawn_blocking(move || pack(&path)).await;
-    let archive = packed.map_err(std::io::Error::other).flatten().map_err(|error| {
+    let packed = tokio::task::spawn_blocking(move || Packed::of(&path)).await;
+    let packed = packed.map_err(std::io::Error::other).flatten().map_err(|error| {
         Problem::with_status(
             axum::http::StatusCode::NOT_FOUND,
             format!("the files of {} cannot be read: {error}", checkpoint.name),
@@ -112,20 +118,10 @@ pub(super) async fn files(
         .code(ProblemCode::FilesMissing)
         .remedy("restore them in the service's data directory")
     })?;
-    let name = format!("attachment; filename=\"{}.tar.gz\"", checkpoint.name);
-    let headers = [
-        (header::CONTENT_TYPE, "application/gzip".to_owned()),
-        (header::CONTENT_DISPOSITION, name),
-    ];
-    Ok((headers, archive).into_response())
-}
-
-/// A directory's files as a `tar.gz`.
-fn pack(directory: &std::path::Path) -> std::io::Result<Vec<u8>> {
-    let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let mut archive = tar::Builder::new(compressed);
-    archive.append_dir_all(".", directory)?;
-    archive.into_inner()?.finish()
+    let name = format!("attachment; filename=\"{}.tar\"", checkpoint.name);
+    let headers = [(header::CONTENT_DISPOSITION, name)];
+    let etag = format!("{}-{}", checkpoint.id, checkpoint.sha256);
+    Ok((headers, packed.answer(&asked, &etag)).into_response())
 }
 
 list!(

@@ -286,10 +286,10 @@ pub fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// Media types that are already compressed.
+/// Media types that hardly shrink, or of which ranges are asked for.
 fn archives() -> impl Predicate {
-    let gzip = NotForContentType::const_new("application/gzip");
-    gzip.and(NotForContentType::const_new(export::PARQUET))
+    let tar = NotForContentType::const_new("application/x-tar");
+    tar.and(NotForContentType::const_new(export::PARQUET))
 }
 
 /// Routes with their own timeout.

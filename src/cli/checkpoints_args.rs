@@ -45,7 +45,7 @@ pub enum CheckpointsCommand {
     ///
     /// The current iteration ends normally, and the next one starts from the checkpoint.
     RollBack(DecisionArgs),
-    /// Download the adapter of a checkpoint: its PEFT files as a tar.gz archive.
+    /// Download the adapter of a checkpoint: its PEFT files as a tar archive.
     Download {
         /// Id of the checkpoint.
         id: CheckpointId,

@@ -8,11 +8,10 @@ use serde_urlencoded::to_string as query_of;
 use super::{Failure, service_args::ServiceArgs};
 use crate::{
     domain::{access::Secret as Key, ids::JobId},
-    net::{Client, NetError, Secret},
+    net::{Body, Client, NetError, Secret},
 };
 
 const DEADLINE: Duration = Duration::from_secs(35);
-const DOWNLOAD: Duration = Duration::from_secs(600);
 /// Rows of a page, at most.
 const MOST_ROWS: u32 = 200;
 /// Values of a page of metrics, at most.
@@ -73,9 +72,14 @@ impl Api {
         }
     }
 
-    /// GET of an archive.
-    pub async fn get_archive(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        self.http.get_archive(path, DOWNLOAD).await.map_err(|e| self.explain(e))
+    /// GET of a body of any size, which a blocking reader reads as it comes.
+    pub async fn read_by<T: Send + 'static>(
+        &self,
+        path: &str,
+        read: impl FnOnce(Body) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let body = self.http.download(path, DEADLINE).await.map_err(|e| self.explain(e))?;
+        body.read_by(read).await.map_err(|e| self.explain(e))
     }
 
     /// GET into a writer, for bodies of any size. Returns the number of bytes.

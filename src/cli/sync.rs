@@ -107,13 +107,16 @@ impl Directory {
         if name.starts_with('.') || name.contains(['/', '\\']) {
             return Err(format!("{name:?} is not a valid adapter name").into());
         }
-        let archive = api.get_archive(&format!("/v1/checkpoints/{checkpoint_id}/files")).await?;
         let incoming = self.path.join(format!(".incoming-{name}"));
         if incoming.exists() {
             std::fs::remove_dir_all(&incoming)?;
         }
-        adapter::unpack(&archive, &incoming)?;
-        let found = adapter::sha256(&incoming)?;
+        let (path, into) = (format!("/v1/checkpoints/{checkpoint_id}/files"), incoming.clone());
+        let unpack = move |body| {
+            adapter::unpack(body, &into)?;
+            adapter::sha256(&into)
+        };
+        let found = api.read_by(&path, unpack).await??;
         if found != *sha256 {
             std::fs::remove_dir_all(&incoming)?;
             return Err(format!("{name} has hash {found} in place of {sha256}").into());

@@ -1,8 +1,9 @@
 //! The only HTTP client: deadlines, byte limits, located errors, bounded retries. It follows no redirects, except
-//! those of archives, and then it sends no secret to another origin.
+//! those of downloads, and then it sends no secret to another origin.
 
 mod collector;
 mod destinations;
+mod download;
 mod error;
 mod socket;
 
@@ -21,14 +22,13 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 pub use collector::Collector;
 pub use destinations::{Allowed, Destinations};
+pub use download::{Body, Download};
 pub use error::NetError;
 pub use socket::Socket;
 
 /// Largest body that is read, unless the client has a limit of its own.
 const MOST_BYTES: usize = 64 << 20;
-/// Largest archive that is read.
-const MOST_ARCHIVE: usize = 512 << 20;
-/// Redirects that an archive may take.
+/// Redirects that a download may take.
 const MOST_HOPS: usize = 3;
 /// How much of an error's body is kept.
 const KEPT: usize = 64 << 10;
@@ -145,27 +145,6 @@ impl Client {
         self.send(self.http.get(self.url(path)), deadline).await
     }
 
-    /// GET of an archive, which may lie elsewhere: up to three redirects are followed.
-    ///
-    /// # Errors
-    /// See [`NetError`].
-    pub async fn get_archive(&self, path: &str, deadline: Duration) -> Result<Vec<u8>, NetError> {
-        let exchange = async {
-            let response = self.followed(path).await?;
-            self.whole(response, MOST_ARCHIVE).await
-        };
-        self.within(deadline, exchange).await
-    }
-
-    /// GET, the body piece by piece: of any size, as long as the next piece comes within `patience`.
-    ///
-    /// # Errors
-    /// See [`NetError`].
-    pub async fn download(&self, path: &str, patience: Duration) -> Result<Download, NetError> {
-        let response = self.within(patience, self.followed(path)).await?;
-        Ok(Download { client: self.clone(), response, patience })
-    }
-
     /// DELETE, read as JSON.
     ///
     /// # Errors
@@ -274,7 +253,7 @@ impl Client {
             let content_type = response.headers().get(CONTENT_TYPE);
             let content_type = content_type.and_then(|value| value.to_str().ok());
             let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
-            Ok(Typed { content_type, body: self.whole(response, self.most_bytes).await? })
+            Ok(Typed { content_type, body: self.whole(response).await? })
         };
         self.within(deadline, exchange).await
     }
@@ -303,11 +282,15 @@ impl Client {
 
     async fn exchange(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>, NetError> {
         let response = self.answer(request).await?;
-        self.whole(response, self.most_bytes).await
+        self.whole(response).await
     }
 
     /// The answer at the end of the redirects. Another origin is asked without the secret.
-    async fn followed(&self, path: &str) -> Result<reqwest::Response, NetError> {
+    async fn followed(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<reqwest::Response, NetError> {
         let unreadable = |reason: String| NetError::Decode { peer: self.shown.clone(), reason };
         let mut url = Url::parse(&self.url(path)).map_err(|e| unreadable(e.to_string()))?;
         let own = url.origin();
@@ -322,7 +305,8 @@ impl Client {
                 };
                 elsewhere.insert(bare).get(url.clone())
             };
-            let response = in_context(request).send().await.map_err(|e| self.broken(&e))?;
+            let request = in_context(request.headers(headers.clone()));
+            let response = request.send().await.map_err(|e| self.broken(&e))?;
             if !response.status().is_redirection() {
                 return self.success(response).await;
             }
@@ -351,17 +335,13 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let bytes = self.whole(response, self.most_bytes).await?;
+        let bytes = self.whole(response).await?;
         let body = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]).into_owned();
         Err(NetError::Status { peer: self.shown.clone(), status: status.as_u16(), body })
     }
 
-    async fn whole(
-        &self,
-        mut response: reqwest::Response,
-        most: usize,
-    ) -> Result<Vec<u8>, NetError> {
-        let mut bytes = Vec::new();
+    async fn whole(&self, mut response: reqwest::Response) -> Result<Vec<u8>, NetError> {
+        let (mut bytes, most) = (Vec::new(), self.most_bytes);
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken(&e))? {
             if bytes.len() + chunk.len() > most {
                 let reason = format!("more than {most} bytes");
@@ -396,25 +376,6 @@ pub struct Typed {
     pub content_type: String,
     /// Its body.
     pub body: Vec<u8>,
-}
-
-/// A body that is on its way.
-pub struct Download {
-    client: Client,
-    response: reqwest::Response,
-    patience: Duration,
-}
-
-impl Download {
-    /// The next piece of it; none at its end.
-    ///
-    /// # Errors
-    /// See [`NetError`].
-    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, NetError> {
-        let Self { client, response, patience } = self;
-        let chunk = async { response.chunk().await.map_err(|e| client.broken(&e)) };
-        client.within(*patience, chunk).await
-    }
 }
 
 fn with_headers(

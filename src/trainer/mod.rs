@@ -4,7 +4,6 @@
 //! numbers, are never sent again blindly, and a call whose effect is unknown ends the run. The caller
 //! then repeats its phase from the last saved state.
 
-pub mod adapter;
 mod format;
 mod operation;
 mod run;
@@ -28,6 +27,8 @@ use crate::{
 };
 
 pub use format::KnownFormat;
+/// Adapters' files.
+pub use nlac_adapters as adapter;
 pub use scored::{ScoredDatum, ScoredLoss, log_softmax};
 pub use tinker::Tinker;
 

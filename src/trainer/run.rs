@@ -7,9 +7,8 @@ use serde_json::json;
 
 use super::{
     Adam, Asked, AskedData, AskedStep, Datum, Loss, ModelAddress, ModelRole, Reduction, Run,
-    ScoredDatum, StepReport, Tinker, TrainerError, ValueTarget, adapter, mean_loss,
+    ScoredDatum, StepReport, Tinker, TrainerError, ValueTarget, mean_loss,
     session::Session,
-    tinker::OPERATION,
     wire::{
         Forward, ForwardBackward, ForwardResult, Input, LossFn, Optim, OptimResult, Pass, Polyak,
         Saved, ScoredInput, WireDatum,
@@ -287,10 +286,9 @@ impl Run for TinkerRun {
         let exporting = async {
             let _: serde_json::Value =
                 self.tinker.result("save_weights_for_sampler", &saving.request_id).await?;
-            self.tinker.http.get_archive(&path, OPERATION).await.map_err(|e| self.tinker.net(e))
+            self.tinker.fetch(&path, into).await
         };
-        let archive = saving.operation.end(exporting).await?;
-        Ok(adapter::unpack(&archive, into)?)
+        saving.operation.end(exporting).await
     }
 
     async fn close(self: Box<Self>) -> Result<(), TrainerError> {

@@ -1,14 +1,14 @@
 //! The Tinker API: submit, then poll the future. Requests of a run are submitted one after another,
 //! because trainers of this family execute them in the order of arrival.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use super::{
-    Asked, ModelRole, Reduction, Run, Trainer, TrainerError,
+    Asked, ModelRole, Reduction, Run, Trainer, TrainerError, adapter,
     format::{Format, KnownFormat, Polling},
     operation::{self, LastResult, Operation},
     run::TinkerRun,
@@ -17,16 +17,20 @@ use super::{
 };
 use crate::{
     domain::peer::{TrainerCapabilities, TrainerRecord},
-    net::{Client, NetError, Secret, pause_after},
+    net::{Client, NetError, Secret, pause_after, retry},
     telemetry::Meters,
 };
 
 /// Deadline of a submission; the work itself is polled for.
 pub(super) const SUBMIT: Duration = Duration::from_secs(60);
 /// Deadline of one operation, compilation included.
-pub(super) const OPERATION: Duration = Duration::from_secs(900);
+const OPERATION: Duration = Duration::from_secs(900);
 /// Deadline of one poll; servers hold a poll for up to five minutes.
 pub(super) const POLL: Duration = Duration::from_secs(330);
+/// How long the next piece of an archive may take. A trainer may read the whole adapter before the first one.
+const PIECE: Duration = Duration::from_secs(180);
+/// How often an archive is asked for that cannot be resumed.
+const FETCHES: u32 = 3;
 /// Faults in a row that a poll may meet on its way.
 const POLL_FAULTS: u32 = 6;
 /// First pause before a poll is repeated.
@@ -188,6 +192,18 @@ impl Tinker {
     ) -> Result<T, TrainerError> {
         let asked = self.ask(operation, body).await?;
         self.answer(operation, asked).await
+    }
+
+    /// Unpacks an adapter's archive into a new directory, as it comes. A body that cannot be resumed is asked for anew.
+    pub(super) async fn fetch(&self, path: &str, into: &Path) -> Result<(), TrainerError> {
+        let fetch = || async {
+            let download = self.http.download(path, PIECE).await?;
+            let into = into.to_owned();
+            download.read_by(move |body| adapter::unpack(body, &into)).await
+        };
+        let broken = |error: &NetError| matches!(error, NetError::Broken { .. });
+        let unpacked = retry(FETCHES, POLL_PAUSE, broken, fetch).await;
+        Ok(unpacked.map_err(|e| self.net(e))??)
     }
 
     pub(super) fn begin(&self, operation: &'static str) -> Operation {

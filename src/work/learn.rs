@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 use super::{
     Worker,
     context::IterationContext,
+    files::on_files,
     kind::{Planned, Work},
     models::{Beside, Learnt, Models, Underway},
 };
@@ -228,7 +229,8 @@ impl Worker {
             value,
         };
         let measured: Vec<_> = measured.into_iter().map(metric).collect();
-        let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
+        let files = incoming.clone();
+        let sha256 = on_files(move || adapter::sha256(&files)).await?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
         let path = self.adapters.join(&name);
         settle(&incoming, &path)?;

@@ -8,6 +8,7 @@ mod context;
 mod critic;
 mod draw;
 mod evaluate;
+mod files;
 mod gather;
 mod held_out;
 mod kind;

@@ -1,12 +1,13 @@
 //! A saved adapter becomes usable: the target follows it, and the engine loads and answers for both.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     Worker,
     context::IterationContext,
+    files::on_files,
     kind::{Planned, Work},
     learn::settle,
 };
@@ -118,9 +119,13 @@ impl Worker {
         drop(conn);
         let older = before.as_ref().unwrap_or(online);
         let incoming = self.adapters.join(format!("incoming-{}", lease.token));
-        adapter::interpolate(Path::new(&older.path), Path::new(&online.path), rate, &incoming)
-            .map_err(Fault::fail)?;
-        let sha256 = adapter::sha256(&incoming).map_err(Fault::fail)?;
+        let [from, to] = [older, online].map(|checkpoint| PathBuf::from(&checkpoint.path));
+        let into = incoming.clone();
+        let average = move || {
+            adapter::interpolate(&from, &to, rate, &into)?;
+            adapter::sha256(&into)
+        };
+        let sha256 = on_files(average).await?;
         let name = context.adapter_name(role, &sha256);
         let path = self.adapters.join(&name);
         settle(&incoming, &path)?;
@@ -200,7 +205,8 @@ async fn probe(
     prompt: &[u32],
     adapter: &Adapter,
 ) -> Result<Option<Probe>, Fault> {
-    let largest = adapter::largest_update(&adapter.path).map_err(Fault::fail)?;
+    let path = adapter.path.clone();
+    let largest = on_files(move || adapter::largest_update(&path)).await?;
     if largest >= VISIBLE_UPDATE {
         return engine.probe(adapter, prompt).await.map(Some).map_err(|e| e.fault());
     }

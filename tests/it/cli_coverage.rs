@@ -33,7 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("promote_checkpoint", "checkpoints promote ID --reason best"),
     ("demote_checkpoint", "checkpoints demote ID"),
     ("roll_back_to_checkpoint", "checkpoints roll-back ID"),
-    ("get_checkpoint_files", "checkpoints download ID --out adapter.tar.gz"),
+    ("get_checkpoint_files", "checkpoints download ID --out adapter.tar"),
     ("list_episodes", "episodes list ID --purpose collect"),
     ("list_gateway_episodes", "episodes list ID --agents --state open"),
     ("get_episode", "episodes show ID"),

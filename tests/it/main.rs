@@ -19,6 +19,7 @@ mod cut_actions;
 mod datasets;
 mod docs;
 mod doctor;
+mod downloads;
 mod environments;
 mod environments_cli;
 mod estimate;

@@ -63,7 +63,7 @@ def checkpoint(tensors: bytes) -> CheckpointView:
 
 def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+    with tarfile.open(fileobj=packed, mode="w:") as tar:
         for member, content in members:
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
@@ -117,7 +117,7 @@ def test_other_tensors_are_refused(tmp_path: Path) -> None:
 
 def test_a_broken_archive(tmp_path: Path) -> None:
     whole = archive((member(TENSORS), os.urandom(9000))).getvalue()
-    for broken in (b"", b"<html>", whole[: len(whole) // 2]):
+    for broken in (b"", b"<html>", whole[: len(whole) // 4]):
         with pytest.raises(NlacError, match="is broken"):
             unpack(io.BytesIO(broken), checkpoint(b""), tmp_path)
     assert list(tmp_path.iterdir()) == []

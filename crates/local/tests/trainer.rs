@@ -259,8 +259,7 @@ fn the_engine_gives_the_trainers_own_logprobs() {
     assert_eq!(archive("none").status, 404);
     let archive = archive("step12");
     let unpacked = files.path().join("unpacked");
-    let gunzipped = flate2::read::GzDecoder::new(archive.body.as_slice());
-    tar::Archive::new(gunzipped).unpack(&unpacked).unwrap();
+    nlac_adapters::unpack(archive.body.as_slice(), &unpacked).unwrap();
     let file = std::fs::read(unpacked.join("adapter_config.json")).unwrap();
     let config: Value = serde_json::from_slice(&file).unwrap();
     assert_eq!((&config["r"], &config["lora_alpha"]), (&json!(8), &json!(32.0)));

@@ -36,8 +36,10 @@ use crate::{
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt; the next ones are longer.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Tries at loading where the engine's side fetches the files for itself: about two minutes.
-const FETCHED_LOAD_ATTEMPTS: u32 = 10;
+/// Tries at loading where the engine's side fetches the files for itself: about eight minutes, in which 8 GB come over
+/// a network of 200 Mbit/s.
+const FETCHED_LOAD_ATTEMPTS: u32 = 12;
+
 /// An engine of one or more replicas.
 pub struct Pool {
     name: String,

@@ -92,7 +92,7 @@ fn archives_write_nothing_outside_and_follow_no_link() {
         ("no tensors", vec![(CONFIG, file, "", config())]),
     ] {
         let into = place.path().join("adapters/x");
-        assert!(unpack(&archive(&entries), &into).is_err(), "{what}");
+        assert!(unpack(&*archive(&entries), &into).is_err(), "{what}");
         assert_eq!(files(place.path()), std::slice::from_ref(&secret), "{what}");
     }
     // A path that leads elsewhere is only a name: what is wanted lands where it belongs, and nothing else lands anywhere.
@@ -103,7 +103,7 @@ fn archives_write_nothing_outside_and_follow_no_link() {
         ("../../evil.sh", file, "", b"#!/bin/sh".to_vec()),
         ("../../links", link, "/etc", vec![]),
     ];
-    unpack(&archive(&entries), &into).unwrap();
+    unpack(&*archive(&entries), &into).unwrap();
     let mut found = files(place.path());
     found.sort();
     assert_eq!(found, [into.join(CONFIG), into.join(TENSORS), secret]);
@@ -163,7 +163,7 @@ fn bombs_are_stopped_long_before_they_fill_the_memory() {
         ),
     ] {
         let begun = Instant::now();
-        assert!(unpack(&bytes, &place.path().join("x")).is_err(), "{what}");
+        assert!(unpack(&*bytes, &place.path().join("x")).is_err(), "{what}");
         assert!(begun.elapsed() < Duration::from_secs(10), "{what}: {:?}", begun.elapsed());
         assert_eq!(files(place.path()), Vec::<PathBuf>::new(), "{what}");
     }

@@ -296,7 +296,7 @@ fn read_adapter(bytes: &[u8]) {
         fs::remove_dir_all(&into).unwrap();
     }
     // The files within, without the checksums around them.
-    let _ = adapter::unpack(&packed(bytes), &into).map(|()| fs::remove_dir_all(&into).unwrap());
+    let _ = adapter::unpack(&*packed(bytes), &into).map(|()| fs::remove_dir_all(&into).unwrap());
 }
 
 /// An archive whose tensors are these bytes.

@@ -37,7 +37,7 @@ def _files(archive: BinaryIO, name: str) -> dict[str, bytes]:
     """The files of an archive. A name that leads elsewhere, or anything but a file, is refused."""
     files: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=archive, mode="r:gz") as packed:
+        with tarfile.open(fileobj=archive, mode="r:") as packed:
             for member in packed:
                 if member.isdir():
                     continue
@@ -49,6 +49,8 @@ def _files(archive: BinaryIO, name: str) -> dict[str, bytes]:
                         remedy="nothing was written; ask whoever runs the server",
                     )
                 files[path] = opened.read()
+                if len(files[path]) != member.size:
+                    raise tarfile.ReadError("unexpected end of data")
     except (tarfile.TarError, EOFError, OSError) as error:
         remedy = "download it again"
         raise NlacError(f"the archive of {name} is broken: {error}", remedy=remedy) from error

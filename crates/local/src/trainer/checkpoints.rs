@@ -7,7 +7,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::body::Bytes;
 use serde::Deserialize;
 
 /// What a checkpoint is for.
@@ -112,16 +111,6 @@ impl Checkpoints {
         let read = |name| std::fs::read(path.join(name)).ok();
         let text = read("state.json").or_else(|| read("adapter_config.json"))?;
         serde_json::from_slice::<StateFile>(&text).ok().map(|state| state.rank)
-    }
-
-    /// An adapter's files as a gzipped tar, its files at the root.
-    pub fn pack(path: &Path) -> std::io::Result<Bytes> {
-        let encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        let mut tar = tar::Builder::new(encoder);
-        for name in ["adapter_config.json", "adapter_model.safetensors"] {
-            tar.append_path_with_name(path.join(name), name)?;
-        }
-        Ok(Bytes::from(tar.into_inner()?.finish()?))
     }
 }
 

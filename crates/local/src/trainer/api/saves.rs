@@ -5,9 +5,10 @@ use std::{path::PathBuf, sync::Arc};
 use axum::{
     Json,
     extract::{Path, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use nlac_adapters::{Packed, repr_digest};
 
 use super::{
     Shared,
@@ -16,7 +17,7 @@ use super::{
     queued, timestamp,
 };
 use crate::trainer::{
-    checkpoints::{Checkpoints, Kind, State as Progress, is_name, parse_state},
+    checkpoints::{Kind, State as Progress, is_name, parse_state},
     compute::Operation,
     wire::{Checkpoint, CheckpointList, Load, Queued, Save, WeightsInfo, WeightsQuery},
 };
@@ -170,22 +171,27 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The adapter's files as a gzipped tar; SkyRL redirects to where it is, here it is the answer.
+/// The adapter's files as a plain tar, whole or in ranges; SkyRL redirects to where it is, here it is the answer.
 pub(super) async fn archive(
     State(shared): State<Arc<Shared>>,
     Path((model_id, name)): Path<(String, String)>,
+    asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_name(&model_id)?;
     check_name(&name)?;
     let path = shared.ready(&model_id, Kind::Sampler, &name)?;
-    let packed = tokio::task::spawn_blocking(move || Checkpoints::pack(&path)).await;
+    let packed = tokio::task::spawn_blocking(move || {
+        let packed = Packed::of(&path)?;
+        packed.sha256().map(|sha256| (packed, sha256))
+    });
     let failed = |e: std::io::Error| {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to pack: {e}"))
     };
-    let bytes = packed.map_err(std::io::Error::other).flatten().map_err(failed)?;
+    let packed = packed.await.map_err(std::io::Error::other).flatten();
+    let (packed, sha256) = packed.map_err(failed)?;
     let headers = [
-        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{model_id}_{name}.tar.gz\"")),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{model_id}_{name}.tar\"")),
+        (HeaderName::from_static("repr-digest"), repr_digest(&sha256)),
     ];
-    Ok((headers, bytes).into_response())
+    Ok((headers, packed.answer(&asked, &sha256)).into_response())
 }

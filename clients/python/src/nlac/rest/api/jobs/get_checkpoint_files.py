@@ -71,7 +71,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+
+     With `Range` and `If-Range`, a download that broke off is resumed.
 
     Args:
         id (UUID): One adapter version.
@@ -100,7 +102,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+
+     With `Range` and `If-Range`, a download that broke off is resumed.
 
     Args:
         id (UUID): One adapter version.
@@ -124,7 +128,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[File | Problem]:
-    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+
+     With `Range` and `If-Range`, a download that broke off is resumed.
 
     Args:
         id (UUID): One adapter version.
@@ -151,7 +157,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> File | Problem | None:
-    """Downloads a checkpoint's adapter: the two PEFT files as a `tar.gz`.
+    """Downloads a checkpoint's adapter: the two PEFT files as a plain tar.
+
+     With `Range` and `If-Range`, a download that broke off is resumed.
 
     Args:
         id (UUID): One adapter version.

@@ -1,0 +1,193 @@
+//! Archives of adapters, as trainers write them: read as a stream, so that only the files reach the disk.
+//!
+//! The files may lie at any depth:
+//! - at the root of a `tar.gz`: SkyRL's JAX backend (save_lora_checkpoint in skyrl/tx/utils/models.py);
+//! - under `./` of a plain tar: SkyRL's FSDP and Megatron backends (_create_tar_from_directory in
+//!   skyrl/backends/skyrl_train_backend.py), which call it `.tar.gz` all the same. A training state of FSDP has the
+//!   adapter under `lora_adapter/` (_save_lora_adapters in skyrl/backends/skyrl_train/distributed/fsdp_strategy.py).
+//!   What these two save for sampling holds no adapter: either the whole merged model, or a file `MARKER`
+//!   (save_sampler_checkpoint, the same file). Read at NovaSky-AI/SkyRL a9564572;
+//! - at the root of a plain tar: hosted Tinker, as tinker_cookbook/weights/_download.py unpacks it, read at
+//!   thinking-machines-lab/tinker-cookbook 9dfcc3a2; and nlac's own trainers and service.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{BufReader, Read},
+    path::Path,
+};
+
+use serde_json::Value;
+
+use crate::{
+    AdapterError, CONFIG, TENSORS, config,
+    directory::Partial,
+    error::{invalid, io},
+    inflated::Inflated,
+    layout, measure, tensors, write,
+};
+
+/// Names the file of each tensor, where there are several.
+const INDEX: &str = "adapter_model.safetensors.index.json";
+/// Largest files of settings that are read.
+const MOST_SETTINGS: u64 = 64 << 20;
+/// Most bytes of tensors: an adapter of 8 GB, whose average has twice as many.
+const MOST_TENSORS: u64 = 16 << 30;
+/// Most files and directories in an archive.
+const MOST_ENTRIES: usize = 1_000;
+
+/// Unpacks an archive, a tar or a `tar.gz`, into a new directory, all at once and after checking it. Whatever the
+/// archive looks like, the directory has PEFT's two files with PEFT's names. The archive is read to its end.
+///
+/// # Errors
+/// An archive that is damaged or holds no valid adapter; a directory that exists.
+pub fn unpack(archive: impl Read, into: &Path) -> Result<(), AdapterError> {
+    let partial = Partial::begin(into).map_err(io(into))?;
+    let Received { config, files } = receive(archive, into, &partial)?;
+    let config = config::read(&config).map_err(|reason| invalid(into, reason))?;
+    let mut found = tensors::Tensors::new();
+    for name in &files {
+        for (name, tensor) in tensors::open(&partial.file(name))? {
+            if found.insert(name.clone(), tensor).is_some() {
+                return Err(invalid(into, format!("{name} is in two of its files")));
+            }
+        }
+    }
+    let names: Vec<_> = found.keys().cloned().collect();
+    let tinker = !config::is_peft(&config) || layout::is_tinker(&found);
+    let named = layout::peft(found, tinker).map_err(|reason| invalid(into, reason))?;
+    if let Some(fault) = measure::fault(&named).map_err(io(into))? {
+        return Err(invalid(into, fault));
+    }
+    let renamed = !named.keys().eq(&names);
+    if renamed || files.iter().ne([TENSORS]) {
+        let whole = partial.file("whole");
+        write::copy(&whole, &named)?;
+        for name in &files {
+            fs::remove_file(partial.file(name)).map_err(io(into))?;
+        }
+        fs::rename(&whole, partial.file(TENSORS)).map_err(io(into))?;
+    }
+    let config = config::complete(config, &named, renamed);
+    let text = serde_json::to_vec_pretty(&config).map_err(|e| invalid(into, e))?;
+    fs::write(partial.file(CONFIG), text).map_err(io(into))?;
+    partial.finish().map_err(io(into))
+}
+
+/// What an archive held: the settings, and the names of the files of tensors.
+struct Received {
+    config: Vec<u8>,
+    files: BTreeSet<String>,
+}
+
+fn receive(archive: impl Read, into: &Path, partial: &Partial) -> Result<Received, AdapterError> {
+    let mut stream = BufReader::with_capacity(1 << 18, archive);
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).map_err(io(into))?;
+    let mut stream = BufReader::with_capacity(1 << 18, head.chain(stream));
+    if head == [0x1f, 0x8b] {
+        let mut stream = Inflated::new(stream);
+        let received = entries(&mut stream, into, partial)?;
+        finish(&mut stream, into).map(|()| received)
+    } else {
+        let received = entries(&mut stream, into, partial)?;
+        finish(&mut stream, into).map(|()| received)
+    }
+}
+
+/// Reads the padding too: what is wrong with a stream shows at its end.
+fn finish(stream: &mut impl Read, into: &Path) -> Result<(), AdapterError> {
+    std::io::copy(stream, &mut std::io::sink()).map(drop).map_err(io(into))
+}
+
+fn entries(
+    stream: &mut impl Read,
+    into: &Path,
+    partial: &Partial,
+) -> Result<Received, AdapterError> {
+    let mut settings = BTreeMap::new();
+    let (mut files, mut left) = (BTreeSet::new(), MOST_TENSORS);
+    let mut marker = false;
+    for (number, entry) in tar::Archive::new(stream).entries().map_err(io(into))?.enumerate() {
+        let mut entry = entry.map_err(io(into))?;
+        if number >= MOST_ENTRIES {
+            return Err(invalid(into, format!("the archive has more than {MOST_ENTRIES} entries")));
+        }
+        let path = entry.path().map_err(io(into))?.into_owned();
+        // By file name only: no entry can leave the directory.
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let twice = || invalid(into, format!("the archive holds two files of the name {name}"));
+        match name.as_str() {
+            CONFIG | INDEX => {
+                let mut bytes = Vec::new();
+                (&mut entry).take(MOST_SETTINGS).read_to_end(&mut bytes).map_err(io(into))?;
+                if settings.insert(name.clone(), bytes).is_some() {
+                    return Err(twice());
+                }
+            }
+            "MARKER" => marker = true,
+            other if is_shard(other, "adapter_model") => {
+                let Some(rest) = left.checked_sub(entry.size()) else {
+                    let most = MOST_TENSORS >> 30;
+                    return Err(invalid(into, format!("its tensors have more than {most} GiB")));
+                };
+                left = rest;
+                if !files.insert(name.clone()) {
+                    return Err(twice());
+                }
+                let mut file = File::create_new(partial.file(&name)).map_err(io(into))?;
+                std::io::copy(&mut entry, &mut file).map_err(io(into))?;
+            }
+            other if is_shard(other, "model") => {
+                let reason = "the archive holds a whole model and no adapter, as SkyRL's FSDP and Megatron backends \
+                              save for sampling; train with its JAX backend, or with another trainer";
+                return Err(invalid(into, reason));
+            }
+            _ => {}
+        }
+    }
+    let Some(config) = settings.remove(CONFIG) else {
+        let reason = if marker {
+            "the archive holds a marker in place of an adapter: SkyRL's FSDP and Megatron backends keep the weights \
+             in the memory of their own engines; train with its JAX backend, or with another trainer"
+        } else {
+            "the archive lacks the config"
+        };
+        return Err(invalid(into, reason));
+    };
+    complete(&files, settings.get(INDEX)).map_err(|reason| invalid(into, reason))?;
+    Ok(Received { config, files })
+}
+
+/// `STEM.safetensors`, or one of several: `STEM-00001-of-00003.safetensors`.
+fn is_shard(name: &str, stem: &str) -> bool {
+    name.strip_suffix(".safetensors")
+        .and_then(|name| name.strip_prefix(stem))
+        .is_some_and(|rest| rest.is_empty() || place(rest).is_some())
+}
+
+/// Number and count of `-00001-of-00003`.
+fn place(rest: &str) -> Option<(usize, usize)> {
+    let (number, count) = rest.strip_prefix('-')?.split_once("-of-")?;
+    Some((number.parse().ok()?, count.parse().ok()?))
+}
+
+/// Whether no file of tensors is missing, by their names and by the index.
+fn complete(files: &BTreeSet<String>, index: Option<&Vec<u8>>) -> Result<(), String> {
+    let Some(first) = files.first() else { return Err("the archive lacks the tensors".into()) };
+    let rest = first.trim_start_matches("adapter_model").trim_end_matches(".safetensors");
+    let count = place(rest).map_or(1, |(_, count)| count);
+    if files.len() != count {
+        return Err(format!("{} of its {count} files of tensors came", files.len()));
+    }
+    let Some(index) = index else { return Ok(()) };
+    let index: Value = serde_json::from_slice(index).map_err(|e| format!("its index: {e}"))?;
+    let named = index["weight_map"].as_object().ok_or("its index has no weight_map")?;
+    match named.values().filter_map(Value::as_str).find(|name| !files.contains(*name)) {
+        None => Ok(()),
+        Some(missing) => Err(format!("{missing} is named in its index and did not come")),
+    }
+}

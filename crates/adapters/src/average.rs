@@ -1,0 +1,65 @@
+//! The weighted mean of two adapters, for a target that follows the weights under training.
+
+use std::{fs, path::Path};
+
+use crate::{
+    AdapterError, CONFIG, TENSORS,
+    directory::Partial,
+    error::{invalid, io},
+    tensors,
+    values::Float,
+    write,
+};
+
+/// Writes `(1 − rate) · target + rate · online` into a new directory, each of A and B on its own.
+/// That is not the average of the products B·A, which has a higher rank; it follows them closely while
+/// the two adapters are close, which is what a lagging target is.
+///
+/// The result is float32 whatever the two are: bfloat16 has 8 bits of precision, and a rate of 0.005 would round to
+/// no step at all. Where the result is the online adapter itself, the directory has the same tensor file.
+///
+/// # Errors
+/// Adapters of different shapes; files that cannot be read or written.
+pub fn interpolate(
+    target: &Path,
+    online: &Path,
+    rate: f32,
+    out: &Path,
+) -> Result<(), AdapterError> {
+    let partial = Partial::begin(out).map_err(io(out))?;
+    fs::copy(online.join(CONFIG), partial.file(CONFIG)).map_err(io(online))?;
+    if rate >= 1.0 || target == online {
+        let (from, to) = (online.join(TENSORS), partial.file(TENSORS));
+        // Files of adapters never change. Where a file cannot have two names, it is copied.
+        fs::hard_link(&from, &to)
+            .or_else(|_| fs::copy(&from, &to).map(drop))
+            .map_err(io(online))?;
+    } else {
+        mean(target, online, rate, &partial.file(TENSORS))?;
+    }
+    partial.finish().map_err(io(out))
+}
+
+fn mean(target: &Path, online: &Path, rate: f32, out: &Path) -> Result<(), AdapterError> {
+    let (older, newer) = (tensors::of(target)?, tensors::of(online)?);
+    if older.len() != newer.len() {
+        return Err(invalid(online, "its tensors differ from those of the target"));
+    }
+    let (mut old, mut new, mut mixed) = (Vec::new(), Vec::new(), Vec::new());
+    write::write(out, &older, Some(Float::F32), |name, older, out| {
+        let newer = newer
+            .get(name)
+            .filter(|newer| newer.shape == older.shape)
+            .ok_or_else(|| invalid(online, format!("{name} is missing or has another shape")))?;
+        for block in older.blocks() {
+            older.read(block.clone(), &mut old).map_err(io(target))?;
+            newer.read(block, &mut new).map_err(io(online))?;
+            mixed.clear();
+            for (old, new) in older.float.read(&old).zip(newer.float.read(&new)) {
+                mixed.extend_from_slice(&rate.mul_add(new, (1.0 - rate) * old).to_le_bytes());
+            }
+            out.write_all(&mixed).map_err(io(target))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,32 @@
+//! Why adapter files cannot be used.
+
+use std::path::Path;
+
+/// Why adapter files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterError {
+    /// Files cannot be read or written.
+    #[error("adapter files at {path}: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Files are not what they should be.
+    #[error("adapter files at {path} are not valid: {reason}")]
+    Invalid {
+        /// Where.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> AdapterError + '_ {
+    move |source| AdapterError::Io { path: path.display().to_string(), source }
+}
+
+pub(crate) fn invalid(path: &Path, reason: impl std::fmt::Display) -> AdapterError {
+    AdapterError::Invalid { path: path.display().to_string(), reason: reason.to_string() }
+}

@@ -1,0 +1,61 @@
+//! A compressed stream, read as long as it is no bomb.
+
+use std::io::{self, BufRead, Error, ErrorKind, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// Most bytes that a byte of an archive unpacks to, beside [`SLACK`]: random numbers hardly shrink, but half of a new
+/// adapter is zeros. A bomb has a thousand.
+const MOST_GAIN: u64 = 16;
+/// Bytes that any archive may unpack to.
+const SLACK: u64 = 64 << 20;
+
+/// The bytes of a gzip stream.
+pub(super) struct Inflated<R> {
+    decoder: MultiGzDecoder<Counted<R>>,
+    unpacked: u64,
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    stream: R,
+    read: u64,
+}
+
+impl<R: BufRead> Inflated<R> {
+    pub fn new(stream: R) -> Self {
+        Self { decoder: MultiGzDecoder::new(Counted { stream, read: 0 }), unpacked: 0 }
+    }
+}
+
+impl<R: BufRead> Read for Inflated<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.decoder.read(into)?;
+        self.unpacked += count as u64;
+        let most = self.decoder.get_ref().read.saturating_mul(MOST_GAIN).saturating_add(SLACK);
+        if self.unpacked > most {
+            let what = "the archive unpacks to much more than its size";
+            return Err(Error::new(ErrorKind::InvalidData, what));
+        }
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(into)?;
+        self.read += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.stream.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.read += count as u64;
+        self.stream.consume(count);
+    }
+}

@@ -1,0 +1,91 @@
+//! Tensors in safetensors files, without their numbers: these are read in blocks.
+
+use std::{
+    collections::BTreeMap, fs::File, ops::Range, os::unix::fs::FileExt, path::Path, sync::Arc,
+};
+
+use safetensors::tensor::Metadata;
+
+use crate::{
+    AdapterError,
+    error::{invalid, io},
+    values::Float,
+};
+
+/// Largest header that is read. A mixture of experts with an entry per expert has some 10 MB.
+const MOST_HEADER: u64 = 64 << 20;
+/// Numbers of a block.
+const BLOCK: usize = 256 << 10;
+
+/// A tensor, or some slices of one along its first axis.
+#[derive(Debug, Clone)]
+pub struct Tensor {
+    file: Arc<File>,
+    /// Where its first number lies in the file.
+    start: u64,
+    pub float: Float,
+    pub shape: Vec<usize>,
+}
+
+/// Tensors by name.
+pub type Tensors = BTreeMap<String, Tensor>;
+
+impl Tensor {
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// One slice along the first axis, without that axis.
+    pub fn slice(&self, index: usize) -> Self {
+        let shape = self.shape[1..].to_vec();
+        let bytes = shape.iter().product::<usize>() * self.float.width();
+        Self { start: self.start + (index * bytes) as u64, shape, ..self.clone() }
+    }
+
+    /// Its blocks, as ranges of numbers.
+    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let len = self.len();
+        (0..len).step_by(BLOCK).map(move |from| from..(from + BLOCK).min(len))
+    }
+
+    /// Reads the bytes of a block in place of what the buffer holds.
+    pub fn read(&self, block: Range<usize>, into: &mut Vec<u8>) -> std::io::Result<()> {
+        let width = self.float.width();
+        into.resize(block.len() * width, 0);
+        self.file.read_exact_at(into, self.start + (block.start * width) as u64)
+    }
+}
+
+/// Reads what a file holds. Numbers of other types than bfloat16, float16 and float32 are rejected.
+pub fn open(path: &Path) -> Result<Tensors, AdapterError> {
+    let file = File::open(path).map_err(io(path))?;
+    let whole = file.metadata().map_err(io(path))?.len();
+    let mut length = [0; 8];
+    file.read_exact_at(&mut length, 0).map_err(io(path))?;
+    let length = u64::from_le_bytes(length);
+    if length > MOST_HEADER.min(whole) {
+        return Err(invalid(path, format!("its header has {length} bytes")));
+    }
+    let mut header = vec![0; usize::try_from(length).map_err(|e| invalid(path, e))?];
+    file.read_exact_at(&mut header, 8).map_err(io(path))?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| invalid(path, e))?;
+    let begin = 8 + length;
+    let expected = begin + metadata.data_len() as u64;
+    if whole != expected {
+        return Err(invalid(path, format!("it has {whole} bytes in place of {expected}")));
+    }
+    let file = Arc::new(file);
+    let read = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
+        let float = Float::of(info.dtype)
+            .ok_or_else(|| invalid(path, format!("{name} has numbers of type {}", info.dtype)))?;
+        let start = begin + info.data_offsets.0 as u64;
+        Ok((name, Tensor { file: file.clone(), start, float, shape: info.shape.clone() }))
+    };
+    metadata.tensors().into_iter().map(read).collect()
+}
+
+/// Reads what the tensor file of an adapter holds.
+pub fn of(directory: &Path) -> Result<Tensors, AdapterError> {
+    open(&directory.join(crate::TENSORS))
+}

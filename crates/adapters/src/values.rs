@@ -1,0 +1,49 @@
+//! Numbers of a tensor: three types of floats, all read as float32.
+
+use half::{bf16, f16};
+use safetensors::Dtype;
+
+/// A type of numbers that adapters have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Float {
+    Bf16,
+    F16,
+    F32,
+}
+
+impl Float {
+    pub const fn of(dtype: Dtype) -> Option<Self> {
+        match dtype {
+            Dtype::BF16 => Some(Self::Bf16),
+            Dtype::F16 => Some(Self::F16),
+            Dtype::F32 => Some(Self::F32),
+            _ => None,
+        }
+    }
+
+    pub const fn dtype(self) -> Dtype {
+        match self {
+            Self::Bf16 => Dtype::BF16,
+            Self::F16 => Dtype::F16,
+            Self::F32 => Dtype::F32,
+        }
+    }
+
+    /// Bytes of one number.
+    pub const fn width(self) -> usize {
+        match self {
+            Self::Bf16 | Self::F16 => 2,
+            Self::F32 => 4,
+        }
+    }
+
+    /// The numbers of a block, which holds whole numbers, little-endian.
+    pub fn read(self, bytes: &[u8]) -> impl Iterator<Item = f32> {
+        bytes.chunks_exact(self.width()).map(move |number| match (self, number) {
+            (Self::Bf16, &[a, b]) => bf16::from_le_bytes([a, b]).to_f32(),
+            (Self::F16, &[a, b]) => f16::from_le_bytes([a, b]).to_f32(),
+            (Self::F32, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
+            _ => f32::NAN,
+        })
+    }
+}

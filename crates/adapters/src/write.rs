@@ -1,0 +1,60 @@
+//! Safetensors files, written in blocks.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+};
+
+use safetensors::tensor::{Metadata, TensorInfo};
+
+use crate::{
+    AdapterError,
+    error::{invalid, io},
+    tensors::{Tensor, Tensors},
+    values::Float,
+};
+
+/// Writes tensors of these names and shapes, as numbers of their own types or of another. `fill` writes the bytes of
+/// one of them.
+pub fn write(
+    path: &Path,
+    tensors: &Tensors,
+    float: Option<Float>,
+    mut fill: impl FnMut(&str, &Tensor, &mut dyn Write) -> Result<(), AdapterError>,
+) -> Result<(), AdapterError> {
+    let float = |tensor: &Tensor| float.unwrap_or(tensor.float);
+    // Wide numbers first, so that all are aligned.
+    let mut order: Vec<_> = tensors.iter().collect();
+    order.sort_by_key(|(_, tensor)| std::cmp::Reverse(float(tensor).width()));
+    let mut end = 0;
+    let infos = order.iter().map(|(name, tensor)| {
+        let begin = end;
+        end += tensor.len() * float(tensor).width();
+        let dtype = float(tensor).dtype();
+        let shape = tensor.shape.clone();
+        ((*name).clone(), TensorInfo { dtype, shape, data_offsets: (begin, end) })
+    });
+    let metadata = Metadata::new(None, infos.collect()).map_err(|e| invalid(path, e))?;
+    let mut header = serde_json::to_vec(&metadata).map_err(|e| invalid(path, e))?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path).map_err(io(path))?);
+    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(io(path))?;
+    file.write_all(&header).map_err(io(path))?;
+    for (name, tensor) in order {
+        fill(name, tensor, &mut file)?;
+    }
+    file.flush().map_err(io(path))
+}
+
+/// Writes tensors as they are.
+pub fn copy(path: &Path, tensors: &Tensors) -> Result<(), AdapterError> {
+    let mut bytes = Vec::new();
+    write(path, tensors, None, |_, tensor, out| {
+        for block in tensor.blocks() {
+            tensor.read(block, &mut bytes).map_err(io(path))?;
+            out.write_all(&bytes).map_err(io(path))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,247 @@
+//! Bodies of any size: read piece by piece, resumed after a broken connection, and checked against the server's hash.
+
+use std::{
+    io::{Cursor, Read},
+    time::{Duration, Instant},
+};
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use reqwest::{
+    Response, StatusCode,
+    header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE},
+};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use super::{Client, NetError, pause_after};
+
+/// Breaks in a row after which a download fails. Less than [`PROGRESS`] between two is no progress.
+const MOST_BREAKS: u32 = 6;
+const PROGRESS: u64 = 1 << 20;
+/// First pause before the connection is made again.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A download may take so long, and a second more for each [`SLOWEST`] bytes.
+const GRACE: Duration = Duration::from_secs(900);
+const SLOWEST: u64 = 1 << 20;
+/// Pieces that wait for a blocking reader.
+const AHEAD: usize = 16;
+
+/// A body that is on its way.
+pub struct Download {
+    client: Client,
+    path: String,
+    patience: Duration,
+    begun: Instant,
+    response: Response,
+    /// Names exactly these bytes: with it the rest can be asked for.
+    etag: Option<HeaderValue>,
+    /// Bytes of the whole body, if the server said so.
+    whole: Option<u64>,
+    received: u64,
+    /// What a server sent again that has come already.
+    skip: u64,
+    digest: Option<(Sha256, Vec<u8>)>,
+    breaks: u32,
+    at_break: u64,
+}
+
+impl Client {
+    /// GET, the body piece by piece: of any size, as long as the next piece comes within `patience`. Redirects are
+    /// followed. Where the server names the body with an `ETag`, a broken connection is made again and the rest asked
+    /// for. Where it sends a `Repr-Digest`, the body must have this hash.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn download(&self, path: &str, patience: Duration) -> Result<Download, NetError> {
+        let response = self.within(patience, self.followed(path, &HeaderMap::new())).await?;
+        let headers = response.headers();
+        let strong = |tag: &&HeaderValue| tag.as_bytes().starts_with(b"\"");
+        let etag = headers.get(ETAG).filter(strong).cloned();
+        let digest = headers.get("repr-digest").and_then(sha256).map(|sum| (Sha256::new(), sum));
+        let whole = response.content_length();
+        Ok(Download {
+            client: self.clone(),
+            path: path.to_owned(),
+            patience,
+            begun: Instant::now(),
+            response,
+            etag,
+            whole,
+            received: 0,
+            skip: 0,
+            digest,
+            breaks: 0,
+            at_break: 0,
+        })
+    }
+}
+
+impl Download {
+    /// The next piece of it; none at its end, when the hash is right.
+    ///
+    /// # Errors
+    /// See [`NetError`].
+    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send + use<>>, NetError> {
+        let allowed = GRACE + Duration::from_secs(self.received / SLOWEST);
+        if self.begun.elapsed() > allowed {
+            let (peer, seconds) = (self.client.shown.clone(), allowed.as_secs());
+            return Err(NetError::Timeout { peer, seconds });
+        }
+        loop {
+            let Self { client, response, patience, .. } = self;
+            let chunk = async { response.chunk().await.map_err(|e| client.broken(&e)) };
+            let mut piece = match client.within(*patience, chunk).await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return self.ended().map(|()| None),
+                Err(error) => {
+                    self.resume(error).await?;
+                    continue;
+                }
+            };
+            let known = self.skip.min(piece.len() as u64);
+            self.skip -= known;
+            let piece = piece.split_off(usize::try_from(known).unwrap_or(piece.len()));
+            if piece.is_empty() {
+                continue;
+            }
+            self.received += piece.len() as u64;
+            if let Some((hash, _)) = &mut self.digest {
+                hash.update(&piece);
+            }
+            return Ok(Some(piece));
+        }
+    }
+
+    /// Has a blocking reader read the body, on a thread for such work. The reader sees the body's end only when the
+    /// hash is right.
+    ///
+    /// # Errors
+    /// See [`NetError`]. What the reader itself returns is passed on.
+    pub async fn read_by<T: Send + 'static>(
+        mut self,
+        read: impl FnOnce(Body) -> T + Send + 'static,
+    ) -> Result<T, NetError> {
+        let (pieces, rest) = mpsc::channel::<std::io::Result<Vec<u8>>>(AHEAD);
+        let reading = tokio::task::spawn_blocking(move || {
+            read(Body { rest, piece: Cursor::new(Vec::new()) })
+        });
+        let sent = loop {
+            let piece = match self.next().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break Ok(()),
+                Err(error) => {
+                    let _ = pieces.send(Err(std::io::Error::other(error.to_string()))).await;
+                    break Err(error);
+                }
+            };
+            // The reader may have had enough.
+            if pieces.send(Ok(piece.as_ref().to_vec())).await.is_err() {
+                break Ok(());
+            }
+        };
+        drop(pieces);
+        let read = reading.await.map_err(|e| self.unreadable(e.to_string()));
+        sent.and(read)
+    }
+
+    /// Asks for the rest after a break.
+    async fn resume(&mut self, mut error: NetError) -> Result<(), NetError> {
+        let Some(etag) = self.etag.clone() else { return Err(error) };
+        if self.received >= self.at_break + PROGRESS {
+            self.breaks = 0;
+        }
+        self.at_break = self.received;
+        let mut headers = HeaderMap::new();
+        let range = HeaderValue::from_str(&format!("bytes={}-", self.received));
+        headers.insert(RANGE, range.map_err(|e| self.unreadable(e.to_string()))?);
+        headers.insert(IF_RANGE, etag.clone());
+        loop {
+            self.breaks += 1;
+            if self.breaks > MOST_BREAKS || !passes(&error) {
+                return Err(error);
+            }
+            tracing::warn!(%error, received = self.received, "a download is resumed");
+            pause_after(self.breaks, PAUSE).await;
+            let asked = self.client.followed(&self.path, &headers);
+            match self.client.within(self.patience, asked).await {
+                Ok(response) => return self.take_up(response, &etag),
+                Err(another) => error = another,
+            }
+        }
+    }
+
+    /// Goes on with an answer to the question for the rest: it is the rest, or the whole once more.
+    fn take_up(&mut self, response: Response, etag: &HeaderValue) -> Result<(), NetError> {
+        if response.headers().get(ETAG).is_some_and(|tag| tag != etag) {
+            return Err(self.unreadable("it changed while it was downloaded".into()));
+        }
+        self.skip = match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let range = response.headers().get(CONTENT_RANGE).and_then(|r| r.to_str().ok());
+                let begins = format!("bytes {}-", self.received);
+                if !range.is_some_and(|range| range.starts_with(&begins)) {
+                    return Err(self.unreadable("it sent another range than the rest".into()));
+                }
+                0
+            }
+            _ => self.received,
+        };
+        self.response = response;
+        Ok(())
+    }
+
+    fn ended(&self) -> Result<(), NetError> {
+        if self.whole.is_some_and(|whole| whole != self.received) {
+            return Err(self.unreadable(format!("it ended after {} bytes", self.received)));
+        }
+        match &self.digest {
+            Some((hash, sum)) if hash.clone().finalize().as_slice() != sum => {
+                Err(self.unreadable("its content has another hash than its Repr-Digest".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn unreadable(&self, reason: String) -> NetError {
+        NetError::Decode { peer: self.client.shown.clone(), reason }
+    }
+}
+
+/// Whether the server may answer if it is asked again.
+fn passes(error: &NetError) -> bool {
+    match error {
+        NetError::Connect { .. } | NetError::Broken { .. } | NetError::Timeout { .. } => true,
+        NetError::Status { status, .. } => *status == 429 || *status >= 500,
+        NetError::Private { .. } | NetError::Decode { .. } => false,
+    }
+}
+
+/// The SHA-256 in a `Repr-Digest` (RFC 9530): `sha-256=:BASE64:`, perhaps among others.
+fn sha256(header: &HeaderValue) -> Option<Vec<u8>> {
+    let member = |part: &str| {
+        let sum = part.trim().strip_prefix("sha-256=:")?.strip_suffix(':')?;
+        BASE64_STANDARD.decode(sum).ok()
+    };
+    header.to_str().ok()?.split(',').find_map(member)
+}
+
+/// A body as a blocking reader sees it.
+pub struct Body {
+    rest: mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    piece: Cursor<Vec<u8>>,
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.piece.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            match self.rest.blocking_recv() {
+                Some(piece) => self.piece = Cursor::new(piece?),
+                None => return Ok(0),
+            }
+        }
+    }
+}

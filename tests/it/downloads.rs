@@ -1,0 +1,232 @@
+//! Bodies that come over a connection that breaks.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use futures_util::{StreamExt, stream};
+use nlac::{
+    domain::peer::{TrainerKind, TrainerRecord},
+    net::{Client, NetError},
+    telemetry::Meters,
+    trainer::{ModelRole, Tinker, Trainer, adapter},
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+const WAIT: Duration = Duration::from_secs(5);
+
+/// A server of one body.
+#[derive(Clone)]
+struct Store {
+    content: Vec<u8>,
+    /// The tag of each answer; none where no more are given.
+    etags: Vec<&'static str>,
+    digest: bool,
+    ranges: bool,
+    /// After how many bytes each answer breaks off; those after the last are whole.
+    breaks: Vec<usize>,
+    asked: Arc<Mutex<Vec<HeaderMap>>>,
+}
+
+impl Store {
+    fn new(content: Vec<u8>, breaks: &[usize]) -> Self {
+        let etags = vec!["\"one\""; 8];
+        let breaks = breaks.to_vec();
+        Self { content, etags, digest: true, ranges: true, breaks, asked: Arc::default() }
+    }
+
+    async fn serve(&self) -> Client {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().fallback(send).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Client::new(&url).unwrap()
+    }
+
+    fn ranges_asked(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let text = |headers: &HeaderMap, name| {
+            headers
+                .get(name)
+                .map_or("-", |value: &header::HeaderValue| value.to_str().unwrap())
+                .to_owned()
+        };
+        let both =
+            asked.iter().map(|asked| [text(asked, "range"), text(asked, "if-range")].join(" "));
+        both.collect()
+    }
+}
+
+async fn send(State(store): State<Store>, uri: Uri, asked: HeaderMap) -> Response {
+    match uri.path() {
+        "/api/v1/create_session" => {
+            return axum::Json(json!({ "session_id": "s" })).into_response();
+        }
+        "/api/v1/create_model" => {
+            return axum::Json(json!({ "request_id": "r", "model_id": "m" })).into_response();
+        }
+        path if path.starts_with("/api/v1/") && !path.ends_with("/archive") => {
+            return axum::Json(json!({ "request_id": "r" })).into_response();
+        }
+        _ => {}
+    }
+    let number = store.asked.lock().unwrap().len();
+    store.asked.lock().unwrap().push(asked.clone());
+    let first = asked.get("range").filter(|_| store.ranges).map_or(0, |range| {
+        range.to_str().unwrap().trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap()
+    });
+    let all = &store.content;
+    let sent = all[first..store.breaks.get(number).map_or(all.len(), |more| first + more)].to_vec();
+    let whole = first + sent.len() == all.len();
+    // After a while, so that what was sent before has arrived.
+    let lost = stream::iter((!whole).then_some(())).then(|()| async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Err(std::io::Error::other("the connection is lost"))
+    });
+    let body = Body::from_stream(stream::once(std::future::ready(Ok(sent))).chain(lost));
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert("content-length", (all.len() - first).into());
+    if let Some(etag) = store.etags.get(number) {
+        headers.insert("etag", etag.parse().unwrap());
+    }
+    if store.digest {
+        let digest = format!("sha-256=:{}:", BASE64_STANDARD.encode(Sha256::digest(all)));
+        headers.insert("repr-digest", digest.parse().unwrap());
+    }
+    if first > 0 {
+        let range = format!("bytes {first}-{}/{}", all.len() - 1, all.len());
+        headers.insert("content-range", range.parse().unwrap());
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    answer
+}
+
+fn content() -> Vec<u8> {
+    (0..300_000_u32).flat_map(u32::to_le_bytes).collect()
+}
+
+/// What comes, or why it does not.
+async fn downloaded(store: &Store) -> Result<Vec<u8>, NetError> {
+    let mut download = store.serve().await.download("/x", WAIT).await?;
+    let mut found = Vec::new();
+    while let Some(piece) = download.next().await? {
+        found.extend_from_slice(piece.as_ref());
+    }
+    Ok(found)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_goes_on_where_it_broke_off() {
+    let store = Store::new(content(), &[400_000, 300_000]);
+    assert!(downloaded(&store).await.unwrap() == store.content);
+    assert_eq!(store.ranges_asked(), ["- -", "bytes=400000- \"one\"", "bytes=700000- \"one\""]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_again_is_skipped_where_a_server_knows_no_ranges() {
+    let store = Store { ranges: false, ..Store::new(content(), &[400_000, 500_000]) };
+    assert!(downloaded(&store).await.unwrap() == store.content);
+    assert_eq!(store.ranges_asked().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_two_bodies_are_never_joined() {
+    let changed = Store { etags: vec!["\"one\"", "\"two\""], ..Store::new(content(), &[400_000]) };
+    let error = downloaded(&changed).await.unwrap_err();
+    assert!(error.to_string().contains("changed while it was downloaded"), "{error}");
+    // A weak tag, or none, does not name bytes.
+    for etags in [vec!["W/\"one\""; 2], vec![]] {
+        let store = Store { etags, ..Store::new(content(), &[400_000]) };
+        let error = downloaded(&store).await.unwrap_err();
+        assert!(matches!(error, NetError::Broken { .. }), "{error}");
+        assert_eq!(store.ranges_asked().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_hash_is_an_error_and_the_reader_sees_it() {
+    let store = Store::new(content(), &[]);
+    let client = store.serve().await;
+    let other = Store { content: vec![1; 9], ..store.clone() }.serve().await;
+    let digest = reqwest::get(format!("{}/x", other.address())).await.unwrap();
+    let digest = digest.headers()["repr-digest"].clone();
+    let routes = Router::new().fallback(move || {
+        let digest = digest.clone();
+        async move { ([("repr-digest", digest)], content()) }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let read = |mut body: nlac::net::Body| {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut body, &mut bytes).map(|_| bytes)
+    };
+    let whole = client.download("/x", WAIT).await.unwrap().read_by(read).await.unwrap();
+    assert!(whole.unwrap() == content());
+    let seen = Arc::new(Mutex::new(None));
+    let noted = seen.clone();
+    let wrong = Client::new(&url).unwrap().download("/x", WAIT).await.unwrap();
+    let error = wrong.read_by(move |body| *noted.lock().unwrap() = read(body).err()).await;
+    assert!(error.unwrap_err().to_string().contains("another hash"));
+    assert!(seen.lock().unwrap().as_ref().unwrap().to_string().contains("another hash"));
+}
+
+/// An archive with some padding, as trainers write it.
+fn archive() -> Vec<u8> {
+    let tensor = |name: &str, shape: [usize; 2]| {
+        let values = vec![0; shape[0] * shape[1] * 2];
+        (name.to_owned(), shape, values)
+    };
+    let prefix = "base_model.model.model.layers.0.self_attn.q_proj";
+    let tensors = [
+        tensor(&format!("{prefix}.lora_A.weight"), [8, 20_000]),
+        tensor(&format!("{prefix}.lora_B.weight"), [20_000, 8]),
+    ];
+    let views = tensors.iter().map(|(name, shape, values)| {
+        let view =
+            safetensors::tensor::TensorView::new(safetensors::Dtype::BF16, shape.to_vec(), values);
+        (name, view.unwrap())
+    });
+    let tensors = safetensors::serialize(views, None).unwrap();
+    let config = json!({ "peft_type": "LORA", "r": 8, "lora_alpha": 32 }).to_string();
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, bytes) in [(adapter::CONFIG, config.as_bytes()), (adapter::TENSORS, &tensors)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, name, bytes).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_arrives_from_a_trainer_whose_connection_breaks() {
+    let place = tempfile::tempdir().unwrap();
+    let resumed = Store::new(archive(), &[100_000, 200_000]);
+    // SkyRL's route gives no tag: its archive is asked for anew.
+    let plain = Store { etags: vec![], digest: false, ..Store::new(archive(), &[100_000]) };
+    for (name, store, requests) in [("resumed", &resumed, 3), ("plain", &plain, 2)] {
+        let url = store.serve().await.address().to_owned();
+        let record = TrainerRecord::new("t", TrainerKind::Tinker, &url, "base");
+        let trainer = Tinker::new(&record, None, &Meters::default()).unwrap();
+        let mut run = trainer.open(ModelRole::Policy, 8, 1, None).await.unwrap();
+        let into = place.path().join(name);
+        run.export_adapter("x", &into).await.unwrap();
+        assert_eq!(store.ranges_asked().len(), requests);
+        assert_eq!(adapter::largest_update(&into).unwrap(), 0.0);
+    }
+    let [one, two] =
+        ["resumed", "plain"].map(|name| adapter::sha256(&place.path().join(name)).unwrap());
+    assert_eq!(one, two);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing half done stays");
+}
