@@ -10,7 +10,7 @@ create table checkpoints (
     role            text not null check (role in ('online', 'target')),
     version         integer not null,       -- index of its iteration
     name            text not null unique,   -- never used before, never used again
-    path            text not null,
+    path            text not null,          -- a directory, or an address in the bucket: s3://BUCKET/PREFIX/NAME
     sha256          text not null,
     parents         uuid[] not null,
     trainer_state   text,

@@ -8,7 +8,7 @@
 //!   [`gateway`] (the calls of external agents and the APIs that they speak), [`prompt`]
 //! - the network and measurements of the program itself: [`net`], [`telemetry`]
 //! - the database: [`store`] holds all SQL, [`queue`] leases work
-//! - ports: [`trainer`], [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
+//! - ports: [`trainer`], [`bucket`] (where adapters lie), [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
 //! - the algorithms: [`algo`]
 //! - background loops: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
 //! - [`work`], one file per kind of work, [`advice`], the critic as a service, and [`serving`], the policy as a service
@@ -20,6 +20,7 @@ pub mod advice;
 pub mod algo;
 pub mod api;
 pub mod app;
+pub mod bucket;
 pub mod cli;
 pub mod doctor;
 pub mod domain;

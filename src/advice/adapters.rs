@@ -11,6 +11,7 @@ use super::unavailable;
 use crate::{
     domain::{checkpoint::Checkpoint, fault::Fault, ids::CheckpointId},
     experience::consult::{Obstacle, Unanswered},
+    fleet::Peers,
     store::{Store, checkpoints},
     trainer::adapter,
     work::JobContext,
@@ -30,7 +31,16 @@ pub(super) struct AskedAdapters {
 impl AskedAdapters {
     /// Unloads adapters that were asked longest ago to make room for the version's own, and checks the files of
     /// those. The engine loads them with their first request.
-    pub async fn make_room(&self, store: &Store, context: &JobContext) -> Result<(), Unanswered> {
+    pub async fn make_room(
+        &self,
+        store: &Store,
+        peers: &Peers,
+        context: &mut JobContext,
+    ) -> Result<(), Unanswered> {
+        context.bring(peers).await.map_err(|fault| match fault {
+            Fault::Fail(what) => missing(what),
+            other => Unanswered::Unavailable(other.to_string()),
+        })?;
         let coming: Vec<_> = context.online.iter().chain(&context.target).collect();
         if coming.is_empty() {
             return Ok(());
@@ -87,12 +97,15 @@ impl AskedAdapters {
             Ok(sha256) => format!("have the hash {sha256}, not {}", checkpoint.sha256),
             Err(error) => format!("cannot be read: {error}"),
         };
-        Err(Unanswered::Conflict {
-            why: Obstacle::FilesMissing,
-            what: format!("the files of {} {why}", checkpoint.name),
-            remedy: "restore them in the service's data directory, or use another checkpoint"
-                .into(),
-        })
+        Err(missing(format!("the files of {} {why}", checkpoint.name)))
+    }
+}
+
+fn missing(what: String) -> Unanswered {
+    Unanswered::Conflict {
+        why: Obstacle::FilesMissing,
+        what,
+        remedy: "restore them from a backup, or use another checkpoint".into(),
     }
 }
 

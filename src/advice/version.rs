@@ -50,7 +50,7 @@ impl Critics {
         let job = found.ok_or_else(|| not_found("job", job))?;
         drop(conn);
         let context = self.peers.context(&self.store, job, version.unwrap_or(BASE)).await;
-        let context = context.map_err(|fault| Unanswered::Conflict {
+        let mut context = context.map_err(|fault| Unanswered::Conflict {
             why: Obstacle::Registration,
             what: fault.to_string(),
             remedy: "see the job's spec, and GET /v1/engines for the registered engines".into(),
@@ -64,7 +64,7 @@ impl Critics {
                 remedy: "try again later, or use an earlier version".into(),
             });
         }
-        self.adapters.make_room(&self.store, &context).await?;
+        self.adapters.make_room(&self.store, &self.peers, &mut context).await?;
         Ok((context, version))
     }
 }

@@ -108,16 +108,17 @@ pub(super) async fn files(
     if checkpoint.expired_at.is_some() {
         return Err(Problem::expired(&checkpoint.name));
     }
-    let path = std::path::PathBuf::from(&checkpoint.path);
+    let unreadable = |error: &dyn std::fmt::Display| {
+        let detail = format!("the files of {} cannot be read: {error}", checkpoint.name);
+        Problem::with_status(axum::http::StatusCode::NOT_FOUND, detail)
+            .code(ProblemCode::FilesMissing)
+            .remedy("restore them from a backup")
+    };
+    let fetched = state.bucket.fetch(&checkpoint.path, &checkpoint.sha256).await;
+    let path = fetched.map_err(|error| unreadable(&error))?;
     let packed = tokio::task::spawn_blocking(move || Packed::of(&path)).await;
-    let packed = packed.map_err(std::io::Error::other).flatten().map_err(|error| {
-        Problem::with_status(
-            axum::http::StatusCode::NOT_FOUND,
-            format!("the files of {} cannot be read: {error}", checkpoint.name),
-        )
-        .code(ProblemCode::FilesMissing)
-        .remedy("restore them in the service's data directory")
-    })?;
+    let packed = packed.map_err(std::io::Error::other).flatten();
+    let packed = packed.map_err(|error| unreadable(&error))?;
     let name = format!("attachment; filename=\"{}.tar\"", checkpoint.name);
     let headers = [(header::CONTENT_DISPOSITION, name)];
     let etag = format!("{}-{}", checkpoint.id, checkpoint.sha256);

@@ -73,6 +73,7 @@ use utoipa_axum::{
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
+    bucket::Bucket,
     domain::{
         clock::Clock, environment::Capabilities, peer::Discover, service_key::ServiceKey,
         spec::EnvironmentSpec,
@@ -110,6 +111,8 @@ pub type CheckUrl = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 pub struct AppState {
     /// The database.
     pub store: Store,
+    /// Where adapters lie.
+    pub bucket: Bucket,
     /// Business time.
     pub clock: Arc<dyn Clock>,
     /// Renders the Prometheus page.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     advice::Critics,
     api,
+    bucket::Bucket,
     domain::{
         access::Secret,
         clock::{Clock, SystemClock},
@@ -81,6 +82,9 @@ pub enum AppError {
         "NLAC_ADMIN_KEY is too short or contains spaces; create a key with `openssl rand -hex 32`"
     )]
     AdminKey,
+    /// The bucket.
+    #[error(transparent)]
+    Bucket(#[from] crate::bucket::BucketError),
     /// Files.
     #[error("{path}: {source}; free space, or choose another --data-dir")]
     Data {
@@ -130,8 +134,8 @@ impl App {
             let path = path.display().to_string();
             move |source| AppError::Data { path, source }
         };
-        let adapters = data.join("adapters");
-        std::fs::create_dir_all(&adapters).map_err(failed(&adapters))?;
+        std::fs::create_dir_all(data).map_err(failed(data))?;
+        let bucket = Bucket::open(&settings.bucket, data)?;
         let (postgres, options) = match &settings.database_url {
             Some(url) => (None, PgConnectOptions::from_str(url).map_err(AppError::DatabaseUrl)?),
             None => {
@@ -162,7 +166,7 @@ impl App {
             }
             None
         };
-        clear_incoming(&adapters, abandoned).map_err(failed(&adapters))?;
+        bucket.clear_incoming(abandoned)?;
         let local = if settings.local_peers {
             let (name, model_dir) = settings.base_model.locate(data).map_err(failed(data))?;
             let local = LocalPeers::start(&model_dir, &name, data, settings.threads)?;
@@ -183,11 +187,12 @@ impl App {
             chat: None,
             checker: checker.map(Arc::new),
         };
-        let peers = Peers::new(settings.peer_keys.clone(), meters.clone(), materials);
+        let peers =
+            Peers::new(settings.peer_keys.clone(), meters.clone(), materials, bucket.clone());
         let peers = Arc::new(peers);
         let keep = settings.retention.versions;
-        let expiry = Expiry::new(store.clone(), peers.clone(), adapters.clone(), keep);
-        let worker = Worker::new(store.clone(), peers.clone(), adapters, clock.clone());
+        let expiry = Expiry::new(store.clone(), peers.clone(), keep);
+        let worker = Worker::new(store.clone(), peers.clone(), clock.clone());
         let worker = Arc::new(worker);
         let owner = format!("{}-{}", host_name(), std::process::id());
         let runner =
@@ -216,6 +221,7 @@ impl App {
         let asked = store.apart().await?;
         let state = api::AppState {
             store: asked.clone(),
+            bucket,
             clock,
             metrics: Arc::new(move || meters.render()),
             shutdown: drain.clone(),
@@ -295,19 +301,6 @@ impl api::Environments for BuiltIn {
         let built = self.peers.built_in(&self.store, spec).await;
         built.map(|environment| environment.capabilities()).map_err(|fault| fault.to_string())
     }
-}
-
-/// Removes what attempts that died left half-written, from some age on.
-fn clear_incoming(adapters: &Path, age: Duration) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(adapters)?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let written = entry.metadata()?.modified()?;
-        let old = written.elapsed().is_ok_and(|since| since >= age);
-        if old && (name.starts_with("incoming-") || name.starts_with('.')) {
-            std::fs::remove_dir_all(entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 fn host_name() -> String {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    bucket::BucketSettings,
     domain::{access::Secret, peer_key::PeerKeys, retention::Retention},
     embedded::{base_model::BaseModel, default_data_dir},
     net::Allowed,
@@ -22,6 +23,8 @@ pub struct ServiceSettings {
     pub admin_key: Option<Secret>,
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// Where adapters lie.
+    pub bucket: BucketSettings,
     /// Directory of the data files that environments read.
     pub environment_data: Option<PathBuf>,
     /// URL of the server that checks answers where a job leaves that to somebody else.
@@ -55,6 +58,7 @@ impl Default for ServiceSettings {
             sign_in: None,
             admin_key: None,
             data_dir: default_data_dir(),
+            bucket: BucketSettings::default(),
             environment_data: None,
             answer_checker: None,
             database_url: None,

@@ -43,6 +43,7 @@ mod prompts_args;
 mod report;
 mod saving;
 mod serve;
+mod serve_args;
 mod service_args;
 mod sync;
 mod trainers;

@@ -4,7 +4,7 @@ use std::{process::ExitCode, str::FromStr};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, args::ServeArgs, hardening, report};
+use super::{Failure, hardening, report, serve_args::ServeArgs};
 use crate::{
     app::{App, ServiceSettings},
     embedded::postgres::{Postgres, provide},

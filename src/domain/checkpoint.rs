@@ -34,7 +34,7 @@ pub struct Checkpoint {
     pub version: i32,
     /// Unique name on the engines: `<job>-<role>-v<N>-<sha8>`.
     pub name: String,
-    /// Directory of its PEFT files.
+    /// Location of its PEFT files: a directory, or an address in the bucket.
     pub path: String,
     /// Of `adapter_model.safetensors`, hex.
     pub sha256: String,

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use super::environments::Built;
 use crate::{
     admission,
+    bucket::{Bucket, BucketError},
     domain::{
         checkpoint::Checkpoint,
         environment::{EnvironmentRecord, FoundEnvironment},
@@ -29,8 +30,9 @@ use crate::{
 };
 
 /// Clients by what they were made from, so that a new registration gets a new client.
-#[derive(Default)]
 pub struct Peers {
+    /// Where the adapters lie.
+    pub(crate) bucket: Bucket,
     /// What the clients are counted on.
     pub(crate) meters: Meters,
     keys: PeerKeys,
@@ -47,10 +49,29 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// No clients yet; those to come show `keys` and count on `meters`. Environments are built of `materials`.
+    /// No clients yet; those to come show `keys` and count on `meters`. Environments are built of `materials`, and
+    /// engines load adapters of the `bucket`.
     #[must_use]
-    pub fn new(keys: PeerKeys, meters: Meters, materials: Materials) -> Self {
-        Self { keys, meters, materials, ..Self::default() }
+    pub fn new(keys: PeerKeys, meters: Meters, materials: Materials, bucket: Bucket) -> Self {
+        Self {
+            bucket,
+            meters,
+            keys,
+            pools: Mutex::default(),
+            chats: Mutex::default(),
+            encoders: Mutex::default(),
+            formats: Mutex::default(),
+            servers: Mutex::default(),
+            built: Mutex::default(),
+            materials,
+        }
+    }
+
+    /// Brings a checkpoint's files to this machine. From then on its path is their directory here.
+    pub(crate) async fn bring(&self, checkpoint: &mut Checkpoint) -> Result<(), BucketError> {
+        let path = self.bucket.fetch(&checkpoint.path, &checkpoint.sha256).await?;
+        checkpoint.path = path.display().to_string();
+        Ok(())
     }
 
     /// The engine that a job's model is served by, and the model's tokenizer.
@@ -173,10 +194,11 @@ impl Peers {
     pub(crate) async fn load(
         &self,
         record: &EngineRecord,
-        checkpoint: &Checkpoint,
+        checkpoint: &mut Checkpoint,
     ) -> Result<(), Fault> {
-        let (name, path) = (checkpoint.name.clone(), (&checkpoint.path).into());
-        self.pool(record.clone())?.load(&Adapter { name, path }).await.map_err(|e| e.fault())
+        self.bring(checkpoint).await?;
+        let adapter = Adapter::from(&*checkpoint);
+        self.pool(record.clone())?.load(&adapter).await.map_err(|e| e.fault())
     }
 
     /// Wakes an engine.

@@ -77,11 +77,11 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     let promoted = checkpoints::promoted(&mut conn).await?;
     let engines = peers::engines(&mut conn).await?;
     drop(conn);
-    for (engine, checkpoint) in promoted {
+    for (engine, mut checkpoint) in promoted {
         let Some(view) = engines.iter().find(|view| view.record.name == engine) else { continue };
         let known = view.capabilities.as_ref().filter(|_| view.trouble.is_none());
         if known.is_some_and(|known| !known.0.models.contains(&checkpoint.name))
-            && let Err(fault) = fleet.load(&view.record, &checkpoint).await
+            && let Err(fault) = fleet.load(&view.record, &mut checkpoint).await
         {
             tracing::warn!(%fault, adapter = checkpoint.name, "a promoted adapter is not loaded");
         }

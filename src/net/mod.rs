@@ -5,6 +5,7 @@ mod collector;
 mod destinations;
 mod download;
 mod error;
+mod objects;
 mod socket;
 
 use std::{future::Future, time::Duration};
@@ -24,6 +25,7 @@ pub use collector::Collector;
 pub use destinations::{Allowed, Destinations};
 pub use download::{Body, Download};
 pub use error::NetError;
+pub use objects::Objects;
 pub use socket::Socket;
 
 /// Largest body that is read, unless the client has a limit of its own.

@@ -2,7 +2,7 @@
 //! states on the trainer. The row is marked first, so that nobody begins to use a version whose files are about to go.
 //! A crash leaves the rest for the next round.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -25,21 +25,14 @@ const BATCH: i64 = 1000;
 pub struct Expiry {
     store: Store,
     peers: Arc<Peers>,
-    /// Only directories in here are deleted.
-    adapters: PathBuf,
     keep: KeepVersions,
 }
 
 impl Expiry {
-    /// Keeps what `keep` says; adapters lie under `adapters`.
+    /// Keeps what `keep` says.
     #[must_use]
-    pub const fn new(
-        store: Store,
-        peers: Arc<Peers>,
-        adapters: PathBuf,
-        keep: KeepVersions,
-    ) -> Self {
-        Self { store, peers, adapters, keep }
+    pub const fn new(store: Store, peers: Arc<Peers>, keep: KeepVersions) -> Self {
+        Self { store, peers, keep }
     }
 
     /// Looks now and then until `shutdown`.
@@ -100,7 +93,7 @@ impl Expiry {
                 match self.delete(&leftover).await {
                     Ok(()) => expiry::forget(&mut *self.store.acquire().await?, id).await?,
                     Err(fault) => {
-                        tracing::warn!(checkpoint.id = %id, %fault, "an old version stays on disk");
+                        tracing::warn!(checkpoint.id = %id, %fault, "the files of an old version stay");
                     }
                 }
             }
@@ -112,17 +105,7 @@ impl Expiry {
     }
 
     async fn delete(&self, leftover: &Leftover) -> Result<(), Fault> {
-        let path = PathBuf::from(&leftover.path);
-        if path.parent() != Some(&self.adapters) {
-            let (path, adapters) = (path.display(), self.adapters.display());
-            return Err(Fault::Fail(format!("{path} is not in {adapters}")));
-        }
-        match tokio::fs::remove_dir_all(&path).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Fault::Retry(format!("{}: {error}", path.display())));
-            }
-            _ => {}
-        }
+        self.peers.bucket.delete(&leftover.path).await?;
         let critics = leftover.critic_state.iter().chain(&leftover.target_state);
         for state in leftover.trainer_state.iter().chain(critics) {
             self.peers.delete_state(&self.store, &leftover.trainer, state).await?;

@@ -209,7 +209,8 @@ impl Voices {
         let engine = engines.into_iter().find(|row| row.record.name == job.spec.model.engine);
         let longest = engine.and_then(|row| row.capabilities?.max_model_len);
         drop(conn);
-        let context = self.peers.context(&self.store, job, version).await.map_err(refused)?;
+        let mut context = self.peers.context(&self.store, job, version).await.map_err(refused)?;
+        context.bring(&self.peers).await.map_err(refused)?;
         if let Some(online) = &context.online {
             // Its files stay while agents call it.
             let mut conn = self.store.acquire().await.map_err(unavailable)?;

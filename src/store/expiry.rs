@@ -83,7 +83,7 @@ pub struct Leftover {
     pub name: String,
     /// The engine of its job.
     pub engine: String,
-    /// Directory of its adapter.
+    /// Location of its adapter.
     pub path: String,
     /// The trainer of its job.
     pub trainer: String,

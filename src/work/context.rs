@@ -36,7 +36,7 @@ pub(crate) struct JobContext {
     pub environment: Arc<dyn Environment>,
     /// How replies are read as actions.
     pub codec: Arc<dyn Codec>,
-    /// The checkpoints that act; none where the base model does.
+    /// The checkpoints that act; none where the base model does. Their files may have to be brought to this machine.
     pub online: Option<Checkpoint>,
     pub target: Option<Checkpoint>,
     /// How the policy acts.
@@ -120,6 +120,14 @@ impl IterationContext {
 }
 
 impl JobContext {
+    /// Brings the adapters' files to this machine.
+    pub async fn bring(&mut self, peers: &Peers) -> Result<(), Fault> {
+        for checkpoint in self.online.iter_mut().chain(&mut self.target) {
+            peers.bring(checkpoint).await?;
+        }
+        Ok(())
+    }
+
     /// A sampler whose requests count for no job.
     pub fn sampler(&self) -> Sampler<'_> {
         let published = |checkpoint: &Checkpoint| Published {
@@ -222,7 +230,8 @@ impl Worker {
         version: impl Fn(&Iteration) -> i32,
     ) -> Result<IterationContext, Fault> {
         let (job, iteration) = self.place(lease).await?;
-        let job_context = self.peers.context(&self.store, job, version(&iteration)).await?;
+        let mut job_context = self.peers.context(&self.store, job, version(&iteration)).await?;
+        job_context.bring(&self.peers).await?;
         Ok(IterationContext { iteration, job_context })
     }
 }

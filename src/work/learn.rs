@@ -210,7 +210,7 @@ impl Worker {
         // A name of this claim's own: an attempt that died may have used another.
         let label = format!("v{version}-{}", lease.token.0.simple());
         let state = run.save_state(&label).await.map_err(|e| e.fault())?;
-        let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        let incoming = self.peers.bucket.incoming(lease.token);
         let beside_states = beside.save(&label).await?;
         run.export_adapter(&label, &incoming).await.map_err(|e| e.fault())?;
         if let Err(error) = run.close().await {
@@ -232,8 +232,7 @@ impl Worker {
         let files = incoming.clone();
         let sha256 = on_files(move || adapter::sha256(&files)).await?;
         let name = context.adapter_name(CheckpointRole::Online, &sha256);
-        let path = self.adapters.join(&name);
-        settle(&incoming, &path)?;
+        let path = self.peers.bucket.put(&incoming, &name).await?;
 
         let checkpoint = Checkpoint {
             id: CheckpointId::new(),
@@ -242,7 +241,7 @@ impl Worker {
             role: CheckpointRole::Online,
             version,
             name,
-            path: path.display().to_string(),
+            path,
             sha256,
             parents: context.parents(),
             trainer_state: Some(state),
@@ -301,10 +300,4 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// Moves a finished directory to its name; one that lies there already has the same content.
-pub(super) fn settle(from: &std::path::Path, to: &std::path::Path) -> Result<(), Fault> {
-    let moved = if to.exists() { std::fs::remove_dir_all(from) } else { std::fs::rename(from, to) };
-    moved.map_err(|e| Fault::Retry(format!("cannot publish the adapter at {}: {e}", to.display())))
 }

@@ -19,7 +19,7 @@ mod models;
 mod playing;
 mod publish;
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -38,16 +38,14 @@ pub(crate) use self::{annotate::Slice, context::JobContext, publish::load_and_pr
 pub struct Worker {
     store: Store,
     peers: Arc<Peers>,
-    /// Published adapters lie here, one directory each; engines read them from here.
-    adapters: PathBuf,
     clock: Arc<dyn Clock>,
 }
 
 impl Worker {
-    /// A worker over a store and the registered servers. Adapters are published under `adapters`.
+    /// A worker over a store and the registered servers. It publishes adapters in their bucket.
     #[must_use]
-    pub fn new(store: Store, peers: Arc<Peers>, adapters: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { store, peers, adapters, clock }
+    pub fn new(store: Store, peers: Arc<Peers>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, peers, clock }
     }
 }
 

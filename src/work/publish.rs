@@ -9,7 +9,6 @@ use super::{
     context::IterationContext,
     files::on_files,
     kind::{Planned, Work},
-    learn::settle,
 };
 use crate::{
     algo,
@@ -114,11 +113,14 @@ impl Worker {
             algo::of(&context.job.spec.algorithm).target().rate(online.version.cast_unsigned());
         let mut conn = self.store.acquire().await?;
         let role = CheckpointRole::Target;
-        let before =
+        let mut before =
             checkpoints::version(&mut conn, context.job.id, role, context.iteration.base).await?;
         drop(conn);
+        if let Some(before) = &mut before {
+            self.peers.bring(before).await?;
+        }
         let older = before.as_ref().unwrap_or(online);
-        let incoming = self.adapters.join(format!("incoming-{}", lease.token));
+        let incoming = self.peers.bucket.incoming(lease.token);
         let [from, to] = [older, online].map(|checkpoint| PathBuf::from(&checkpoint.path));
         let into = incoming.clone();
         let average = move || {
@@ -127,16 +129,15 @@ impl Worker {
         };
         let sha256 = on_files(average).await?;
         let name = context.adapter_name(role, &sha256);
-        let path = self.adapters.join(&name);
-        settle(&incoming, &path)?;
-        let target = Checkpoint {
+        let path = self.peers.bucket.put(&incoming, &name).await?;
+        let mut target = Checkpoint {
             id: CheckpointId::new(),
             job_id: context.job.id,
             iteration_id: context.iteration.id,
             role,
             version: online.version,
             name,
-            path: path.display().to_string(),
+            path,
             sha256,
             parents: before.iter().map(|c| c.id).chain([online.id]).collect(),
             trainer_state: None,
@@ -152,6 +153,7 @@ impl Worker {
         leases::hold(&mut tx, lease).await?;
         checkpoints::insert(&mut tx, &target).await?;
         tx.commit().await.map_err(StoreError::from)?;
+        self.peers.bring(&mut target).await?;
         Ok(target)
     }
 

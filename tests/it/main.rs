@@ -5,6 +5,7 @@ mod ablations;
 mod api;
 mod assessment;
 mod attacks;
+mod bucket;
 mod budgets;
 mod chat;
 mod choosing;

@@ -8,6 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use nlac::{
+    bucket::Bucket,
     domain::{
         clock::{Clock, SystemClock},
         event::EventKind,
@@ -220,8 +221,9 @@ async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own
         .execute(&mut *conn)
         .await
         .unwrap();
-    let peers = Arc::new(Peers::new(PeerKeys::default(), Meters::default(), Materials::default()));
-    let worker = Worker::new(store.clone(), peers, place.path().into(), Arc::new(SystemClock));
+    let bucket = Bucket::directory(place.path());
+    let peers = Peers::new(PeerKeys::default(), Meters::default(), Materials::default(), bucket);
+    let worker = Worker::new(store.clone(), Arc::new(peers), Arc::new(SystemClock));
     let handler = Arc::new(Counting { store: store.clone(), worker, order: Mutex::default() });
     let shutdown = CancellationToken::new();
     let slots = Slots { engine: 2, environment: 1, trainer: 1, light: 1 };

@@ -25,7 +25,7 @@ pub struct CheckpointView {
     pub version: i32,
     /// Name on the engines.
     pub name: String,
-    /// Directory of its PEFT files.
+    /// Location of its PEFT files: a directory, or an address in the bucket.
     pub path: String,
     /// SHA-256 of the tensors, hex.
     pub sha256: String,

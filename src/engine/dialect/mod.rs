@@ -5,7 +5,7 @@ mod sglang;
 mod vllm;
 pub(super) mod wire;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 
@@ -111,6 +111,13 @@ pub(super) fn of(
     }
 }
 
+/// Whether a path is another server's copy of an adapter. The directory of a published adapter has its name, and no name
+/// is used twice.
+fn is_copy(root: &str, adapter: &Adapter) -> bool {
+    let named = |path: &Path| path.file_name().is_some_and(|name| name == adapter.name.as_str());
+    named(Path::new(root)) && named(&adapter.path)
+}
+
 /// The way to one replica.
 pub(super) struct Wire {
     pub engine: String,
@@ -190,7 +197,7 @@ impl Wire {
         let models = self.models().await?;
         let card = models.data.into_iter().find(|card| card.id == adapter.name);
         match card.and_then(|card| card.root) {
-            Some(root) if root == path => Ok(()),
+            Some(root) if root == path || is_copy(&root, adapter) => Ok(()),
             Some(root) => {
                 let reason = format!("it serves that name from {root}, not from {path}");
                 Err(self.refused(&adapter.name, reason))

@@ -360,7 +360,7 @@ pub struct CheckpointRow {
     pub version: i32,
     /// The name that engines know it by.
     pub name: String,
-    /// Directory of its PEFT files.
+    /// Location of its PEFT files: a directory, or an address in the bucket.
     pub path: String,
     /// Of its tensors, hex.
     pub sha256: String,

@@ -8,6 +8,7 @@ pub mod guarded;
 pub mod openenv;
 pub mod program;
 pub mod relay;
+pub mod s3;
 pub mod scripted;
 pub mod stub;
 pub mod tau_bench;

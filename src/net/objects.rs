@@ -1,0 +1,67 @@
+//! The way of objects to and from S3-compatible storage.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http_body_util::BodyExt as _;
+use object_store::{
+    ClientOptions,
+    client::{
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+        HttpResponseBody, HttpService,
+    },
+};
+use reqwest::redirect::Policy;
+
+/// Deadline of a request until its answer begins. The body of a request is at most one part of an upload.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Makes the clients that send requests to a bucket.
+#[derive(Debug, Default)]
+pub struct Objects;
+
+impl HttpConnector for Objects {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .no_proxy()
+            .redirect(Policy::none())
+            .build()
+            .map_err(|e| object_store::Error::Generic { store: "S3", source: Box::new(e) })?;
+        Ok(HttpClient::new(Requests(http)))
+    }
+}
+
+#[derive(Debug)]
+struct Requests(reqwest::Client);
+
+#[async_trait]
+impl HttpService for Requests {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = parts.uri.to_string();
+        let url = url
+            .parse()
+            .map_err(|e| HttpError::new::<url::ParseError>(HttpErrorKind::Unknown, e))?;
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+        let sent = tokio::time::timeout(DEADLINE, self.0.execute(request)).await;
+        let sent = sent.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?;
+        let answer = http::Response::<reqwest::Body>::from(sent.map_err(failed)?);
+        let (parts, body) = answer.into_parts();
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(failed))))
+    }
+}
+
+/// What went wrong decides whether the request is sent again. A signed URL is never shown.
+fn failed(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else {
+        HttpErrorKind::Interrupted
+    };
+    HttpError::new(kind, error.without_url())
+}

@@ -1,0 +1,64 @@
+//! A real S3 server, with one bucket in a directory.
+
+use std::path::{Path, PathBuf};
+
+use axum::{Router, error_handling::HandleError, http::StatusCode};
+use nlac::{
+    bucket::{BucketSettings, StorageKey},
+    domain::access::Secret,
+};
+use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
+use s3s_fs::FileSystem;
+
+/// The key that the server accepts.
+pub const KEY: (&str, &str) = ("nlac-test", "a secret that nobody may see in a row or a log");
+
+/// The server; it ends with the test's runtime.
+pub struct S3 {
+    pub url: String,
+    root: PathBuf,
+}
+
+impl S3 {
+    /// Serves the bucket `adapters` from a directory.
+    pub async fn start(root: &Path) -> Self {
+        std::fs::create_dir_all(root.join("adapters")).unwrap();
+        let mut builder = S3ServiceBuilder::new(FileSystem::new(root).unwrap());
+        builder.set_auth(SimpleAuth::from_single(KEY.0, KEY.1));
+        let service = HandleError::new(builder.build(), |error| async move {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:?}"))
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            axum::serve(listener, Router::new().fallback_service(service)).await.unwrap();
+        });
+        Self { url, root: root.to_owned() }
+    }
+
+    /// Settings of a service whose adapters lie here.
+    pub fn settings(&self) -> BucketSettings {
+        let secret = Secret::from(KEY.1.to_owned());
+        BucketSettings {
+            place: Some("s3://adapters/of/tests".parse().unwrap()),
+            region: Some("eu-test-1".into()),
+            endpoint: Some(self.url.clone()),
+            key: Some(StorageKey { id: KEY.0.into(), secret }),
+            ..BucketSettings::default()
+        }
+    }
+
+    /// Directory of an adapter's objects.
+    pub fn adapter(&self, name: &str) -> PathBuf {
+        self.root.join("adapters/of/tests").join(name)
+    }
+
+    /// Names of the adapters.
+    pub fn names(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.root.join("adapters/of/tests")) else {
+            return Vec::new();
+        };
+        let names = entries.flatten().filter(|e| std::fs::read_dir(e.path()).unwrap().count() > 0);
+        names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
