@@ -1,5 +1,5 @@
--- Who may do what, who is signed in on the pages, who did what, and which requests were sent before. No secret is kept:
--- only its hash.
+-- Who may do what, who is signed in on the pages, who did what, and which requests were sent before. Only the hash of a
+-- secret is kept, except the service key, without NLAC_SERVICE_KEY.
 
 -- One row is an API key.
 create table api_keys (
@@ -17,6 +17,13 @@ create table api_keys (
 );
 -- A name is one person or one program; it is free again once its key is revoked.
 create unique index api_keys_name on api_keys (name) where revoked_at is null;
+
+-- At most one row: the key from which all servers derive the secrets of webhooks and the keys of agents. It is empty
+-- while NLAC_SERVICE_KEY gives them the key.
+create table service_key (
+    one boolean primary key default true check (one),
+    key bytea not null check (length(key) >= 32)
+);
 
 -- One row is somebody signed in on the pages.
 create table sessions (

@@ -38,6 +38,7 @@ use crate::{
     work::Worker,
 };
 
+use self::service_key::service_key;
 pub use settings::ServiceSettings;
 
 pub use crate::embedded::default_data_dir;
@@ -144,8 +145,8 @@ impl App {
                 (Some(postgres), options)
             }
         };
-        let service_key = service_key::service_key(settings)?;
         let store = Store::connect(options).await?;
+        let service_key = service_key(&store, settings.service_key.as_deref()).await?;
         library::ship(&store, &PromptSet::shipped()).await?;
         let mut conn = store.acquire().await?;
         // With a database of the user's, another service may be at work on it and on the directory.

@@ -1,31 +1,23 @@
-//! The key that webhooks' secrets are made of: given, or made once and kept in the data directory.
+//! The key that the secrets of webhooks and agents are made of: given, or made once and kept in the database.
 
-use std::{
-    io::{ErrorKind, Write},
-    os::unix::fs::OpenOptionsExt,
+use rand::{TryRngCore as _, rngs::OsRng};
+
+use super::AppError;
+use crate::{
+    domain::service_key::ServiceKey,
+    store::{Store, service_key},
 };
 
-use rand::RngCore;
-
-use super::{AppError, ServiceSettings};
-use crate::domain::service_key::ServiceKey;
-
-/// The key of the settings, of the data directory, or a new one.
-pub(super) fn service_key(settings: &ServiceSettings) -> Result<ServiceKey, AppError> {
-    if let Some(given) = &settings.service_key {
-        return ServiceKey::new(given.clone().into_bytes()).ok_or(AppError::ServiceKey);
+/// The key that was given, or that of the database.
+pub(super) async fn service_key(
+    store: &Store,
+    given: Option<&str>,
+) -> Result<ServiceKey, AppError> {
+    if let Some(given) = given {
+        return ServiceKey::new(given.as_bytes().to_vec()).ok_or(AppError::ServiceKey);
     }
-    let path = settings.data_dir.join("service.key");
-    let failed = |source| AppError::Data { path: path.display().to_string(), source };
-    let mut bytes = vec![0; 32];
-    rand::rng().fill_bytes(&mut bytes);
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    match file.and_then(|mut file| file.write_all(&bytes)) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bytes = std::fs::read(&path).map_err(failed)?;
-        }
-        Err(error) => return Err(failed(error)),
-    }
-    ServiceKey::new(bytes).ok_or_else(|| failed(ErrorKind::UnexpectedEof.into()))
+    let mut fresh = [0; 32];
+    OsRng.try_fill_bytes(&mut fresh)?;
+    let key = service_key::of_all(&mut *store.acquire().await?, &fresh).await?;
+    ServiceKey::new(key).ok_or(AppError::ServiceKey)
 }

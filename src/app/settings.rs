@@ -37,7 +37,7 @@ pub struct ServiceSettings {
     pub local_peers: bool,
     /// The base model that they serve.
     pub base_model: BaseModel,
-    /// What webhooks' secrets are made of, at least 32 bytes; none keeps a key in the data directory.
+    /// What the secrets of webhooks and agents are made of, at least 32 bytes; none keeps a key in the database.
     pub service_key: Option<String>,
     /// API keys of engines and trainers.
     pub peer_keys: PeerKeys,

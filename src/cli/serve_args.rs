@@ -73,8 +73,8 @@ pub struct ServeArgs {
     /// or playground-base.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
     pub base_model: Option<BaseModel>,
-    /// Key from which the secrets of webhooks are derived. Services with the same database need the same key.
-    /// By default the service generates one and keeps it in the data directory.
+    /// Key from which the secrets of webhooks and the keys of agents are derived. Servers with the same database
+    /// need the same key. By default the first server generates one and keeps it in the database.
     #[arg(long, env = "NLAC_SERVICE_KEY", value_name = "KEY", hide_env_values = true)]
     pub service_key: Option<String>,
     /// Host name under which a proxy serves this service. While sign-in is off, the service rejects requests

@@ -36,6 +36,7 @@ pub mod rewards;
 pub mod rollouts;
 mod rows;
 pub mod search;
+pub mod service_key;
 pub mod sessions;
 pub mod spending;
 pub mod training;

@@ -6,10 +6,13 @@ use std::{
     time::Duration,
 };
 
+use nlac::{app::ServiceSettings, store::service_key};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::support::{Service, endpoint::Endpoint, free_port, small_job};
+use crate::support::{
+    Service, cluster, database, endpoint::Endpoint, free_port, settings, small_job,
+};
 
 /// Waits until a webhook has this many deliveries in a state.
 async fn deliveries(service: &Service, id: &str, state: &str, count: usize) -> Vec<Value> {
@@ -133,4 +136,42 @@ async fn impossible_webhooks_are_refused() {
     let ask = json!({ "url": "http://example.org", "job_id": job });
     assert_eq!(service.post("/v1/webhooks", &ask).await.0, 404);
     service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_of_one_database_derive_the_same_secrets() {
+    let (store, place) = database().await;
+    let racing = (0..8_u8).map(|number| {
+        let store = store.clone();
+        async move {
+            let mut conn = store.acquire().await.unwrap();
+            service_key::of_all(&mut conn, &[number; 32]).await.unwrap()
+        }
+    });
+    let keys = futures_util::future::join_all(racing).await;
+    assert!(keys.iter().all(|key| *key == keys[0]), "the first decides for all");
+
+    let url = cluster::database(place.path()).await;
+    let at = |name: &str, key: Option<&str>| ServiceSettings {
+        database_url: Some(url.clone()),
+        local_peers: false,
+        service_key: key.map(Into::into),
+        ..settings(&place.path().join(name))
+    };
+    let secret = async |settings: ServiceSettings| {
+        let service = Service::start_with(&settings).await;
+        let ask = json!({ "url": "http://127.0.0.1:9/hook" });
+        let sent = service.http.post(format!("{}/v1/webhooks", service.url));
+        let sent = sent.header("idempotency-key", "one").json(&ask).send().await.unwrap();
+        let made: Value = sent.json().await.unwrap();
+        service.stop().await;
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    let of_database = secret(at("one", None)).await;
+    assert_eq!(secret(at("other", None)).await, of_database, "no file of the first is needed");
+    let given = Some("a key of ours that has 32 bytes or more");
+    let of_key = secret(at("one", given)).await;
+    assert_ne!(of_key, of_database, "the key that is given wins");
+    assert_eq!(secret(at("other", given)).await, of_key);
+    store.close().await;
 }
