@@ -1,4 +1,15 @@
--- What others host: engines that generate, trainers that take gradient steps, and environments.
+-- Who works: nlac's own processes, and what others host: engines that generate, trainers that take gradient steps, and
+-- environments.
+
+-- One row is a server that shares this database. One that stops in order deletes its row.
+create table processes (
+    id           uuid primary key,          -- new at each start; leases on work name it as their owner
+    roles        text[] not null check (cardinality(roles) > 0),
+    host         text not null,
+    version      text not null,
+    started_at   timestamptz not null default now(),
+    heartbeat_at timestamptz not null default now()
+);
 
 -- One row is a registered engine: one model behind one or several URLs.
 create table engines (

@@ -10,7 +10,7 @@
 //! - the database: [`store`] holds all SQL, [`queue`] leases work
 //! - ports: [`trainer`], [`bucket`] (where adapters lie), [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
 //! - the algorithms: [`algo`]
-//! - background loops: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
+//! - background loops, kept running by [`supervision`]: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
 //! - [`work`], one file per kind of work, [`advice`], the critic as a service, and [`serving`], the policy as a service
 //! - [`embedded`], what runs inside the process by default, and [`doctor`], which tests registered servers
 //! - [`api`], [`app`] and [`cli`]
@@ -42,6 +42,7 @@ pub mod rollout;
 pub mod scheduler;
 pub mod serving;
 pub mod store;
+pub mod supervision;
 pub mod telemetry;
 pub mod trainer;
 pub mod webhooks;

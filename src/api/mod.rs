@@ -38,6 +38,7 @@ mod pagination;
 mod peers;
 mod problem;
 mod problem_code;
+mod processes;
 mod promotion;
 mod prompts;
 mod replicas;
@@ -81,6 +82,7 @@ use crate::{
     experience::{consult::Consult, dry_run::Prompts},
     gateway::Serve,
     store::{Announcements, Store},
+    supervision::Supervisor,
 };
 
 use access::Access;
@@ -117,6 +119,8 @@ pub struct AppState {
     pub clock: Arc<dyn Clock>,
     /// Renders the Prometheus page.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Knows which background tasks fail.
+    pub supervisor: Supervisor,
     /// Ends open streams.
     pub shutdown: CancellationToken,
     /// Reads and tries prompt sets.
@@ -228,6 +232,13 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(routes!(audit::list))
+        .routes(routes!(processes::list))
+        .merge(service_routes())
+}
+
+/// What every process answers, whatever its roles are.
+fn service_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
@@ -261,8 +272,16 @@ pub fn page_paths() -> Vec<&'static str> {
 
 /// All routes: the API and the dashboard.
 pub fn router(state: AppState) -> Router {
-    let (api, mut document) = routes().split_for_parts();
-    let pages = page::pages();
+    assemble(state, routes(), page::pages())
+}
+
+/// Health and metrics, of a process that answers nothing else.
+pub fn probes(state: AppState) -> Router {
+    assemble(state, service_routes(), Vec::new())
+}
+
+fn assemble(state: AppState, routes: OpenApiRouter<AppState>, pages: page::Pages) -> Router {
+    let (api, mut document) = routes.split_for_parts();
     let docs = ["/docs", "/docs/", "/docs/{*rest}"].map(|path| (path, Access::Open));
     let needs = pages.iter().map(|(path, access, _)| (*path, *access)).chain(docs);
     let rules = access::Rules::new(&mut document, needs);

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    http::header,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 
@@ -17,17 +17,23 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The database answers.
+/// The database answers, and the background tasks of this process run.
 #[utoipa::path(
     get, path = "/readyz", tag = "service", operation_id = "readyz",
     responses(
         (status = 200, description = "Ready", body = String, content_type = "text/plain"),
-        (status = 503, body = Problem, description = "The database does not answer", content_type = "application/problem+json"),
+        (status = 503, body = Problem, description = "The database does not answer, or a background task fails", content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
     state.store.answers().await?;
-    Ok("ready\n")
+    let failing = state.supervisor.failing();
+    if failing.is_empty() {
+        return Ok("ready\n");
+    }
+    let detail = format!("background tasks fail: {}", failing.join(", "));
+    let unready = Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, detail);
+    Err(unready.remedy("they start again by themselves; see the log"))
 }
 
 /// Metrics in Prometheus' text format.
@@ -48,10 +54,7 @@ pub(super) async fn metrics(State(state): State<AppState>) -> Response {
 pub(super) async fn openapi() -> Result<Response, Problem> {
     let yaml = super::openapi_yaml().map_err(|e| {
         tracing::error!(error = %e, "cannot serialize the document");
-        Problem::with_status(
-            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "cannot serialize the document",
-        )
+        Problem::with_status(StatusCode::INTERNAL_SERVER_ERROR, "cannot serialize the document")
     })?;
     Ok(([(header::CONTENT_TYPE, "application/yaml")], yaml).into_response())
 }

@@ -1,6 +1,8 @@
 //! The composition root: settings to every trait object, signals, the order of shutdown.
 
+mod background;
 mod first_key;
+mod presence;
 mod service_key;
 mod settings;
 
@@ -11,6 +13,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use self::{background::Background, service_key::service_key};
 use crate::{
     advice::Critics,
     api,
@@ -19,26 +22,24 @@ use crate::{
         access::Secret,
         clock::{Clock, SystemClock},
         environment::Capabilities,
+        ids::ProcessId,
         peer::{EngineKind, EngineRecord, LOCAL, TrainerKind, TrainerRecord},
+        process::{Process, ProcessRole},
         spec::EnvironmentSpec,
     },
     embedded::{local::LocalPeers, postgres::Postgres},
     env::{self, Checker, Materials},
-    fleet::{self, Peers},
+    fleet::Peers,
     library::{self, Library},
     net::Destinations,
     prompt::PromptSet,
-    queue::{Runner, Settings as QueueSettings},
-    retention::{Expiry, end_idle, prune_rows, remove_deleted},
-    scheduler,
     serving::Agents,
     store::{Announcements, Store, leases, peers},
+    supervision::Supervisor,
     telemetry::Meters,
-    webhooks,
     work::Worker,
 };
 
-use self::service_key::service_key;
 pub use settings::ServiceSettings;
 
 pub use crate::embedded::default_data_dir;
@@ -111,7 +112,9 @@ pub struct App {
     shutdown: CancellationToken,
     drain: CancellationToken,
     server: JoinHandle<std::io::Result<()>>,
-    tasks: Vec<JoinHandle<Result<(), crate::store::StoreError>>>,
+    process: ProcessId,
+    /// Its background tasks. Those that are added here run until it stops.
+    pub supervisor: Supervisor,
 }
 
 impl App {
@@ -191,33 +194,32 @@ impl App {
         let peers =
             Peers::new(settings.peer_keys.clone(), meters.clone(), materials, bucket.clone());
         let peers = Arc::new(peers);
-        let keep = settings.retention.versions;
-        let expiry = Expiry::new(store.clone(), peers.clone(), keep);
-        let worker = Worker::new(store.clone(), peers.clone(), clock.clone());
-        let worker = Arc::new(worker);
-        let owner = format!("{}-{}", host_name(), std::process::id());
-        let runner =
-            Runner::new(store.clone(), worker, owner, QueueSettings::default(), meters.clone());
         let events = Announcements::default();
         let destinations = Destinations::new(settings.webhook_allow.clone());
-        let tasks = vec![
-            tokio::spawn(events.clone().relay(store.clone(), shutdown.clone())),
-            tokio::spawn(scheduler::run(store.clone(), shutdown.clone())),
-            tokio::spawn(prune_rows(store.clone(), settings.retention, shutdown.clone())),
-            tokio::spawn(remove_deleted(store.clone(), shutdown.clone())),
-            tokio::spawn(end_idle(store.clone(), shutdown.clone())),
-            tokio::spawn(expiry.run(shutdown.clone())),
-            tokio::spawn(runner.run(shutdown.clone())),
-            tokio::spawn(fleet::watch(store.clone(), peers.clone(), shutdown.clone())),
-            tokio::spawn(webhooks::deliver(
-                store.clone(),
-                events.clone(),
-                service_key.clone(),
-                destinations.clone(),
-                clock.clone(),
-                shutdown.clone(),
-            )),
-        ];
+        let process = Process {
+            id: ProcessId::new(),
+            roles: settings.roles.clone(),
+            host: host_name(),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        presence::beat(&store, &process).await?;
+        let id = process.id;
+        let supervisor = Supervisor::new(meters.clone(), shutdown.clone());
+        let serves = process.is_any(&[ProcessRole::Api]);
+        let background = Background {
+            process,
+            store: store.clone(),
+            peers: peers.clone(),
+            worker: Arc::new(Worker::new(store.clone(), peers.clone(), clock.clone())),
+            events: events.clone(),
+            service_key: service_key.clone(),
+            destinations: destinations.clone(),
+            retention: settings.retention,
+            clock: clock.clone(),
+            meters: meters.clone(),
+            shutdown: shutdown.clone(),
+        };
+        background.start(&supervisor);
         // Leases and heartbeats never wait for a connection that a request holds.
         let asked = store.apart().await?;
         let state = api::AppState {
@@ -225,6 +227,7 @@ impl App {
             bucket,
             clock,
             metrics: Arc::new(move || meters.render()),
+            supervisor: supervisor.clone(),
             shutdown: drain.clone(),
             prompts: Arc::new(Library::new(asked.clone())),
             events,
@@ -238,30 +241,37 @@ impl App {
             webhook_url: Arc::new(move |url| destinations.check(url)),
             sign_in: own_key.as_ref().map_or_else(api::SignIn::off, api::SignIn::required),
         };
-        let server = tokio::spawn(api::serve(
-            listener,
-            api::router(state),
-            api::Bounds::default(),
-            drain.clone(),
-        ));
-        Ok(Self { address, store, asked, own_key, postgres, local, shutdown, drain, server, tasks })
+        let router = if serves { api::router(state) } else { api::probes(state) };
+        let server =
+            tokio::spawn(api::serve(listener, router, api::Bounds::default(), drain.clone()));
+        Ok(Self {
+            address,
+            store,
+            asked,
+            own_key,
+            postgres,
+            local,
+            shutdown,
+            drain,
+            server,
+            process: id,
+            supervisor,
+        })
     }
 
     /// Stops in order: no new work, running work finishes or is returned, then the pages, the local servers,
     /// and the database last.
     pub async fn stop(self) {
         self.shutdown.cancel();
-        for task in self.tasks {
-            if let Ok(Err(error)) = task.await {
-                tracing::warn!(%error, "a background task ended with an error");
-            }
-        }
+        self.supervisor.ended().await;
         self.drain.cancel();
         // Open streams end at the token; a client that does not hang up is not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(3), self.server).await;
         if let Some(local) = self.local {
             local.stop().await;
         }
+        // What it used is free from here on.
+        presence::leave(&self.store, self.process).await;
         self.asked.close().await;
         self.store.close().await;
         if let Some(postgres) = self.postgres

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     bucket::BucketSettings,
-    domain::{access::Secret, peer_key::PeerKeys, retention::Retention},
+    domain::{access::Secret, peer_key::PeerKeys, process::ProcessRole, retention::Retention},
     embedded::{base_model::BaseModel, default_data_dir},
     net::Allowed,
 };
@@ -17,6 +17,8 @@ use crate::{
 pub struct ServiceSettings {
     /// Where the API and the page listen.
     pub listen: SocketAddr,
+    /// What this process does.
+    pub roles: Vec<ProcessRole>,
     /// Whether one must sign in; where nothing is said, if others than this machine can reach the service.
     pub sign_in: Option<bool>,
     /// What becomes the first admin key; none makes one.
@@ -55,6 +57,7 @@ impl Default for ServiceSettings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8470)),
+            roles: ProcessRole::ALL.to_vec(),
             sign_in: None,
             admin_key: None,
             data_dir: default_data_dir(),

@@ -19,6 +19,7 @@ use super::{
     evaluations_args::EvaluationsArgs,
     jobs_args::JobsArgs,
     keys_args::KeysArgs,
+    processes::ProcessesArgs,
     prompts_args::PromptsArgs,
     serve_args::ServeArgs,
     service_args::{OutputArgs, ServiceArgs},
@@ -104,6 +105,8 @@ pub enum Command {
     Keys(KeysArgs),
     /// List the audit log, newest first: every sign-in and every request that changed something.
     Audit(AuditArgs),
+    /// List the servers that share the database: roles, version, and whether they run.
+    Processes(ProcessesArgs),
     /// Create, list, show and delete webhooks, and list their deliveries.
     Webhooks(WebhooksArgs),
     /// Run only the local CPU engine or trainer.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     app::{App, ServiceSettings},
-    domain::{ids::JobId, metric::names},
+    domain::{ids::JobId, metric::names, process::ProcessRole},
     telemetry,
 };
 
@@ -28,6 +28,9 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     let traces = telemetry::init("warn");
     let started = Instant::now();
     let settings = ServiceSettings::from(args.serve.clone());
+    if settings.roles.len() < ProcessRole::ALL.len() {
+        return Err("the demo needs all roles: leave out --role".into());
+    }
     provide_postgres(&settings, !args.serve.no_fetch)?;
     report::line("starting Postgres, the local engine and the local trainer …");
     let app = App::start(&settings).await?;

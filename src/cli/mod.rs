@@ -37,6 +37,7 @@ mod keys_args;
 mod listing;
 mod local;
 mod peers;
+mod processes;
 mod progress;
 mod prompts;
 mod prompts_args;
@@ -115,6 +116,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Keys(args) => keys::run(args).await,
         Command::Audit(args) => audit::run(args).await,
+        Command::Processes(args) => processes::run(args).await,
         Command::Webhooks(args) => webhooks::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Sync(args) => sync::run(args).await,

@@ -4,11 +4,13 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum, builder::FalseyValueParser};
 
+use super::service_args::one_of;
 use crate::{
     app::{ServiceSettings, default_data_dir},
     bucket::{BucketSettings, Place},
     domain::{
         access::Secret,
+        process::ProcessRole,
         retention::{Keep, KeepVersions, Retention},
     },
     embedded::base_model::BaseModel,
@@ -23,6 +25,16 @@ pub struct ServeArgs {
     /// Address and port of the API and the dashboard.
     #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
     pub listen: SocketAddr,
+    /// Role of this server; repeat it for several. `api` answers requests, `scheduler` plans work and keeps order,
+    /// `worker` does the work. Servers of one database need each role at least once. By default a server has all.
+    #[arg(
+        long = "role",
+        env = "NLAC_ROLES",
+        value_name = "ROLE",
+        value_delimiter = ',',
+        value_parser = one_of(ProcessRole::ALL, ProcessRole::as_str)
+    )]
+    pub roles: Vec<ProcessRole>,
     /// Whether users sign in with an API key. `auto` requires a key unless the address is a loopback address.
     #[arg(long, env = "NLAC_SIGN_IN", value_enum, default_value_t = SignInArg::Auto)]
     pub sign_in: SignInArg,
@@ -123,6 +135,7 @@ impl From<ServeArgs> for ServiceSettings {
         let defaults = Self::default();
         Self {
             listen: args.listen,
+            roles: if args.roles.is_empty() { defaults.roles } else { args.roles },
             sign_in: match args.sign_in {
                 SignInArg::Auto => None,
                 SignInArg::On => Some(true),

@@ -76,5 +76,7 @@ id!(/// An API key.
     KeyId);
 id!(/// Somebody signed in on the pages.
     SessionId);
+id!(/// A running server.
+    ProcessId);
 id!(/// An entry of the audit log.
     AuditId);

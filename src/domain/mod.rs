@@ -18,6 +18,7 @@ pub mod metric;
 pub mod metric_key;
 pub mod peer;
 pub mod peer_key;
+pub mod process;
 pub mod prompt;
 pub mod retention;
 pub mod seed;

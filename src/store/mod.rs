@@ -27,6 +27,7 @@ pub mod leases;
 pub mod live;
 pub mod metrics;
 pub mod peers;
+pub mod processes;
 pub mod prompts;
 pub mod read;
 pub mod registrations;

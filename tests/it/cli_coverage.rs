@@ -90,6 +90,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list_keys", "keys list"),
     ("get_key", "keys list --all"),
     ("revoke_key", "keys revoke alice"),
+    ("list_processes", "processes --limit 3 --json"),
     ("list_audit", "audit --actor alice --resource ID"),
     ("openapi", "openapi"),
 ];

@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("prompt", &["domain", "yaml", "experience"]),
     ("net", &["domain"]),
     ("telemetry", &["domain", "net"]),
+    ("supervision", &["net", "telemetry"]),
     ("trainer", &["domain", "net", "telemetry"]),
     ("bucket", &["domain", "net", "trainer"]),
     ("engine", &["domain", "experience", "net", "telemetry"]),
@@ -96,6 +97,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "bucket",
             "queue",
             "telemetry",
+            "supervision",
         ],
     ),
     (
@@ -106,6 +108,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "prompt",
             "library",
             "telemetry",
+            "supervision",
             "net",
             "store",
             "queue",

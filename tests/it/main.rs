@@ -53,6 +53,7 @@ mod pipeline;
 mod placement;
 mod postgres;
 mod ppo;
+mod processes;
 mod promotion;
 mod prompts;
 mod queue;

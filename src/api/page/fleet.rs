@@ -1,4 +1,4 @@
-//! Engines, trainers and environments: state, load, loaded adapters, and draining.
+//! Engines, trainers, environments and nlac's own processes: state, load, loaded adapters, and draining.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -8,15 +8,20 @@ use crate::{
     api::{
         AppState,
         problem::Problem,
-        view::{environments::EnvironmentView, views},
+        view::{environments::EnvironmentView, processes::ProcessView, views},
     },
     domain::peer::{EngineKind, TrainerKind},
     store::{
         environments,
         peers::{self, EngineRow, TrainerRow},
+        processes,
+        window::Window,
     },
     telemetry::{self, TRAINER_OPERATIONS},
 };
+
+/// Processes on the page.
+const PROCESSES: i64 = 100;
 
 #[derive(Template)]
 #[template(path = "fleet.html")]
@@ -31,6 +36,7 @@ struct Live {
     engines: Vec<Engine>,
     trainers: Vec<Trainer>,
     environments: Vec<EnvironmentView>,
+    processes: Vec<ProcessView>,
 }
 
 struct Engine {
@@ -95,12 +101,15 @@ async fn live_of(state: &AppState) -> Result<Live, Problem> {
     let mut conn = state.store.acquire().await?;
     let (engines, trainers) = (peers::engines(&mut conn).await?, peers::trainers(&mut conn).await?);
     let environments = environments::list(&mut conn).await?;
+    let window = Window { after: None, before: None, limit: PROCESSES };
+    let processes = processes::page(&mut conn, &window).await?.rows;
     drop(conn);
     let measured = (state.metrics)();
     Ok(Live {
         engines: engines.into_iter().map(|row| engine(row, &measured)).collect(),
         trainers: trainers.into_iter().map(|row| trainer(row, &measured)).collect(),
         environments: views(environments),
+        processes: views(processes),
     })
 }
 
@@ -193,6 +202,10 @@ fn latency(measured: &str, name: &str, of: &[(&str, &str)]) -> Option<(String, S
 /// A short duration for people.
 fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{:.0} ms", value * 1e3) } else { format!("{value:.1} s") }
+}
+
+fn roles(process: &ProcessView) -> String {
+    process.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn checked(at: Option<time::OffsetDateTime>) -> String {

@@ -61,8 +61,11 @@ const NAVIGATION: [&[(&str, &str)]; 4] = [
     &[("/fleet", "Fleet")],
 ];
 
+/// Pages: path, access and handlers.
+pub(super) type Pages = Vec<(&'static str, Access, MethodRouter<AppState>)>;
+
 /// Every page with its assets, and the scope that it needs.
-pub(super) fn pages() -> Vec<(&'static str, Access, MethodRouter<AppState>)> {
+pub(super) fn pages() -> Pages {
     let [read, submit, admin] = [Scope::Read, Scope::Submit, Scope::Admin].map(Access::Needs);
     vec![
         ("/", read, get(jobs::page)),

@@ -14,6 +14,7 @@ pub(super) mod events;
 pub(super) mod jobs;
 pub(super) mod keys;
 pub(super) mod peers;
+pub(super) mod processes;
 pub(super) mod transitions;
 pub(super) mod webhooks;
 

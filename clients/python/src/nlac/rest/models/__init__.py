@@ -121,6 +121,9 @@ from .predicted_end import PredictedEnd
 from .prediction_use import PredictionUse
 from .prediction_view import PredictionView
 from .problem import Problem
+from .process_list import ProcessList
+from .process_role import ProcessRole
+from .process_view import ProcessView
 from .prompt_change import PromptChange
 from .prompt_file import PromptFile
 from .prompt_files import PromptFiles
@@ -295,6 +298,9 @@ __all__ = (
     "PredictionUse",
     "PredictionView",
     "Problem",
+    "ProcessList",
+    "ProcessRole",
+    "ProcessView",
     "PromptChange",
     "PromptFile",
     "PromptFiles",

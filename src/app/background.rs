@@ -1,0 +1,101 @@
+//! The tasks of each role.
+
+use std::sync::Arc;
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use tokio_util::sync::CancellationToken;
+
+use super::presence;
+use crate::{
+    domain::{
+        clock::Clock,
+        process::{
+            Process,
+            ProcessRole::{self, Api, Scheduler, Worker as Working},
+        },
+        retention::Retention,
+        service_key::ServiceKey,
+    },
+    fleet::{self, Peers},
+    net::Destinations,
+    queue::{Runner, Settings},
+    retention::{Expiry, end_idle, prune_rows, remove_deleted},
+    scheduler,
+    store::{Announcements, Store, StoreError},
+    supervision::Supervisor,
+    telemetry::Meters,
+    webhooks,
+    work::Worker,
+};
+
+/// What background tasks are made of.
+pub(super) struct Background {
+    pub process: Process,
+    pub store: Store,
+    pub peers: Arc<Peers>,
+    pub worker: Arc<Worker>,
+    pub events: Announcements,
+    pub service_key: ServiceKey,
+    pub destinations: Destinations,
+    pub retention: Retention,
+    pub clock: Arc<dyn Clock>,
+    pub meters: Meters,
+    pub shutdown: CancellationToken,
+}
+
+/// A task that is to be made.
+type Make = fn(&Background) -> BoxFuture<'static, Result<(), StoreError>>;
+
+/// Each task, with the roles that run it.
+const TASKS: &[(&str, &[ProcessRole], Make)] = &[
+    ("presence", ProcessRole::ALL, |b| {
+        presence::keep(b.store.clone(), b.process.clone(), b.shutdown.clone()).boxed()
+    }),
+    ("events", &[Api, Scheduler], |b| {
+        b.events.clone().relay(b.store.clone(), b.shutdown.clone()).boxed()
+    }),
+    ("planner", &[Scheduler], |b| scheduler::run(b.store.clone(), b.shutdown.clone()).boxed()),
+    ("retention", &[Scheduler], |b| {
+        prune_rows(b.store.clone(), b.retention, b.shutdown.clone()).boxed()
+    }),
+    ("deletion", &[Scheduler], |b| remove_deleted(b.store.clone(), b.shutdown.clone()).boxed()),
+    ("idle_episodes", &[Scheduler], |b| end_idle(b.store.clone(), b.shutdown.clone()).boxed()),
+    ("versions", &[Scheduler], |b| {
+        Expiry::new(b.store.clone(), b.peers.clone(), b.retention.versions)
+            .run(b.shutdown.clone())
+            .boxed()
+    }),
+    ("fleet", &[Scheduler], |b| {
+        fleet::watch(b.store.clone(), b.peers.clone(), b.shutdown.clone()).boxed()
+    }),
+    ("webhooks", &[Scheduler], |b| {
+        webhooks::deliver(
+            b.store.clone(),
+            b.events.clone(),
+            b.service_key.clone(),
+            b.destinations.clone(),
+            b.clock.clone(),
+            b.shutdown.clone(),
+        )
+        .boxed()
+    }),
+    ("workers", &[Working], |b| {
+        let (store, owner) = (b.store.clone(), b.process.id.to_string());
+        Runner::new(store, b.worker.clone(), owner, Settings::default(), b.meters.clone())
+            .run(b.shutdown.clone())
+            .boxed()
+    }),
+];
+
+impl Background {
+    /// Starts the tasks of the process's roles.
+    pub fn start(self, supervisor: &Supervisor) {
+        let background = Arc::new(self);
+        for (name, roles, make) in TASKS {
+            if background.process.is_any(roles) {
+                let background = background.clone();
+                supervisor.run(name, move || make(&background));
+            }
+        }
+    }
+}

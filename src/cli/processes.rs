@@ -1,0 +1,55 @@
+//! `nlac processes`: the servers that share the database.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{
+    Failure,
+    client::Api,
+    listing::{self, cell},
+    report,
+    service_args::{OutputArgs, PageArgs, ServiceArgs},
+};
+
+/// The servers of the service.
+#[derive(Debug, Args)]
+pub struct ProcessesArgs {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Rows to show.
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: ProcessesArgs) -> Result<ExitCode, Failure> {
+    let api = Api::of(&args.service)?;
+    let page = api.get(&args.page.of("/v1/processes")?).await?;
+    report::page(&page, args.output.json, list)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(processes: &[Value]) {
+    let row = |process: &Value| {
+        let roles = process["roles"].as_array().into_iter().flatten().map(cell);
+        vec![
+            cell(&process["id"]),
+            cell(&process["host"]),
+            roles.collect::<Vec<_>>().join(", "),
+            cell(&process["version"]),
+            if process["running"] == true { "running".into() } else { "no heartbeat".into() },
+            cell(&process["units"]),
+            listing::second(&process["started_at"]),
+            listing::second(&process["heartbeat_at"]),
+        ]
+    };
+    let header =
+        ["id", "host", "roles", "version", "state", "units", "started (UTC)", "heartbeat (UTC)"];
+    listing::print(&header, processes.iter().map(row).collect());
+}
