@@ -25,6 +25,20 @@ create table service_key (
     key bytea not null check (length(key) >= 32)
 );
 
+-- One row is a bucket of requests that all servers count together: those of a key, or those with wrong keys.
+create table rate_limits (
+    subject text primary key,
+    tokens  double precision not null,      -- requests that may still be sent, at that time
+    granted integer not null,               -- requests that were taken last
+    at      timestamptz not null default now()
+);
+
+-- The tokens of a bucket by now. It is full after a minute.
+create function rate_tokens(tokens double precision, at timestamptz, most double precision)
+returns double precision language sql stable as $$
+    select least(most, tokens + greatest(0, extract(epoch from now() - at)::double precision) * most / 60)
+$$;
+
 -- One row is somebody signed in on the pages.
 create table sessions (
     id         uuid primary key,

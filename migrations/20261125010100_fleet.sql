@@ -11,6 +11,90 @@ create table processes (
     heartbeat_at timestamptz not null default now()
 );
 
+-- One row is a process's share in the places of an engine's replica or an environment. It ends unless it is renewed.
+create table shares (
+    resource   text not null,               -- kind and URL
+    process_id uuid not null references processes on delete cascade,
+    wanted     integer not null,            -- in use or waited for
+    granted    integer not null,            -- the share, and what is still in use beyond it
+    expires_at timestamptz not null,
+    primary key (resource, process_id)
+);
+create index shares_of_process on shares (process_id);
+
+-- Grants a process its shares. While somebody has fewer places than it wants, each process gets at most its max-min fair
+-- share; otherwise it gets all that is free. Where places do not divide evenly, the remainder goes around every five
+-- seconds. What a process uses beyond its share stays granted until it ends.
+create function take_shares(me uuid, resources text[], capacities integer[], helds integer[], wanteds integer[])
+returns table (resource text, share integer, hungry boolean)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    turn constant bigint := floor(extract(epoch from clock_timestamp()) / 5);
+    place record;
+    others record;
+    level integer;
+    rest record;
+    before integer;
+    mine integer;
+    changed boolean := false;
+begin
+    -- One process at a time: what all have together never exceeds a capacity.
+    perform pg_advisory_xact_lock(hashtextextended('shares', 0));
+    delete from shares s where s.expires_at < clock_timestamp();
+    for place in
+        select * from unnest(resources, capacities, helds, wanteds) as a (name, capacity, held, wanted)
+    loop
+        select coalesce(sum(s.granted), 0)::integer as taken, coalesce(bool_or(s.wanted > s.granted), false) as hungry
+        into others from shares s where s.resource = place.name and s.process_id <> me;
+        select s.granted into before from shares s where s.resource = place.name and s.process_id = me;
+        if place.wanted = 0 then
+            mine := 0;
+            delete from shares s where s.resource = place.name and s.process_id = me;
+        else
+            mine := place.capacity;
+            if others.hungry then
+                with demands as (
+                    select s.wanted as w, s.process_id as id from shares s
+                    where s.resource = place.name and s.process_id <> me
+                    union all select place.wanted, me
+                ), lined as (
+                    select w, sum(w) over o - w as before, count(*) over () - row_number() over o + 1 as behind
+                    from demands window o as (order by w, id)
+                )
+                select coalesce(max((place.capacity - l.before) / l.behind)
+                    filter (where l.w * l.behind + l.before >= place.capacity), place.capacity)::integer
+                into level from lined l;
+                select place.capacity - sum(least(d.w, level)) as places, count(*) filter (where d.w > level) as many,
+                    count(*) filter (where d.w > level and d.id < me) as rank
+                into rest from (
+                    select s.wanted as w, s.process_id as id from shares s
+                    where s.resource = place.name and s.process_id <> me
+                    union all select place.wanted, me
+                ) d;
+                if rest.many > 0 and (rest.rank + turn) % rest.many < rest.places then
+                    level := level + 1;
+                end if;
+                mine := least(level, place.wanted);
+            end if;
+            mine := greatest(0, least(mine, place.capacity - others.taken));
+            insert into shares as s (resource, process_id, wanted, granted, expires_at)
+            values (place.name, me, place.wanted, greatest(mine, place.held), clock_timestamp() + interval '30 seconds')
+            on conflict on constraint shares_pkey do update
+                set wanted = excluded.wanted, granted = excluded.granted, expires_at = excluded.expires_at;
+        end if;
+        changed := changed or mine < place.wanted or (others.hungry and greatest(mine, place.held) < coalesce(before, 0));
+        resource := place.name;
+        share := mine;
+        hungry := mine < least(place.wanted, place.capacity);
+        return next;
+    end loop;
+    if changed then
+        perform pg_notify('nlac_shares', me::text);
+    end if;
+end
+$$;
+
 -- One row is a registered engine: one model behind one or several URLs.
 create table engines (
     name         text primary key,

@@ -8,6 +8,7 @@
 //!   [`gateway`] (the calls of external agents and the APIs that they speak), [`prompt`]
 //! - the network and measurements of the program itself: [`net`], [`telemetry`]
 //! - the database: [`store`] holds all SQL, [`queue`] leases work
+//! - [`sharing`]: limits that hold for all processes together
 //! - ports: [`trainer`], [`bucket`] (where adapters lie), [`engine`], [`env`](mod@env), and [`rollout`], which plays episodes
 //! - the algorithms: [`algo`]
 //! - background loops, kept running by [`supervision`]: [`fleet`], [`retention`], [`webhooks`], [`scheduler`]
@@ -41,6 +42,7 @@ pub mod retention;
 pub mod rollout;
 pub mod scheduler;
 pub mod serving;
+pub mod sharing;
 pub mod store;
 pub mod supervision;
 pub mod telemetry;

@@ -21,6 +21,7 @@ use crate::{
     queue::{Runner, Settings},
     retention::{Expiry, end_idle, prune_rows, remove_deleted},
     scheduler,
+    sharing::Shares,
     store::{Announcements, Store, StoreError},
     supervision::Supervisor,
     telemetry::Meters,
@@ -33,6 +34,7 @@ pub(super) struct Background {
     pub process: Process,
     pub store: Store,
     pub peers: Arc<Peers>,
+    pub shares: Shares,
     pub worker: Arc<Worker>,
     pub events: Announcements,
     pub service_key: ServiceKey,
@@ -50,6 +52,9 @@ type Make = fn(&Background) -> BoxFuture<'static, Result<(), StoreError>>;
 const TASKS: &[(&str, &[ProcessRole], Make)] = &[
     ("presence", ProcessRole::ALL, |b| {
         presence::keep(b.store.clone(), b.process.clone(), b.shutdown.clone()).boxed()
+    }),
+    ("shares", ProcessRole::ALL, |b| {
+        fleet::share(b.store.clone(), b.shares.clone(), b.process.id, b.shutdown.clone()).boxed()
     }),
     ("events", &[Api, Scheduler], |b| {
         b.events.clone().relay(b.store.clone(), b.shutdown.clone()).boxed()

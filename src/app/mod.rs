@@ -34,6 +34,7 @@ use crate::{
     net::Destinations,
     prompt::PromptSet,
     serving::Agents,
+    sharing::Shares,
     store::{Announcements, Store, leases, peers},
     supervision::Supervisor,
     telemetry::Meters,
@@ -191,9 +192,14 @@ impl App {
             chat: None,
             checker: checker.map(Arc::new),
         };
-        let peers =
-            Peers::new(settings.peer_keys.clone(), meters.clone(), materials, bucket.clone());
-        let peers = Arc::new(peers);
+        let shares = Shares::joint();
+        let peers = Arc::new(Peers::new(
+            settings.peer_keys.clone(),
+            meters.clone(),
+            materials,
+            bucket.clone(),
+            shares.clone(),
+        ));
         let events = Announcements::default();
         let destinations = Destinations::new(settings.webhook_allow.clone());
         let process = Process {
@@ -210,6 +216,7 @@ impl App {
             process,
             store: store.clone(),
             peers: peers.clone(),
+            shares,
             worker: Arc::new(Worker::new(store.clone(), peers.clone(), clock.clone())),
             events: events.clone(),
             service_key: service_key.clone(),

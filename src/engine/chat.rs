@@ -3,12 +3,14 @@
 //! TGI: written from the sources of 3.3.6 (`router/src/server.rs`, `router/src/lib.rs`), never run against one.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
 
 use super::{
     Completion, EngineError, Frozen, Limits,
@@ -27,6 +29,7 @@ use crate::{
         message::{Block, Message, Speaker},
     },
     net::{NetError, retry},
+    sharing::{Seats, Shares},
     telemetry::spans,
 };
 
@@ -42,7 +45,9 @@ pub struct Chat {
     seeds: bool,
     replicas: Vec<Wire>,
     next: AtomicUsize,
-    slots: Semaphore,
+    slots: Arc<Seats>,
+    /// Slots of all processes.
+    in_flight: usize,
     /// It wants `max_completion_tokens`.
     renamed: AtomicBool,
     /// It takes no temperature and samples by its own.
@@ -68,10 +73,18 @@ impl Chat {
                 .map(|url| Wire::new(engine, url, key, limits))
                 .collect::<Result<_, _>>()?,
             next: AtomicUsize::new(0),
-            slots: Semaphore::new(limits.in_flight),
+            slots: Seats::new(limits.in_flight),
+            in_flight: limits.in_flight,
             renamed: AtomicBool::new(false),
             own_temperature: AtomicBool::new(false),
         })
+    }
+
+    /// The same endpoint, which uses its share of the slots.
+    #[must_use]
+    pub fn sharing(self, shares: &Shares) -> Self {
+        shares.add(format!("chat engine {}", self.name), self.in_flight, &self.slots);
+        self
     }
 
     fn first(&self) -> Result<&Wire, EngineError> {
@@ -195,7 +208,7 @@ impl Frozen for Chat {
         sampling: Sampling,
     ) -> Result<Completion, EngineError> {
         let first = self.first()?;
-        let Ok(_slot) = self.slots.acquire().await else {
+        let Ok(_slot) = self.slots.take().await else {
             return Err(first.wrong("the client was shut down"));
         };
         // An answer has no effect but itself, so it may be asked for again, and elsewhere.

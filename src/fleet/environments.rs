@@ -128,7 +128,8 @@ impl Peers {
         kept(&self.servers, record, |record| {
             let urls = std::slice::from_ref(&record.url);
             let key = self.key(record.api_key_env.as_deref(), urls)?;
-            Server::new(record, key).map(Arc::new).map_err(Fault::fail)
+            let server = Server::new(record, key).map_err(Fault::fail)?;
+            Ok(Arc::new(server.sharing(&self.shares)))
         })
     }
 }

@@ -2,7 +2,9 @@
 
 mod environments;
 mod peers;
+mod sharing;
 mod watch;
 
 pub use peers::Peers;
+pub use sharing::share;
 pub use watch::watch;

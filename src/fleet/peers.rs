@@ -24,6 +24,7 @@ use crate::{
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
     env::{Environment, Materials, openenv::Server},
     prompt::Encoder,
+    sharing::Shares,
     store::{Store, peers},
     telemetry::Meters,
     trainer::{KnownFormat, Tinker, Trainer},
@@ -33,6 +34,8 @@ use crate::{
 pub struct Peers {
     /// Where the adapters lie.
     pub(crate) bucket: Bucket,
+    /// What this process may use of engines and environments.
+    pub(super) shares: Shares,
     /// What the clients are counted on.
     pub(crate) meters: Meters,
     keys: PeerKeys,
@@ -50,11 +53,18 @@ pub struct Peers {
 
 impl Peers {
     /// No clients yet; those to come show `keys` and count on `meters`. Environments are built of `materials`, and
-    /// engines load adapters of the `bucket`.
+    /// engines load adapters of the `bucket`. Of their places this process uses its `shares`.
     #[must_use]
-    pub fn new(keys: PeerKeys, meters: Meters, materials: Materials, bucket: Bucket) -> Self {
+    pub fn new(
+        keys: PeerKeys,
+        meters: Meters,
+        materials: Materials,
+        bucket: Bucket,
+        shares: Shares,
+    ) -> Self {
         Self {
             bucket,
+            shares,
             meters,
             keys,
             pools: Mutex::default(),
@@ -123,7 +133,8 @@ impl Peers {
         let record = self.registered(store, name).await?;
         let chat = kept(&self.chats, record, |record| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
-            Chat::new(record, key, Limits::default()).map(Arc::new).map_err(|e| e.fault())
+            let chat = Chat::new(record, key, Limits::default()).map_err(|e| e.fault())?;
+            Ok(Arc::new(chat.sharing(&self.shares)))
         })?;
         Ok(chat)
     }
@@ -261,9 +272,8 @@ impl Peers {
         let draining = std::mem::take(&mut record.draining);
         let pool = kept(&self.pools, record, |record| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
-            Pool::new(record, key, Limits::default(), &self.meters)
-                .map(Arc::new)
-                .map_err(|e| e.fault())
+            let pool = Pool::new(record, key, Limits::default(), &self.meters);
+            Ok(Arc::new(pool.map_err(|e| e.fault())?.sharing(&self.shares)))
         })?;
         pool.drain(&draining);
         Ok(pool)

@@ -67,6 +67,7 @@ mod search;
 mod security;
 mod service_desk;
 mod sglang;
+mod sharing;
 mod sign_in;
 mod streams;
 mod support;

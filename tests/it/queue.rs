@@ -21,6 +21,7 @@ use nlac::{
     env::Materials,
     fleet::Peers,
     queue::{Handler, Runner, Settings, Slots},
+    sharing::Shares,
     store::{
         Store, StoreError, events, iterations, jobs,
         leases::{self, Claim},
@@ -222,7 +223,8 @@ async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own
         .await
         .unwrap();
     let bucket = Bucket::directory(place.path());
-    let peers = Peers::new(PeerKeys::default(), Meters::default(), Materials::default(), bucket);
+    let (keys, meters, materials) = (PeerKeys::default(), Meters::default(), Materials::default());
+    let peers = Peers::new(keys, meters, materials, bucket, Shares::alone());
     let worker = Worker::new(store.clone(), Arc::new(peers), Arc::new(SystemClock));
     let handler = Arc::new(Counting { store: store.clone(), worker, order: Mutex::default() });
     let shutdown = CancellationToken::new();

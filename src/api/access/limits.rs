@@ -1,64 +1,79 @@
-//! Rate limits. Each process counts for itself.
+//! Rate limits, which hold for all servers together. Each server takes a batch of requests from the key's bucket in
+//! the database, and answers them without asking again.
 
 use std::{
     collections::HashMap,
-    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock};
-
-use crate::domain::ids::KeyId;
+use crate::{
+    domain::ids::KeyId,
+    store::{Store, StoreError, rate_limits},
+};
 
 /// Wrong keys that are answered per minute. Keys cannot be guessed; the limit keeps the audit log readable.
-const FAILURES: u32 = 20;
+const FAILURES: i32 = 20;
 
 /// Recent requests.
+#[derive(Default)]
 pub(super) struct Limits {
-    failures: DefaultDirectRateLimiter,
-    keys: Mutex<HashMap<KeyId, Arc<DefaultDirectRateLimiter>>>,
+    /// By key; none is for wrong keys.
+    batches: Mutex<HashMap<Option<KeyId>, Arc<tokio::sync::Mutex<Batch>>>>,
+}
+
+/// What this server may still answer.
+#[derive(Default)]
+struct Batch {
+    left: i32,
+    /// There are no more before then.
+    empty_until: Option<Instant>,
 }
 
 impl Limits {
-    pub fn new() -> Self {
-        Self { failures: a_minute(FAILURES), keys: Mutex::default() }
-    }
-
     /// Counts a wrong key. Returns how long to wait after too many.
-    pub fn failed(&self) -> Result<(), Duration> {
-        count(&self.failures)
+    pub async fn failed(&self, store: &Store) -> Result<Option<Duration>, StoreError> {
+        self.count(store, None, FAILURES).await
     }
 
     /// Counts a request of a key. Returns how long to wait after too many.
-    pub fn used(&self, key: KeyId, most: i32) -> Result<(), Duration> {
-        let most = u32::try_from(most).unwrap_or(1);
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let limiter = keys.entry(key).or_insert_with(|| Arc::new(a_minute(most))).clone();
-        drop(keys);
-        count(&limiter)
+    pub async fn used(
+        &self,
+        store: &Store,
+        key: KeyId,
+        most: i32,
+    ) -> Result<Option<Duration>, StoreError> {
+        self.count(store, Some(key), most).await
     }
-}
 
-fn a_minute(most: u32) -> DefaultDirectRateLimiter {
-    RateLimiter::direct(Quota::per_minute(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)))
-}
-
-fn count(limiter: &DefaultDirectRateLimiter) -> Result<(), Duration> {
-    limiter.check().map_err(|until| until.wait_time_from(limiter.clock().now()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{FAILURES, KeyId, Limits};
-
-    #[test]
-    fn each_key_has_its_own_minute() {
-        let (limits, one, other) = (Limits::new(), KeyId::new(), KeyId::new());
-        assert!(limits.used(one, 2).is_ok() && limits.used(one, 2).is_ok());
-        assert!(limits.used(one, 2).is_err_and(|wait| wait.as_secs() < 60));
-        assert!(limits.used(other, 2).is_ok());
-        assert!((0..FAILURES).all(|_| limits.failed().is_ok()));
-        assert!(limits.failed().is_err());
+    async fn count(
+        &self,
+        store: &Store,
+        key: Option<KeyId>,
+        most: i32,
+    ) -> Result<Option<Duration>, StoreError> {
+        let batch = {
+            let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+            batches.entry(key).or_default().clone()
+        };
+        let mut batch = batch.lock().await;
+        if batch.left == 0 {
+            let now = Instant::now();
+            if let Some(until) = batch.empty_until.filter(|until| *until > now) {
+                return Ok(Some(until - now));
+            }
+            let subject = key.map_or_else(|| "wrong keys".to_owned(), |key| key.to_string());
+            let mut conn = store.acquire().await?;
+            // The requests of a second: a server that stops takes no more with it.
+            let taken = rate_limits::take(&mut conn, &subject, most, (most / 60).max(1)).await?;
+            if taken.granted == 0 {
+                let wait = Duration::try_from_secs_f64(taken.wait).unwrap_or_default();
+                batch.empty_until = Some(now + wait);
+                return Ok(Some(wait));
+            }
+            batch.left = taken.granted;
+        }
+        batch.left -= 1;
+        Ok(None)
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         ids::AuditId,
     },
     store::{
-        StoreError, audit,
+        Store, StoreError, audit,
         keys::{self, Holder},
     },
 };
@@ -68,7 +68,7 @@ impl SignIn {
     /// Requires a key, or `own`: the secret with which this process calls itself.
     #[must_use]
     pub fn required(own: &Secret) -> Self {
-        Self(Some(Arc::new(Required { own: own.hash(), limits: Limits::new() })))
+        Self(Some(Arc::new(Required { own: own.hash(), limits: Limits::default() })))
     }
 
     pub(super) const fn is_required(&self) -> bool {
@@ -76,8 +76,11 @@ impl SignIn {
     }
 
     /// Counts an unknown secret. Returns how long to wait after too many.
-    pub(super) fn failed(&self) -> Result<(), Duration> {
-        self.0.as_ref().map_or(Ok(()), |required| required.limits.failed())
+    pub(super) async fn failed(&self, store: &Store) -> Result<Option<Duration>, StoreError> {
+        match &self.0 {
+            Some(required) => required.limits.failed(store).await,
+            None => Ok(None),
+        }
     }
 }
 
@@ -214,18 +217,21 @@ async fn identify(
     };
     let why = match (holder, by_key) {
         (Holder::Known { actor, requests_per_minute }, _) => {
-            let waits = actor.key.map(|key| required.limits.used(key, requests_per_minute));
-            return match waits {
-                Some(Err(wait)) => Err(Refusal::TooFast(wait, requests_per_minute)),
-                _ => Ok(actor),
+            let most = requests_per_minute;
+            let wait = match actor.key {
+                Some(key) => required.limits.used(&state.store, key, most).await?,
+                None => None,
             };
+            return wait.map_or(Ok(actor), |wait| Err(Refusal::TooFast(wait, most)));
         }
         (_, false) => return Err(Refusal::Wrong("the session has ended")),
         (Holder::Unknown, true) => "this API key is unknown",
         (Holder::Revoked, true) => "this API key was revoked",
         (Holder::Expired, true) => "this API key has expired",
     };
-    required.limits.failed().map_err(Refusal::TooMany)?;
+    if let Some(wait) = required.limits.failed(&state.store).await? {
+        return Err(Refusal::TooMany(wait));
+    }
     asked.note(state, &unknown(), StatusCode::UNAUTHORIZED).await?;
     Err(Refusal::Wrong(why))
 }

@@ -31,8 +31,9 @@ pub(super) async fn episode(state: &AppState, headers: &HeaderMap) -> Result<Ope
     }
     let key = agent_keys::of_secret(&mut conn, &hash).await.map_err(unavailable)?;
     let Some(key) = key else {
+        drop(conn);
         // Slows down clients that guess keys.
-        if let Err(wait) = state.sign_in.failed() {
+        if let Some(wait) = state.sign_in.failed(&state.store).await.map_err(unavailable)? {
             let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
             return Err(Refused::new(
                 RefusedKind::TooMany { retry_after },

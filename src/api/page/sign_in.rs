@@ -89,7 +89,7 @@ pub(super) async fn sign_in(
         Holder::Revoked => "This key was revoked.",
         Holder::Expired => "This key has expired.",
     };
-    if let Err(wait) = state.sign_in.failed() {
+    if let Some(wait) = state.sign_in.failed(&state.store).await? {
         return Ok(too_many_failures(wait));
     }
     asked.note(&state, &unknown(), StatusCode::UNAUTHORIZED).await?;

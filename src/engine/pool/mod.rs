@@ -29,6 +29,7 @@ use crate::{
     },
     experience::context::Context,
     net::pause_after,
+    sharing::Shares,
     telemetry::{Meters, spans},
 };
 
@@ -50,6 +51,8 @@ pub struct Pool {
     /// Where the engine's side sees the adapters, if elsewhere.
     adapter_dir: Option<String>,
     replicas: Vec<Arc<Replica>>,
+    /// Slots of each.
+    in_flight: usize,
 }
 
 impl Pool {
@@ -77,9 +80,20 @@ impl Pool {
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,
+            in_flight: limits.in_flight,
         };
         pool.drain(&engine.draining);
         Ok(pool)
+    }
+
+    /// The same pool, which uses its share of each replica's slots.
+    #[must_use]
+    pub fn sharing(self, shares: &Shares) -> Self {
+        for replica in &self.replicas {
+            let resource = format!("engine {}", replica.url);
+            shares.add(resource, self.in_flight, &replica.slots);
+        }
+        self
     }
 
     /// From now on these replicas get nothing new, and only these.

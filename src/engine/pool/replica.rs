@@ -60,7 +60,7 @@ pub(super) struct Replica {
     pub dialect: Box<dyn Dialect>,
     /// It gets nothing new.
     pub draining: AtomicBool,
-    slots: Arc<Slots>,
+    pub slots: Arc<Slots>,
     /// Adapters that this process has seen on it, loaded once each.
     verified: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     load: Load,

@@ -4,30 +4,39 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use crate::{domain::ids::JobId, engine::Origin};
+use crate::{
+    domain::ids::JobId,
+    engine::Origin,
+    sharing::{Demand, Places},
+};
 
 /// Who holds and who waits; requests of no job are one job.
 type Owner = Option<JobId>;
 
-/// The slots of a replica, one for each text that it writes at a time.
+/// The slots of a replica, one for each text that it writes at a time. This process has a share of them.
 pub(super) struct Slots {
     capacity: usize,
     state: Mutex<State>,
+    hurry: OnceLock<Arc<Notify>>,
+    /// Itself, for who is handed a slot.
+    me: Weak<Self>,
 }
 
 struct State {
-    free: usize,
+    /// Slots that this process may use.
+    share: usize,
+    in_use: usize,
     held: HashMap<Owner, usize>,
     waiting: HashMap<Owner, BTreeMap<Place, Waiting>>,
     /// Of requests that had to wait, so that between equals the one that waits longest is next.
     arrivals: u64,
-    /// Fewest slots that were free since somebody began to watch.
-    least_free: usize,
+    /// Most slots that were in use since somebody began to watch.
+    most: usize,
 }
 
 /// In a job's queue: the iteration, and when it came.
@@ -49,27 +58,33 @@ pub(super) struct Held {
 impl Slots {
     pub fn new(capacity: usize) -> Arc<Self> {
         let state = State {
-            free: capacity,
+            share: capacity,
+            in_use: 0,
             held: HashMap::new(),
             waiting: HashMap::new(),
             arrivals: 0,
-            least_free: capacity,
+            most: 0,
         };
-        Arc::new(Self { capacity, state: Mutex::new(state) })
+        Arc::new_cyclic(|me| Self {
+            capacity,
+            state: Mutex::new(state),
+            hurry: OnceLock::new(),
+            me: me.clone(),
+        })
     }
 
     /// From now on [`Slots::most`] counts.
     pub fn watch(&self) {
         let mut state = self.lock();
-        state.least_free = state.free;
+        state.most = state.in_use;
     }
 
     /// Most slots that were held at a time since [`Slots::watch`].
     pub fn most(&self) -> usize {
-        self.capacity - self.lock().least_free
+        self.lock().most
     }
 
-    /// Waits until so many slots are free, or all of them where there are fewer.
+    /// Waits until so many slots are free, or all that this process may use where those are fewer.
     pub async fn take(self: &Arc<Self>, origin: Option<Origin>, count: usize) -> Held {
         let (owner, iteration) = (origin.map(|o| o.job), origin.map_or(0, |o| o.iteration));
         let count = count.min(self.capacity);
@@ -77,7 +92,9 @@ impl Slots {
             let waits = {
                 let mut state = self.lock();
                 // Who asks for little does not pass one who waits for much.
-                if state.waiting.is_empty() && state.free >= count {
+                if state.waiting.is_empty()
+                    && let Some(count) = state.room(count)
+                {
                     state.hold(owner, count);
                     return Held { slots: Some(self.clone()), owner, count };
                 }
@@ -87,6 +104,9 @@ impl Slots {
                 state.waiting.entry(owner).or_default().insert(place, Waiting { count, turn });
                 waits
             };
+            if let Some(hurry) = self.hurry.get() {
+                hurry.notify_one();
+            }
             // A sender is dropped only by slots that were handed to nobody: then they are free.
             if let Ok(held) = waits.await {
                 return held;
@@ -94,13 +114,17 @@ impl Slots {
         }
     }
 
-    /// Hands slots on, past requests that were given up.
-    fn give_back(self: Arc<Self>, owner: Owner, count: usize) {
+    fn give_back(&self, owner: Owner, count: usize) {
         let mut state = self.lock();
         state.release(owner, count);
-        while let Some((owner, Waiting { count, turn, .. })) = state.next() {
+        self.hand_on(&mut state);
+    }
+
+    /// Hands slots on, past requests that were given up.
+    fn hand_on(&self, state: &mut State) {
+        while let Some((owner, count, turn)) = state.next() {
             state.hold(owner, count);
-            let held = Held { slots: Some(self.clone()), owner, count };
+            let held = Held { slots: self.me.upgrade(), owner, count };
             if let Err(mut refused) = turn.send(held) {
                 refused.slots = None;
                 state.release(owner, count);
@@ -113,15 +137,45 @@ impl Slots {
     }
 }
 
+impl Places for Slots {
+    fn freeze(&self) -> Demand {
+        let mut state = self.lock();
+        state.share = 0;
+        let mut waiting = 0;
+        state.waiting.retain(|_, queue| {
+            queue.retain(|_, request| !request.turn.is_closed());
+            waiting += queue.values().map(|request| request.count).sum::<usize>();
+            !queue.is_empty()
+        });
+        Demand { held: state.in_use, wanted: state.in_use + waiting }
+    }
+
+    fn set_share(&self, share: usize) {
+        let mut state = self.lock();
+        state.share = share;
+        self.hand_on(&mut state);
+    }
+
+    fn tell(&self, hurry: Arc<Notify>) {
+        let _ = self.hurry.set(hurry);
+    }
+}
+
 impl State {
+    /// How many slots a request for so many gets now; none while there is no room.
+    fn room(&self, count: usize) -> Option<usize> {
+        let count = count.min(self.share);
+        (count > 0 && self.in_use + count <= self.share).then_some(count)
+    }
+
     fn hold(&mut self, owner: Owner, count: usize) {
-        self.free -= count;
+        self.in_use += count;
         *self.held.entry(owner).or_default() += count;
-        self.least_free = self.least_free.min(self.free);
+        self.most = self.most.max(self.in_use);
     }
 
     fn release(&mut self, owner: Owner, count: usize) {
-        self.free += count;
+        self.in_use -= count;
         if let Some(held) = self.held.get_mut(&owner) {
             *held -= count;
             if *held == 0 {
@@ -130,20 +184,23 @@ impl State {
         }
     }
 
-    /// Takes the first request of the job that holds fewest slots, if there is room for it.
-    fn next(&mut self) -> Option<(Owner, Waiting)> {
+    /// Takes the first request of the job that holds fewest slots, if there is room for it, with the slots that it gets.
+    fn next(&mut self) -> Option<(Owner, usize, oneshot::Sender<Held>)> {
         let held = |owner: &Owner| self.held.get(owner).copied().unwrap_or(0);
         let first = |queue: &BTreeMap<Place, Waiting>| {
             queue.first_key_value().map_or(u64::MAX, |((_, arrival), _)| *arrival)
         };
         let owner =
             *self.waiting.iter().min_by_key(|(owner, queue)| (held(owner), first(queue)))?.0;
+        let queue = self.waiting.get(&owner)?;
+        let first = queue.first_key_value()?.1.count;
+        let count = self.room(first)?;
         let queue = self.waiting.get_mut(&owner)?;
-        let next = queue.first_entry().filter(|w| w.get().count <= self.free)?.remove();
+        let (_, next) = queue.pop_first()?;
         if queue.is_empty() {
             self.waiting.remove(&owner);
         }
-        Some((owner, next))
+        Some((owner, count, next.turn))
     }
 }
 
@@ -159,7 +216,7 @@ impl Drop for Held {
 mod tests {
     use std::time::Duration;
 
-    use super::{JobId, Origin, Slots};
+    use super::{Demand, JobId, Origin, Places as _, Slots};
 
     fn some_job(iteration: i32) -> Option<Origin> {
         Some(Origin { job: JobId::new(), iteration })
@@ -201,7 +258,7 @@ mod tests {
         }
         drop(order);
         while served.recv().await.is_some() {}
-        assert_eq!(slots.lock().free, 4);
+        assert_eq!(slots.lock().in_use, 0);
     }
 
     #[tokio::test]
@@ -244,9 +301,9 @@ mod tests {
             assert!(task.await.is_err());
         }
         drop(slot);
-        assert_eq!(slots.lock().free, 1);
+        assert_eq!(slots.lock().in_use, 0);
         drop(slots.take(None, 1).await);
-        assert_eq!(slots.lock().free, 1);
+        assert_eq!(slots.lock().in_use, 0);
     }
 
     #[tokio::test]
@@ -273,7 +330,27 @@ mod tests {
         drop(little.await?);
         slots.watch();
         assert_eq!(slots.most(), 0);
-        assert_eq!(slots.lock().free, 4);
+        assert_eq!(slots.lock().in_use, 0);
         Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_share_bounds_what_is_taken_and_wakes_who_waits() {
+        let slots = Slots::new(8);
+        assert_eq!(slots.freeze(), Demand { held: 0, wanted: 0 });
+        let waits = {
+            let slots = slots.clone();
+            tokio::spawn(async move { slots.take(some_job(1), 5).await })
+        };
+        while slots.freeze().wanted < 5 {
+            tokio::task::yield_now().await;
+        }
+        slots.set_share(3);
+        let Ok(held) = waits.await else { unreachable!("no panic") };
+        assert_eq!(held.count, 3, "all that this process may use");
+        assert_eq!(slots.freeze(), Demand { held: 3, wanted: 3 });
+        drop(held);
+        slots.set_share(8);
+        assert_eq!(slots.take(None, 9).await.count, 8);
     }
 }

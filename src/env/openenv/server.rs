@@ -11,10 +11,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::json;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use super::{
     discovery,
@@ -24,6 +21,7 @@ use crate::{
     domain::environment::{EnvironmentRecord, FoundEnvironment},
     env::EnvError,
     net::{Client, NetError, Secret, Socket, pause_after},
+    sharing::{Seat, Seats, Shares},
 };
 
 /// Largest frame that is read. No observation that a model can read is as long.
@@ -43,7 +41,7 @@ const HURRY: Duration = Duration::from_secs(2);
 pub struct Server {
     pub(super) record: EnvironmentRecord,
     client: Client,
-    slots: Arc<Semaphore>,
+    slots: Arc<Seats>,
     counts: tokio::sync::Mutex<HashMap<String, u64>>,
     /// What it said of itself when it was last asked.
     found: tokio::sync::Mutex<Option<FoundEnvironment>>,
@@ -57,7 +55,7 @@ pub struct Server {
 pub(super) struct Connection {
     server: Arc<Server>,
     socket: Socket,
-    slot: OwnedSemaphorePermit,
+    slot: Seat,
 }
 
 /// What a server answered to a request.
@@ -70,7 +68,7 @@ pub(super) enum Reply {
 enum Begun {
     Episode(Connection, Observed),
     /// The slot comes back for the next try.
-    NoRoom(OwnedSemaphorePermit, EnvError),
+    NoRoom(Seat, EnvError),
 }
 
 impl Server {
@@ -81,7 +79,7 @@ impl Server {
     pub fn new(record: &EnvironmentRecord, key: Option<&str>) -> Result<Self, NetError> {
         Ok(Self {
             client: Client::with_secret(&record.url, key.map(Secret::bearer))?.at_most(MOST_BYTES),
-            slots: Arc::new(Semaphore::new(usize::try_from(record.sessions).unwrap_or(1))),
+            slots: Seats::new(sessions(record)),
             record: record.clone(),
             counts: tokio::sync::Mutex::default(),
             found: tokio::sync::Mutex::default(),
@@ -89,6 +87,14 @@ impl Server {
             full_since: Mutex::default(),
             patience: PATIENCE,
         })
+    }
+
+    /// The same server, of whose sessions this process uses its share.
+    #[must_use]
+    pub fn sharing(self, shares: &Shares) -> Self {
+        let resource = format!("environment {}", self.record.url);
+        shares.add(resource, sessions(&self.record), &self.slots);
+        self
     }
 
     /// One that says within seconds that it is full.
@@ -157,7 +163,7 @@ impl Server {
         began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<(Connection, Observed), EnvError> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = self.slots.take().await;
         let mut slot = slot.map_err(|e| self.permanent(e.to_string()))?;
         let mut attempt = 1;
         loop {
@@ -182,7 +188,7 @@ impl Server {
 
     async fn try_to_begin(
         self: &Arc<Self>,
-        slot: OwnedSemaphorePermit,
+        slot: Seat,
         began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<Begun, EnvError> {
@@ -246,6 +252,11 @@ impl Server {
             _ => EnvError::Permanent { environment, reason },
         }
     }
+}
+
+/// Episodes that it plays at a time.
+fn sessions(record: &EnvironmentRecord) -> usize {
+    usize::try_from(record.sessions).unwrap_or(1)
 }
 
 impl Connection {

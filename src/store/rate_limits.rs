@@ -1,0 +1,39 @@
+//! Requests that all processes count together, in token buckets.
+
+use sqlx::PgConnection;
+
+use super::StoreError;
+
+/// Requests that a process may answer without asking again.
+#[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
+pub struct Allowance {
+    /// How many; 0 if there have been too many.
+    pub granted: i32,
+    /// Seconds until the next one.
+    pub wait: f64,
+}
+
+/// Takes up to `batch` requests of a subject that may send `most` a minute.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn take(
+    conn: &mut PgConnection,
+    subject: &str,
+    most: i32,
+    batch: i32,
+) -> Result<Allowance, StoreError> {
+    Ok(sqlx::query_as(
+        "-- rate_limits::take
+         insert into rate_limits as r (subject, tokens, granted) values ($1, $2 - $3, $3::integer)
+         on conflict (subject) do update set at = greatest(r.at, now()),
+             granted = least($3, floor(rate_tokens(r.tokens, r.at, $2)))::integer,
+             tokens = rate_tokens(r.tokens, r.at, $2) - least($3, floor(rate_tokens(r.tokens, r.at, $2)))
+         returning granted, greatest(0, 1 - tokens) * 60 / $2 as wait",
+    )
+    .bind(subject)
+    .bind(f64::from(most))
+    .bind(f64::from(batch))
+    .fetch_one(conn)
+    .await?)
+}
