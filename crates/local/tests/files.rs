@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use nlac_local::{
-    model::{Config, Lora, LoraConfig, Weights},
+    model::{Config, Lora, LoraConfig, Precision, Weights},
     train::{AdamParams, Example, LoraTrainer},
 };
 use serde_json::{Value, json};
@@ -56,6 +56,23 @@ fn every_token_that_ends_a_text_survives_the_config_file() {
         config.save(place.path(), None, None).unwrap();
         assert_eq!(Config::load(place.path()).unwrap(), config);
     }
+}
+
+#[test]
+fn weights_survive_their_file_and_bfloat16_rounds_them_once() {
+    let config = Config::load(&fixture("base")).unwrap();
+    let saved = |weights: &Weights, precision| {
+        let place = tempfile::tempdir().unwrap();
+        weights.save(place.path(), precision).unwrap();
+        let bytes = std::fs::read(place.path().join("model.safetensors")).unwrap();
+        (Weights::load(place.path(), &config).unwrap(), bytes)
+    };
+    let weights = Weights::random(&config, 5);
+    let (same, exact) = saved(&weights, Precision::Float32);
+    assert_eq!(saved(&same, Precision::Float32).1, exact);
+    let (rounded, small) = saved(&weights, Precision::BFloat16);
+    assert!(small.len() * 10 < exact.len() * 6, "{} of {}", small.len(), exact.len());
+    assert_eq!(saved(&rounded, Precision::BFloat16).1, small);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use nlac_local::{
-    model::{Config, Extend, KvCache, Lora, LoraConfig, Weights, extend},
+    model::{Config, Extend, KvCache, Lora, LoraConfig, Precision, Weights, extend},
     pretrain::{Schedule, pretrain},
     train::{
         AdamParams, Clip, Example, Gradients, LoraTrainer, Loss, Sampled, forward_backward,
@@ -167,7 +167,7 @@ fn gradients_of_every_weight_agree_with_finite_differences() {
     for qk_norm in [true, false] {
         let config = config(qk_norm);
         let directory = tempfile::tempdir().unwrap();
-        Weights::random(&config, 3).save(directory.path()).unwrap();
+        Weights::random(&config, 3).save(directory.path(), Precision::default()).unwrap();
         let file = directory.path().join("model.safetensors");
         let bytes = std::fs::read(&file).unwrap();
         let examples = examples(1, &[7, 12, 5]);
@@ -324,7 +324,7 @@ fn pretraining_learns_and_repeats_itself() {
         let batch = |step: usize| examples(step as u64 % 2, &[9, 14, 6, 11, 20, 7, 5, 13, 8, 10]);
         let weights = pretrain(&config, 7, schedule, batch, |_, loss| losses.push(loss));
         let directory = tempfile::tempdir().unwrap();
-        weights.save(directory.path()).unwrap();
+        weights.save(directory.path(), Precision::default()).unwrap();
         (losses, std::fs::read(directory.path().join("model.safetensors")).unwrap())
     };
     let (losses, bytes) = run(1);

@@ -15,7 +15,7 @@ use nlac::{
     prompt::{Encoder, PromptError, PromptSet},
 };
 use nlac_local::{
-    model::Config,
+    model::{Config, Precision},
     pretrain::{Schedule, pretrain as train_from_scratch},
 };
 
@@ -51,8 +51,10 @@ impl Task {
 pub struct Options {
     /// The task whose sentences the model is taught.
     pub task: Task,
-    /// The model is also taught to choose the best of several predictions (NLRL's chooser). The model that ships is not.
+    /// The model is also taught to choose the best of several predictions (NLRL's chooser).
     pub choosing: bool,
+    /// Numbers in the file of weights.
+    pub precision: Precision,
     /// The same seed gives the same bytes.
     pub seed: u64,
     /// Layers of the transformer. Training time and compute grow in proportion.
@@ -70,6 +72,7 @@ impl Default for Options {
         Self {
             task: Task::HelpDesk,
             choosing: false,
+            precision: Precision::Float32,
             seed: 0,
             layers: 3,
             steps: 300,
@@ -162,7 +165,7 @@ pub fn pretrain(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    weights.save(&scratch)?;
+    weights.save(&scratch, options.precision)?;
     config.save(&scratch, Some(vocabulary::BOS), Some(vocabulary::PAD))?;
     let card = card::model_card(options, weights.parameters(), last);
     std::fs::write(scratch.join("README.md"), card)?;

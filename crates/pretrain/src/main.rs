@@ -4,6 +4,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use nlac_local::model::Precision;
 use nlac_pretrain::{Options, PretrainError, Task, pretrain};
 
 /// Training takes and gives back megabytes per step. The system's allocator returns them to the kernel each
@@ -24,6 +25,9 @@ struct Arguments {
     /// Teach it to choose the best of several predictions too, as NLRL asks.
     #[arg(long)]
     choosing: bool,
+    /// Store the weights as bfloat16: half the size, each number rounded to eight significant bits.
+    #[arg(long)]
+    bfloat16: bool,
     /// The same seed gives the same bytes.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -56,8 +60,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<f32, PretrainError> {
-    let Arguments { task, out, choosing, seed, layers, steps, batch, threads } = arguments;
-    let options = Options { task, choosing, seed, layers: layers.into(), steps, batch, threads };
+    let Arguments { task, out, choosing, bfloat16, seed, layers, steps, batch, threads } =
+        arguments;
+    let precision = if bfloat16 { Precision::BFloat16 } else { Precision::Float32 };
+    let layers = layers.into();
+    let options = Options { task, choosing, precision, seed, layers, steps, batch, threads };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} steps, loss {msg}, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(steps as u64).with_style(style);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use nlac_local::{
-    model::Config,
+    model::{Config, Precision},
     pretrain::{Schedule, pretrain},
     train::Example,
 };
@@ -72,7 +72,7 @@ pub fn write(directory: &Path, replies: &[&[&str]]) {
     };
     let schedule = Schedule { steps: 150, warmup: 10, learning_rate: 2e-2, threads: 1 };
     let weights = pretrain(&config, 1, schedule, batch, |_, _| {});
-    weights.save(directory).unwrap();
+    weights.save(directory, Precision::default()).unwrap();
     config.save(directory, None, Some(END)).unwrap();
 }
 

@@ -17,7 +17,7 @@ use nlac::{
     experience::{context::Context, message::Message},
     prompt::Encoder,
 };
-use nlac_local::model::{Config, Weights};
+use nlac_local::model::{Config, Precision, Weights};
 use serde_json::{Value, json};
 
 /// The model's name.
@@ -139,6 +139,6 @@ pub fn model(directory: &Path) {
         qk_norm: true,
         eos_token_ids: vec![EOS],
     };
-    Weights::random(&config, 0).save(directory).unwrap();
+    Weights::random(&config, 0).save(directory, Precision::default()).unwrap();
     config.save(directory, Some(1), Some(0)).unwrap();
 }

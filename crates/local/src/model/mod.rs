@@ -20,7 +20,7 @@ pub use lora::{AdapterError, LINEARS, Lora, LoraConfig};
 pub use math::{argmax, log_softmax};
 pub(crate) use math::{log_softmax_at, log_sum_exp};
 pub(crate) use weights::{Layer, bytes_of, floats, write_safetensors};
-pub use weights::{Linear, Weights};
+pub use weights::{Linear, Precision, Weights};
 pub(crate) use {
     attention::attend_backward,
     math::{rms_norm_backward, rope_backward, silu_backward},

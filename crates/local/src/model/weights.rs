@@ -11,6 +11,32 @@ use super::{
     math::rope_table,
 };
 
+/// Numbers in a file of weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Four bytes each, exactly.
+    #[default]
+    Float32,
+    /// Two bytes each: bfloat16, which keeps eight bits of each significand.
+    BFloat16,
+}
+
+impl Precision {
+    const fn dtype(self) -> Dtype {
+        match self {
+            Self::Float32 => Dtype::F32,
+            Self::BFloat16 => Dtype::BF16,
+        }
+    }
+
+    fn bytes_of(self, values: &[f32]) -> Vec<u8> {
+        match self {
+            Self::Float32 => bytes_of(values),
+            Self::BFloat16 => values.iter().flat_map(|v| rounded(*v).to_le_bytes()).collect(),
+        }
+    }
+}
+
 /// A linear map y = W x, kept in both layouts: `w` is `[out, in]` as on disk, `t` is `[in, out]`.
 #[derive(Debug)]
 pub struct Linear {
@@ -133,14 +159,15 @@ impl Weights {
         Ok(Self { embed, layers, final_norm, head, rope: rope(config) })
     }
 
-    /// Writes `model.safetensors` in float32; the same weights give the same bytes.
+    /// Writes `model.safetensors`; the same weights give the same bytes.
     ///
     /// # Errors
     /// What writing the file runs into.
-    pub fn save(&self, directory: &Path) -> std::io::Result<()> {
+    pub fn save(&self, directory: &Path, precision: Precision) -> std::io::Result<()> {
         let mut tensors = BTreeMap::new();
         let mut matrix = |name: String, linear: &Linear| {
-            tensors.insert(name, (vec![linear.outputs, linear.inputs], bytes_of(&linear.w)));
+            let bytes = precision.bytes_of(&linear.w);
+            tensors.insert(name, (vec![linear.outputs, linear.inputs], bytes));
         };
         matrix("model.embed_tokens.weight".into(), &self.embed);
         if !Arc::ptr_eq(&self.embed, &self.head) {
@@ -153,7 +180,7 @@ impl Weights {
         }
         let mut vector = |name: String, values: &[f32]| {
             if !values.is_empty() {
-                tensors.insert(name, (vec![values.len()], bytes_of(values)));
+                tensors.insert(name, (vec![values.len()], precision.bytes_of(values)));
             }
         };
         vector("model.norm.weight".into(), &self.final_norm);
@@ -164,7 +191,7 @@ impl Weights {
             vector(format!("{prefix}.self_attn.q_norm.weight"), &layer.q_norm);
             vector(format!("{prefix}.self_attn.k_norm.weight"), &layer.k_norm);
         }
-        write_safetensors(&tensors, &directory.join("model.safetensors"))
+        write_tensors(&tensors, precision.dtype(), &directory.join("model.safetensors"))
     }
 
     /// A random initialisation: small normal-like values, norms at 1.
@@ -243,15 +270,30 @@ pub(crate) fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
+/// The bits of the nearest bfloat16; the even one of two that are equally near.
+const fn rounded(value: f32) -> u16 {
+    let bits = value.to_bits();
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
 /// Writes float32 tensors, flushed to disk.
 pub(crate) fn write_safetensors(
     tensors: &BTreeMap<String, (Vec<usize>, Vec<u8>)>,
     path: &Path,
 ) -> std::io::Result<()> {
+    write_tensors(tensors, Dtype::F32, path)
+}
+
+/// Writes tensors of a type, flushed to disk.
+fn write_tensors(
+    tensors: &BTreeMap<String, (Vec<usize>, Vec<u8>)>,
+    dtype: Dtype,
+    path: &Path,
+) -> std::io::Result<()> {
     let views = tensors
         .iter()
         .map(|(name, (shape, bytes))| {
-            Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
+            Ok((name.clone(), TensorView::new(dtype, shape.clone(), bytes)?))
         })
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(std::io::Error::other)?;

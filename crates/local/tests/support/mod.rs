@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nlac_local::{
     Hosted,
     engine::{EngineOptions, EngineServer},
-    model::{Config, Weights},
+    model::{Config, Precision, Weights},
     trainer::{TrainerOptions, TrainerServer},
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Model {
     pub fn of(config: &Config) -> Self {
         let directory = tempfile::tempdir().unwrap();
         config.save(directory.path(), Some(1), Some(0)).unwrap();
-        Weights::random(config, 7).save(directory.path()).unwrap();
+        Weights::random(config, 7).save(directory.path(), Precision::default()).unwrap();
         write_tokenizer(directory.path());
         Self(directory)
     }
