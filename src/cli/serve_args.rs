@@ -81,8 +81,8 @@ pub struct ServeArgs {
     #[arg(long)]
     pub no_local: bool,
     /// Base model of the local engine and trainer. Give a Hugging Face model directory, whose name becomes
-    /// the model's name, or a built-in model: help-desk-base (the default), service-desk-base, tool-desk-base
-    /// or playground-base.
+    /// the model's name, or a built-in model: help-desk-base (the default), service-desk-base, tool-desk-base,
+    /// twenty-questions-base or playground-base.
     #[arg(long, env = "NLAC_BASE_MODEL", value_name = "DIR|NAME")]
     pub base_model: Option<BaseModel>,
     /// Key from which the secrets of webhooks and the keys of agents are derived. Servers with the same database

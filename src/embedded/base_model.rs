@@ -22,14 +22,21 @@ pub enum Shipped {
     ServiceDesk,
     /// It calls the tools of the tool desk.
     ToolDesk,
+    /// It asks the questions of the small game of Twenty Questions.
+    TwentyQuestions,
     /// It says the actions of the tiny Playground.
     Playground,
 }
 
 impl Shipped {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::HelpDesk, Self::ServiceDesk, Self::ToolDesk, Self::Playground];
+    pub const ALL: [Self; 5] = [
+        Self::HelpDesk,
+        Self::ServiceDesk,
+        Self::ToolDesk,
+        Self::TwentyQuestions,
+        Self::Playground,
+    ];
 
     /// Its name, as engine and trainer serve it.
     #[must_use]
@@ -38,6 +45,7 @@ impl Shipped {
             Self::HelpDesk => NAME,
             Self::ServiceDesk => "service-desk-base",
             Self::ToolDesk => "tool-desk-base",
+            Self::TwentyQuestions => "twenty-questions-base",
             Self::Playground => "playground-base",
         }
     }

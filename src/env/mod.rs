@@ -29,7 +29,7 @@ use crate::{
     domain::{
         environment::{ActionForm, Capabilities},
         fault::Fault,
-        spec::{AnswerChecker, EnvironmentSpec, ObjectTable, ToolFormat},
+        spec::{AnswerChecker, EnvironmentSpec, ToolFormat},
     },
     engine::Frozen,
     experience::{
@@ -51,10 +51,7 @@ use service_desk::ServiceDesk;
 use tau_bench::TauBench;
 use tool_desk::ToolDesk;
 use twenty_questions::answered::Answered;
-pub use twenty_questions::{
-    TwentyQuestions,
-    small::{Game as SmallGame, table as small_table},
-};
+pub use twenty_questions::{TwentyQuestions, small as small_questions};
 
 /// Which tasks may be drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -422,7 +419,7 @@ pub fn built_in() -> Vec<(String, Capabilities)> {
         ("service_desk".to_owned(), ServiceDesk::CAPABILITIES),
         ("tau_bench".to_owned(), TauBench::CAPABILITIES),
         ("tool_desk".to_owned(), ToolDesk::CAPABILITIES),
-        ("twenty_questions".to_owned(), TwentyQuestions::new(20, ObjectTable::Full).capabilities()),
+        ("twenty_questions".to_owned(), TwentyQuestions::CAPABILITIES),
         ("twenty_questions_chat".to_owned(), Answered::CAPABILITIES),
     ];
     capabilities.to_vec()

@@ -46,9 +46,9 @@ pub fn model_card(options: Options, parameters: usize, loss: f32) -> String {
             " --task twenty-questions",
             "the game's",
             "one guess among four random\n  questions",
-            "a question to ask or\n  an object to guess",
-            "the answer to any question, or what any object is like beyond the open games it has read",
-            "Twenty Questions can start from a model that cannot play it",
+            "a question to ask or\n  a thing to guess",
+            "which name belongs to which facts: no text it was trained on holds that",
+            "a job can start from a model that guesses at random, and has read no game about a thing that a job holds out",
         ),
         Task::Playground => return playground(options, millions, loss),
     };

@@ -28,7 +28,7 @@ pub enum Task {
     ServiceDesk,
     /// The tool desk. Its base model ships with nlac.
     ToolDesk,
-    /// Twenty Questions over its small table.
+    /// Twenty Questions over its small table. Its base model ships with nlac.
     TwentyQuestions,
     /// The tiny Playground. Its base model ships with nlac.
     Playground,

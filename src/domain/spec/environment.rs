@@ -360,8 +360,8 @@ pub enum ObjectTable {
     /// Eighty objects and questions in plain English. Every fifth object is held out.
     #[default]
     Full,
-    /// Sixteen objects and five attributes in fixed sentences for a tiny model. The first guess ends the
-    /// game.
+    /// Thirty-two things with names of three words and five attributes, in fixed sentences for a tiny model.
+    /// The first guess ends the game. One thing in four is held out.
     Small,
 }
 

@@ -3,16 +3,18 @@
 
 pub(super) mod answered;
 mod oracle;
-pub(super) mod small;
+pub mod small;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rand::Rng;
+use rand::{Rng, seq::SliceRandom};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::oracle::{Answer, Oracle};
-use super::{End, EnvError, Environment, Session, Split, Step, Task, split_seed, unknown_task};
+use super::{
+    End, EnvError, Environment, Session, Split, Step, Task, form::Word, split_seed, unknown_task,
+};
 use crate::{
     domain::{
         environment::Capabilities,
@@ -25,8 +27,7 @@ use crate::{
     },
 };
 
-/// The game. One object in five of the full table is held out from training; the small table's held-out
-/// games are new draws of the same objects.
+/// The game. One object in five of the full table is held out from training, and one in four of the small table.
 pub struct TwentyQuestions {
     oracle: Oracle,
     max_questions: u32,
@@ -34,6 +35,10 @@ pub struct TwentyQuestions {
 }
 
 impl TwentyQuestions {
+    /// What it can do.
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { replayable: true, splits: true, ..Capabilities::NONE };
+
     /// A game over a table that is lost after `max_questions` questions.
     #[must_use]
     pub fn new(max_questions: u32, table: ObjectTable) -> Self {
@@ -58,8 +63,7 @@ impl Environment for TwentyQuestions {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let splits = self.table == ObjectTable::Full;
-        Capabilities { replayable: true, splits, ..Capabilities::default() }
+        Self::CAPABILITIES
     }
 
     fn codec(&self, _format: ToolFormat) -> Arc<dyn Codec> {
@@ -81,9 +85,11 @@ impl Environment for TwentyQuestions {
         };
         let unknown = || unknown_task(self.name(), &object);
         if self.table == ObjectTable::Small {
-            let place = small::table::OBJECTS.iter().position(|name| *name == object);
-            let game = small::Game::new(place.ok_or_else(unknown)?, self.max_questions);
-            return Ok(Box::new(game));
+            let thing = small::Thing::named(&object).ok_or_else(unknown)?;
+            // It follows from the seed alone, so that a named task is the same episode as the drawn one.
+            let mut order = small::Attribute::ALL.to_vec();
+            order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed.cast_unsigned()));
+            return Ok(Box::new(small::Game::new(thing, order, self.max_questions)));
         }
         if self.oracle.objects().all(|name| name != object) {
             return Err(unknown());
@@ -99,11 +105,14 @@ impl Environment for TwentyQuestions {
 }
 
 impl TwentyQuestions {
-    /// The objects of a split; the small table holds none out.
+    /// The objects of a split.
     fn objects(&self, split: Split) -> Vec<String> {
         match self.table {
             ObjectTable::Full => objects(&self.oracle, split),
-            ObjectTable::Small => small::table::OBJECTS.map(ToOwned::to_owned).to_vec(),
+            ObjectTable::Small => {
+                let things = small::Thing::all().filter(|thing| thing.split() == split);
+                things.map(|thing| thing.to_string()).collect()
+            }
         }
     }
 }
@@ -115,7 +124,7 @@ impl Codec for Question {
     fn read(&self, reply: Reply<'_>, _context: &Context) -> Read {
         let key = |text: &str| match self.0 {
             ObjectTable::Full => oracle::normalise(text),
-            ObjectTable::Small => small::parse(text),
+            ObjectTable::Small => small::Question::parse(text).map(|read| read.to_string()),
         };
         plain(reply, key, "a question of the table")
     }

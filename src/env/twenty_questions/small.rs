@@ -1,85 +1,165 @@
-//! The small table: sixteen objects and five attributes, in sentences that a model of a hundred words
-//! can read. What is known so far is repeated in every answer, and the first guess ends the game. A game
-//! that is lost tells the first attribute that was not asked for, or, when all were, the object.
+//! The small game, in sentences that a model of a hundred words can read. A thing is a size, a colour and a kind; its name
+//! is these three words, and five attributes follow from them. Every answer repeats what is known so far, and the first
+//! guess ends the game. A lost game names an attribute that was not asked for, or the thing if all of them were. Whole
+//! things are held out while each of their words is trained on, so success on them measures generalisation.
+
+use std::fmt;
 
 use async_trait::async_trait;
 
-use super::{Context, End, EnvError, Message, Read, Session, Step};
+use super::{Context, End, EnvError, Message, Read, Session, Split, Step};
+use crate::env::form::{Word, words};
 
-/// The words of the table.
-pub mod table {
-    /// What can be asked for, in the order in which an omission is named.
-    pub const ATTRIBUTES: [&str; 5] = ["legs", "flies", "water", "large", "wild"];
+words!(/// The first word of a name.
+Size { Tiny = "tiny", Huge = "huge" });
+words!(/// The second word of a name.
+Colour { Brown = "brown", Yellow = "yellow", Blue = "blue", White = "white" });
+words!(/// The last word of a name.
+Kind { Bird = "bird", Fish = "fish", Kite = "kite", Boat = "boat" });
+words!(/// What can be asked for.
+Attribute { Large = "large", Warm = "warm", Dark = "dark", Alive = "alive", Flies = "flies" });
 
-    /// What can be guessed.
-    pub const OBJECTS: [&str; 16] = [
-        "dog",
-        "horse",
-        "elephant",
-        "mouse",
-        "whale",
-        "dolphin",
-        "bat",
-        "eagle",
-        "penguin",
-        "parrot",
-        "goldfish",
-        "snake",
-        "crocodile",
-        "turtle",
-        "boat",
-        "kite",
-    ];
+/// What can be guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thing {
+    /// Tells whether it is large.
+    pub size: Size,
+    /// Tells whether it is warm, and whether it is dark.
+    pub colour: Colour,
+    /// Tells whether it is alive, and whether it flies.
+    pub kind: Kind,
+}
 
-    /// The question that asks for an attribute, or guesses an object.
-    #[must_use]
-    pub fn question(word: &str) -> String {
-        format!("is it {word} ?")
+impl Thing {
+    /// All 32.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Size::ALL.iter().flat_map(|&size| {
+            Colour::ALL.iter().flat_map(move |&colour| {
+                Kind::ALL.iter().map(move |&kind| Self { size, colour, kind })
+            })
+        })
     }
 
-    /// What is known of each attribute, in words.
+    /// The thing of a name.
     #[must_use]
-    pub fn facts(known: &[Option<bool>]) -> String {
-        let said = ATTRIBUTES.iter().zip(known).filter_map(|(attribute, known)| {
-            known.map(|yes| format!("{attribute} {}", if yes { "yes" } else { "no" }))
-        });
-        let said: Vec<_> = said.collect();
-        if said.is_empty() { "none".into() } else { said.join(" ") }
+    pub fn named(name: &str) -> Option<Self> {
+        let mut words = name.split(' ');
+        let size = Size::of(words.next()?)?;
+        let colour = Colour::of(words.next()?)?;
+        let kind = Kind::of(words.next()?)?;
+        words.next().is_none().then_some(Self { size, colour, kind })
+    }
+
+    /// Whether an attribute is true of it.
+    #[must_use]
+    pub const fn is(self, attribute: Attribute) -> bool {
+        match attribute {
+            Attribute::Large => matches!(self.size, Size::Huge),
+            Attribute::Warm => matches!(self.colour, Colour::Brown | Colour::Yellow),
+            Attribute::Dark => matches!(self.colour, Colour::Brown | Colour::Blue),
+            Attribute::Alive => matches!(self.kind, Kind::Bird | Kind::Fish),
+            Attribute::Flies => matches!(self.kind, Kind::Bird | Kind::Kite),
+        }
+    }
+
+    /// Eight of the 32 are held out: with the words of a place numbered from 0, those in which 2 · size + colour + kind is
+    /// a multiple of 4. So each size is held out four times, each colour and each kind twice, and every pair of words is
+    /// trained on.
+    #[must_use]
+    pub const fn split(self) -> Split {
+        match (2 * self.size as usize + self.colour as usize + self.kind as usize) % 4 {
+            0 => Split::HeldOut,
+            _ => Split::Train,
+        }
     }
 }
 
-/// The question in its canonical form; none if it asks for nothing that the table holds.
-pub(super) fn parse(reply: &str) -> Option<String> {
-    let word = reply.trim().strip_prefix("is it ")?.strip_suffix(" ?")?;
-    let known = table::ATTRIBUTES.contains(&word) || table::OBJECTS.contains(&word);
-    known.then(|| table::question(word))
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.size.word(), self.colour.word(), self.kind.word())
+    }
+}
+
+/// What a player can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Whether an attribute is true of the thing.
+    Ask(Attribute),
+    /// The only guess.
+    Guess(Thing),
+}
+
+impl Question {
+    /// Reads a question; none if it is none of the game's.
+    #[must_use]
+    pub fn parse(reply: &str) -> Option<Self> {
+        let asked = reply.trim().strip_prefix("is it ")?.strip_suffix(" ?")?;
+        let attribute = Attribute::of(asked).map(Self::Ask);
+        attribute.or_else(|| Thing::named(asked).map(Self::Guess))
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ask(attribute) => write!(f, "is it {} ?", attribute.word()),
+            Self::Guess(thing) => write!(f, "is it {thing} ?"),
+        }
+    }
+}
+
+/// What is known of a thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facts([Option<bool>; Attribute::ALL.len()]);
+
+impl Facts {
+    /// Whether an attribute is true, if that is known.
+    #[must_use]
+    pub const fn of(self, attribute: Attribute) -> Option<bool> {
+        self.0[attribute as usize]
+    }
+
+    /// Adds what is true of a thing.
+    pub const fn learn(&mut self, attribute: Attribute, of: Thing) {
+        self.0[attribute as usize] = Some(of.is(attribute));
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |yes: bool| if yes { "yes" } else { "no" };
+        let known = Attribute::ALL.iter().filter_map(|&attribute| {
+            Some(format!("{} {}", attribute.word(), said(self.of(attribute)?)))
+        });
+        let known: Vec<_> = known.collect();
+        f.write_str(if known.is_empty() { "none" } else { "" })?;
+        f.write_str(&known.join(" "))
+    }
 }
 
 /// One game.
 pub struct Game {
-    object: usize,
-    /// What the table says of the object.
-    truth: Vec<bool>,
-    known: Vec<Option<bool>>,
+    thing: Thing,
+    task: String,
+    /// All attributes, in the order in which their absence is named.
+    order: Vec<Attribute>,
+    facts: Facts,
     left: u32,
     ended: bool,
 }
 
 impl Game {
-    /// About an object of the table, lost after `questions`.
+    /// About a thing, lost after `questions`. Attributes that were not asked for are named in this order.
     #[must_use]
-    pub fn new(object: usize, questions: u32) -> Self {
-        let oracle = super::Oracle::load();
-        let name = table::OBJECTS[object];
-        let truth: Vec<_> =
-            table::ATTRIBUTES.iter().map(|attribute| oracle.has(name, attribute)).collect();
-        Self { object, known: vec![None; truth.len()], truth, left: questions, ended: false }
+    pub fn new(thing: Thing, order: Vec<Attribute>, questions: u32) -> Self {
+        let task = thing.to_string();
+        Self { thing, task, order, facts: Facts::default(), left: questions, ended: false }
     }
 
     /// What the agent is told first.
     #[must_use]
     pub fn request(&self) -> String {
-        format!("i think of a thing facts {} left {}", table::facts(&self.known), self.left)
+        format!("i think of a thing facts {} left {}", self.facts, self.left)
     }
 
     /// One question.
@@ -91,39 +171,38 @@ impl Game {
             return Err(EnvError::Ended);
         }
         self.left -= 1;
-        let question = parse(reply);
-        let asks = |word: &&str| question.as_deref() == Some(table::question(word).as_str());
-        let attribute = table::ATTRIBUTES.iter().position(asks);
-        let guess = table::OBJECTS.iter().position(asks);
-        if let Some(attribute) = attribute {
-            self.known[attribute] = Some(self.truth[attribute]);
-        }
-        let said = match attribute {
+        let said = match Question::parse(reply) {
+            Some(Question::Guess(thing)) => return Ok(self.guessed(thing)),
+            Some(Question::Ask(attribute)) => {
+                self.facts.learn(attribute, self.thing);
+                if self.thing.is(attribute) { "yes" } else { "no" }
+            }
             None => "what",
-            Some(attribute) if self.truth[attribute] => "yes",
-            Some(_) => "no",
         };
-        let success = guess == Some(self.object);
-        self.ended = guess.is_some() || self.left == 0;
-        let observation = if success {
-            "done solved".to_owned()
-        } else if guess.is_some() {
-            format!("refused {}", self.reason())
-        } else if self.ended {
-            format!("{said} closed {}", self.reason())
-        } else {
-            format!("{said} facts {} left {}", table::facts(&self.known), self.left)
-        };
-        let end =
-            if self.ended { End::Terminated { success: Some(success) } } else { End::Continues };
-        Ok(Step::of(observation, f64::from(u8::from(success)), end))
+        if self.left > 0 {
+            let told = format!("{said} facts {} left {}", self.facts, self.left);
+            return Ok(Step::of(told, 0.0, End::Continues));
+        }
+        self.ended = true;
+        let told = format!("{said} closed {}", self.reason());
+        Ok(Step::of(told, 0.0, End::Terminated { success: Some(false) }))
+    }
+
+    fn guessed(&mut self, thing: Thing) -> Step {
+        self.ended = true;
+        let success = thing == self.thing;
+        let told =
+            if success { "done solved".into() } else { format!("refused {}", self.reason()) };
+        let end = End::Terminated { success: Some(success) };
+        Step::of(told, f64::from(u8::from(success)), end)
     }
 
     /// Why the game was lost.
     fn reason(&self) -> String {
-        self.known.iter().position(Option::is_none).map_or_else(
-            || format!("it was {}", table::OBJECTS[self.object]),
-            |attribute| format!("{} is unknown", table::ATTRIBUTES[attribute]),
+        let unknown = self.order.iter().find(|&&attribute| self.facts.of(attribute).is_none());
+        unknown.map_or_else(
+            || format!("it was {}", self.thing),
+            |attribute| format!("{} is unknown", attribute.word()),
         )
     }
 }
@@ -131,7 +210,7 @@ impl Game {
 #[async_trait]
 impl Session for Game {
     fn task(&self) -> &str {
-        table::OBJECTS[self.object]
+        &self.task
     }
 
     fn opening(&self) -> Context {
@@ -145,48 +224,85 @@ impl Session for Game {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Game, table};
+    use std::collections::BTreeSet;
+
+    use super::{Attribute, Colour, End, Game, Kind, Question, Size, Split, Thing, Word};
     use crate::env::Reward;
 
+    const ORDER: [Attribute; 5] =
+        [Attribute::Flies, Attribute::Warm, Attribute::Large, Attribute::Alive, Attribute::Dark];
+
     #[test]
-    fn five_answers_tell_the_object() {
-        let mut seen = std::collections::BTreeSet::new();
-        for object in 0..table::OBJECTS.len() {
-            let mut game = Game::new(object, 7);
-            for attribute in table::ATTRIBUTES {
-                let step = game.turn(&table::question(attribute));
-                assert_eq!(step.map(|s| s.end).ok(), Some(End::Continues));
+    fn five_answers_tell_the_thing() {
+        let mut seen = BTreeSet::new();
+        for thing in Thing::all() {
+            assert_eq!(Thing::named(&thing.to_string()), Some(thing));
+            let mut game = Game::new(thing, ORDER.to_vec(), 6);
+            for &attribute in Attribute::ALL {
+                let step = game.turn(&Question::Ask(attribute).to_string());
+                assert_eq!(step.map(|step| step.end).ok(), Some(End::Continues));
             }
-            assert!(seen.insert(table::facts(&game.known)), "{}", table::OBJECTS[object]);
-            let step = game.turn(&table::question(table::OBJECTS[object]));
+            assert!(seen.insert(game.facts.to_string()), "{thing} is like another one");
+            let step = game.turn(&Question::Guess(thing).to_string());
             let step = step.unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(step.end, End::Terminated { success: Some(true) });
             assert_eq!(step.messages[0].written(), "done solved");
             assert_eq!(step.reward, Reward::Known(1.0));
-            assert!(game.turn("is it dog ?").is_err());
+            assert!(game.turn("is it large ?").is_err());
+        }
+        assert_eq!(seen.len(), 32);
+    }
+
+    #[test]
+    fn every_pair_of_words_is_trained_on_and_none_is_held_out_more_than_its_peers() {
+        let of = |split| Thing::all().filter(move |thing| thing.split() == split);
+        assert_eq!(of(Split::HeldOut).count(), 8);
+        let pairs = |split| {
+            let pairs = of(split).flat_map(|Thing { size, colour, kind }| {
+                let (size, colour, kind) = (size.word(), colour.word(), kind.word());
+                [(size, colour), (size, kind), (colour, kind)]
+            });
+            pairs.collect::<BTreeSet<_>>()
+        };
+        assert!(pairs(Split::HeldOut).is_subset(&pairs(Split::Train)));
+        let times =
+            |holds: &dyn Fn(Thing) -> bool| of(Split::HeldOut).filter(|t| holds(*t)).count();
+        for &size in Size::ALL {
+            assert_eq!(times(&|thing| thing.size == size), 4);
+        }
+        for (&colour, &kind) in Colour::ALL.iter().zip(Kind::ALL) {
+            assert_eq!(times(&|thing| thing.colour == colour), 2);
+            assert_eq!(times(&|thing| thing.kind == kind), 2);
         }
     }
 
     #[test]
     fn a_lost_game_tells_what_was_not_asked() {
         let said = |questions: &[&str]| {
-            let mut game = Game::new(7, u32::try_from(questions.len()).unwrap_or_default());
-            let steps: Vec<_> = questions.iter().map(|q| game.turn(q)).collect();
-            steps
-                .into_iter()
-                .map(|s| s.map_or(String::new(), |s| s.messages[0].written().into_owned()))
-                .collect::<Vec<_>>()
+            let thing = Thing { size: Size::Tiny, colour: Colour::Blue, kind: Kind::Kite };
+            let mut game =
+                Game::new(thing, ORDER.to_vec(), u32::try_from(questions.len()).unwrap_or(0));
+            let told = |question: &&str| {
+                let step = game.turn(question).unwrap_or_else(|e| panic!("{e}"));
+                step.messages[0].written().into_owned()
+            };
+            questions.iter().map(told).collect::<Vec<_>>()
         };
-        let asked = ["is it flies ?", "nonsense", "is it legs ?"];
+        let asked = ["is it flies ?", "is it bird ?", "is it large ?"];
         let expected = [
             "yes facts flies yes left 2",
             "what facts flies yes left 1",
-            "yes closed water is unknown",
+            "no closed warm is unknown",
         ];
         assert_eq!(said(&asked), expected);
-        assert_eq!(said(&["is it flies ?", "is it dog ?"])[1], "refused legs is unknown");
-        let all: Vec<_> = table::ATTRIBUTES.iter().map(|a| table::question(a)).collect();
+        assert_eq!(said(&["is it dark ?", "is it tiny blue kite ?"])[1], "done solved");
+        assert_eq!(
+            said(&["is it dark ?", "is it huge blue kite ?"])[1],
+            "refused flies is unknown"
+        );
+        let all: Vec<_> =
+            Attribute::ALL.iter().map(|&each| Question::Ask(each).to_string()).collect();
         let all: Vec<_> = all.iter().map(String::as_str).collect();
-        assert_eq!(said(&all)[4], "yes closed it was eagle");
+        assert_eq!(said(&all)[4], "yes closed it was tiny blue kite");
     }
 }

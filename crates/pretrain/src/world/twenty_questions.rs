@@ -1,7 +1,10 @@
 //! The sentences of Twenty Questions over its small table.
 
 use nlac::{
-    env::{End, SmallGame, small_table},
+    env::{
+        Split, Word,
+        small_questions::{Attribute, Colour, Facts, Game, Kind, Question, Size, Thing},
+    },
     experience::{
         context::Context,
         message::{Message, Speaker},
@@ -15,7 +18,8 @@ use super::{Speech, Taught, World};
 /// Turns of the conversations that the base reads.
 const QUESTIONS: u32 = 8;
 
-/// Twenty Questions. A reason is an attribute that was not asked for, or the object that it was.
+/// Twenty Questions. A reason is an attribute that was not asked for, or the thing that it was. Its base reads no game
+/// about a thing that a job holds out, and says all names equally often.
 pub struct TwentyQuestions;
 
 impl World for TwentyQuestions {
@@ -25,7 +29,11 @@ impl World for TwentyQuestions {
 
     fn words(&self) -> Vec<&'static str> {
         let own = ["think", "of", "thing", "facts", "none", "was", "guess"];
-        own.into_iter().chain(small_table::ATTRIBUTES).chain(small_table::OBJECTS).collect()
+        let attributes = Attribute::ALL.iter().map(|attribute| attribute.word());
+        let sizes = Size::ALL.iter().map(|size| size.word());
+        let colours = Colour::ALL.iter().map(|colour| colour.word());
+        let kinds = Kind::ALL.iter().map(|kind| kind.word());
+        own.into_iter().chain(attributes).chain(sizes).chain(colours).chain(kinds).collect()
     }
 
     fn taught(&self) -> Taught<'_> {
@@ -35,15 +43,17 @@ impl World for TwentyQuestions {
 
 impl Speech for TwentyQuestions {
     fn conversation(&self, rng: &mut ChaCha8Rng) -> Context {
-        let object = rng.random_range(0..small_table::OBJECTS.len());
-        let mut game = SmallGame::new(object, QUESTIONS);
+        let trained: Vec<_> = Thing::all().filter(|thing| thing.split() == Split::Train).collect();
+        let thing = trained[rng.random_range(0..trained.len())];
+        let mut game = Game::new(thing, Attribute::ALL.to_vec(), QUESTIONS);
         let mut messages = vec![Message::user(game.request())];
         for _ in 0..rng.random_range(0..QUESTIONS) {
             let action = self.next_action(&messages, rng);
-            let Ok(step) = game.turn(&action) else { break };
-            if step.end != End::Continues {
-                break;
+            // A guess would end the game, and most conversations would be short.
+            if matches!(Question::parse(&action), Some(Question::Guess(_))) {
+                continue;
             }
+            let Ok(step) = game.turn(&action) else { break };
             messages.push(Message::assistant(action));
             messages.extend(step.messages);
         }
@@ -56,14 +66,11 @@ impl Speech for TwentyQuestions {
 
     /// One guess among four actions.
     fn weak_action(&self, _: &[Message], rng: &mut ChaCha8Rng) -> String {
-        let any = |words: &[&'static str], rng: &mut _| {
-            small_table::question(words.choose(rng).unwrap_or(&"thing"))
+        let question = match rng.random_bool(0.25) {
+            true => Question::Guess(any_thing(rng)),
+            false => Question::Ask(*Attribute::ALL.choose(rng).unwrap_or(&Attribute::Large)),
         };
-        if rng.random_bool(0.25) {
-            any(&small_table::OBJECTS, rng)
-        } else {
-            any(&small_table::ATTRIBUTES, rng)
-        }
+        question.to_string()
     }
 
     /// Often what was asked before: a part must read what it is told, not what was repeated.
@@ -84,39 +91,51 @@ impl Speech for TwentyQuestions {
     }
 
     fn turn(&self, rng: &mut ChaCha8Rng) -> (String, String) {
-        let known: Vec<_> = small_table::ATTRIBUTES
-            .iter()
-            .map(|_| rng.random_bool(0.5).then(|| rng.random_bool(0.5)))
-            .collect();
+        let (mut facts, thing) = (Facts::default(), any_thing(rng));
+        for &attribute in Attribute::ALL {
+            if rng.random_bool(0.5) {
+                facts.learn(attribute, thing);
+            }
+        }
         let said = self.reply(rng);
         let left = rng.random_range(1..QUESTIONS);
-        (said.clone(), format!("{said} facts {} left {left}", small_table::facts(&known)))
+        (said.clone(), format!("{said} facts {facts} left {left}"))
     }
 
     fn reasons(&self) -> usize {
-        small_table::ATTRIBUTES.len() + small_table::OBJECTS.len()
+        Attribute::ALL.len() + Thing::all().count()
     }
 
     fn reason(&self, reason: usize) -> String {
-        small_table::ATTRIBUTES.get(reason).map_or_else(
-            || format!("it was {}", object(reason)),
-            |attribute| format!("{attribute} is unknown"),
-        )
+        match question(reason) {
+            Question::Ask(attribute) => format!("{} is unknown", attribute.word()),
+            Question::Guess(thing) => format!("it was {thing}"),
+        }
     }
 
     fn advice(&self, reason: usize) -> String {
-        small_table::ATTRIBUTES.get(reason).map_or_else(
-            || format!("guess the {}", object(reason)),
-            |attribute| format!("ask the {attribute}"),
-        )
+        match question(reason) {
+            Question::Ask(attribute) => format!("ask the {}", attribute.word()),
+            Question::Guess(thing) => format!("guess the {thing}"),
+        }
     }
 
     fn advised(&self, reason: usize, _: &[Message]) -> String {
-        let attribute = small_table::ATTRIBUTES.get(reason).copied();
-        small_table::question(attribute.unwrap_or_else(|| object(reason)))
+        question(reason).to_string()
     }
 }
 
-fn object(reason: usize) -> &'static str {
-    small_table::OBJECTS[reason - small_table::ATTRIBUTES.len()]
+/// The question that a reason asks for.
+fn question(reason: usize) -> Question {
+    let asked = Attribute::ALL.iter().copied().map(Question::Ask);
+    let mut all = asked.chain(Thing::all().map(Question::Guess));
+    all.nth(reason).unwrap_or(Question::Ask(Attribute::Large))
+}
+
+fn any_thing(rng: &mut ChaCha8Rng) -> Thing {
+    Thing {
+        size: *Size::ALL.choose(rng).unwrap_or(&Size::Tiny),
+        colour: *Colour::ALL.choose(rng).unwrap_or(&Colour::Brown),
+        kind: *Kind::ALL.choose(rng).unwrap_or(&Kind::Bird),
+    }
 }

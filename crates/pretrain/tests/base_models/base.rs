@@ -1,0 +1,139 @@
+//! A base model, and the environment whose words it knows.
+
+use std::{path::Path, sync::Arc};
+
+use nlac::{
+    domain::spec::ToolFormat,
+    env::{End, Environment, Split, Task},
+    experience::{
+        action::{Read, Reply},
+        context::Context,
+        message::Message,
+    },
+    prompt::{Encoder, PromptSet, Template},
+};
+use nlac_local::model::{Config, Extend, KvCache, Weights, argmax, extend};
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::{Value, json};
+
+/// A base model.
+pub struct Base {
+    config: Config,
+    weights: Weights,
+    encoder: Encoder,
+    pub prompts: PromptSet,
+    pub environment: Arc<dyn Environment>,
+}
+
+impl Base {
+    /// A model that ships, and a prompt set.
+    pub fn load(name: &str, prompts: &str, environment: Arc<dyn Environment>) -> Self {
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+        let directory = models.join(name);
+        let config = Config::load(&directory).unwrap();
+        let weights = Weights::load(&directory, &config).unwrap();
+        let encoder = Encoder::load(&directory).unwrap();
+        let prompts = PromptSet::load(prompts).unwrap();
+        Self { config, weights, encoder, prompts, environment }
+    }
+
+    /// What it says after a prompt.
+    pub fn say(&self, prompt: &Context, temperature: f32, rng: &mut ChaCha8Rng) -> String {
+        let mut tokens = self.encoder.encode(prompt).unwrap();
+        let mut cache = KvCache::new(&self.config, tokens.len() + 24);
+        let mut said = Vec::new();
+        for _ in 0..24 {
+            let mut batch = [Extend {
+                weights: &self.weights,
+                tokens: &tokens,
+                cache: &mut cache,
+                all_logits: false,
+            }];
+            let logits = extend(&self.config, &mut batch, 1).remove(0);
+            let token = draw(&logits, temperature, rng);
+            if self.config.eos_token_ids.contains(&token) {
+                break;
+            }
+            said.push(token);
+            tokens = vec![token];
+        }
+        self.encoder.decode(&said).unwrap()
+    }
+
+    /// What a part says about an action in a context.
+    pub fn part(
+        &self,
+        template: &Template,
+        (context, action): (&Context, &str),
+        variables: &Value,
+        temperature: f32,
+        rng: &mut ChaCha8Rng,
+    ) -> String {
+        let action = Message::assistant(action);
+        let prompt = template.render(context, Some(&action), variables).unwrap();
+        self.say(&prompt, temperature, rng)
+    }
+
+    /// A reply as the environment reads it after a context.
+    pub fn read(&self, reply: &str, context: &Context) -> Read {
+        self.environment.codec(ToolFormat::Hermes).read(Reply::whole(reply), context)
+    }
+
+    /// Whether two replies are the same action.
+    pub fn same(&self, reply: &str, other: &str) -> bool {
+        let nothing = Context::of(Vec::new());
+        let key = |reply| self.read(reply, &nothing).map(|action| action.key).ok();
+        key(reply).is_some_and(|read| Some(read) == key(other))
+    }
+}
+
+fn draw(logits: &[f32], temperature: f32, rng: &mut ChaCha8Rng) -> u32 {
+    let best = argmax(logits);
+    if temperature <= 0.0 {
+        return best as u32;
+    }
+    let weights: Vec<f32> =
+        logits.iter().map(|l| ((l - logits[best]) / temperature).exp()).collect();
+    let mut left = rng.random::<f32>() * weights.iter().sum::<f32>();
+    for (token, weight) in weights.iter().enumerate() {
+        left -= weight;
+        if left < 0.0 {
+            return token as u32;
+        }
+    }
+    best as u32
+}
+
+/// Plays 300 episodes on tasks that jobs measure with, at each temperature. Fails above `most` successes.
+pub async fn its_success_is_the_weak_policys(base: &Base, most: u32) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for temperature in [0.0, 0.5, 1.0] {
+        let (mut solved, mut replies, mut unreadable) = (0_u32, 0_u32, 0_u32);
+        for seed in 0..300 {
+            let mut session =
+                base.environment.open(&Task::Drawn(Split::HeldOut), seed).await.unwrap();
+            let mut context = session.opening();
+            loop {
+                let prompt = base.prompts.policy().render(&context, None, &json!({})).unwrap();
+                let reply = base.say(&prompt, temperature, &mut rng);
+                let read = base.read(&reply, &context);
+                replies += 1;
+                unreadable += u32::from(read.is_err());
+                let step = session.step(&read).await.unwrap();
+                let said =
+                    read.map_or_else(|unreadable| unreadable.message, |action| action.message);
+                context = context.with(std::iter::once(said).chain(step.messages));
+                if let End::Terminated { success } = step.end {
+                    solved += u32::from(success == Some(true));
+                    break;
+                }
+            }
+        }
+        assert!(solved <= most, "{solved} of 300 at temperature {temperature}");
+        assert!(
+            unreadable * 50 < replies,
+            "{unreadable} of {replies} replies cannot be read at temperature {temperature}"
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! The base models of the desks.
+
+use std::sync::Arc;
+
+use nlac::{
+    domain::spec::{ServiceDeskSpec, ToolFormat},
+    env::{
+        HelpDesk, Kind, Split, Task, Word,
+        service_desk::{self, Combination, ServiceDesk},
+        tool_desk::{self, Carrier, Payment, ToolDesk},
+    },
+    experience::{
+        action::{Codec, message_of},
+        codec::ToolCalls,
+        context::Context,
+        message::ToolCall,
+    },
+};
+use rand::{Rng, seq::IndexedRandom};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::json;
+
+use crate::base::{Base, its_success_is_the_weak_policys};
+
+/// A desk and its base model.
+struct Desk {
+    base: Base,
+    /// Everything that a request can lack: the fields of the form.
+    fields: Vec<&'static str>,
+    /// What a task needs.
+    needs: fn(&str) -> Vec<&'static str>,
+    sentences: Sentences,
+}
+
+/// How a desk speaks.
+struct Sentences {
+    /// Provides for what a request lacks, in an episode that was opened like this.
+    provide: fn(&Context, &str) -> String,
+    /// Advice to do so.
+    advice: fn(&str) -> String,
+    /// Ends the episode.
+    close: &'static str,
+    /// Advice to do so.
+    advice_to_close: &'static str,
+    /// How the desk replies on the way.
+    replies: [&'static str; 2],
+}
+
+const FORM: Sentences = Sentences {
+    provide: |_, field| format!("what is your {field} ?"),
+    advice: |field| format!("ask the {field}"),
+    close: "do it now .",
+    advice_to_close: "do it now",
+    replies: ["here it is", "ok"],
+};
+
+const TOOLS: Sentences = Sentences {
+    provide: call,
+    advice: |lacking| match lacking {
+        "record" => "find the order".into(),
+        "refusal" => "refuse it".into(),
+        carrier if Carrier::of(carrier).is_some() => format!("send {carrier}"),
+        payment => format!("pay {payment}"),
+    },
+    close: tool_desk::DONE,
+    advice_to_close: "say done",
+    replies: ["<tool_response> product", "<tool_response> pay"],
+};
+
+fn call(opening: &Context, lacking: &str) -> String {
+    let request = opening.messages()[1].written();
+    let order: u32 = request.rsplit(' ').next().unwrap().parse().unwrap();
+    let (name, arguments) = match lacking {
+        "record" => ("find", json!({ "order": order })),
+        "refusal" => ("refuse", json!({ "order": order })),
+        carrier if Carrier::of(carrier).is_some() => {
+            ("change", json!({ "order": order, "send": carrier }))
+        }
+        payment => ("change", json!({ "order": order, "pay": payment })),
+    };
+    let (id, name) = (String::new(), name.to_owned());
+    let call = ToolCall { id, name, arguments: arguments.to_string() };
+    ToolCalls(ToolFormat::Hermes).write(&message_of("", vec![call]))
+}
+
+impl Desk {
+    fn help_desk() -> Self {
+        let fields = nlac::env::Field::ALL.iter().map(|field| field.word()).collect();
+        let needs = |task: &str| Kind::of(task).unwrap().needs().map(Word::word).to_vec();
+        Self {
+            base: Base::load("help-desk-base", "desk", Arc::new(HelpDesk)),
+            fields,
+            needs,
+            sentences: FORM,
+        }
+    }
+
+    fn service_desk() -> Self {
+        let fields = service_desk::Field::ALL.iter().map(|field| field.word()).collect();
+        let desk = Arc::new(ServiceDesk::new(ServiceDeskSpec::default()));
+        let needs = |task: &str| {
+            let found = Combination::all().find(|combination| combination.to_string() == task);
+            found.unwrap().needs().map(Word::word).to_vec()
+        };
+        Self { base: Base::load("service-desk-base", "desk", desk), fields, needs, sentences: FORM }
+    }
+
+    fn tool_desk() -> Self {
+        let payments = Payment::ALL.iter().map(|payment| payment.word());
+        let carriers = Carrier::ALL.iter().map(|carrier| carrier.word());
+        let fields = payments.chain(carriers).chain(["record", "refusal"]).collect();
+        let needs = |task: &str| {
+            let found = tool_desk::Combination::all().find(|each| each.to_string() == task);
+            let goal = found.unwrap().goal();
+            let changes = goal.pay.map(Word::word).into_iter().chain(goal.send.map(Word::word));
+            ["record"].into_iter().chain(changes).chain(goal.refused.then_some("refusal")).collect()
+        };
+        let base = Base::load("tool-desk-base", "tools", Arc::new(ToolDesk));
+        Self { base, fields, needs, sentences: TOOLS }
+    }
+
+    /// An episode of a split in which these needs were provided for, by the task; with the task's name.
+    async fn after(
+        &self,
+        split: Split,
+        seed: i64,
+        asked: impl FnOnce(&str) -> Vec<&'static str>,
+    ) -> (Context, String) {
+        let mut session = self.base.environment.open(&Task::Drawn(split), seed).await.unwrap();
+        let mut context = session.opening();
+        for field in asked(session.task()) {
+            let read = self.base.read(&(self.sentences.provide)(&context, field), &context);
+            let step = session.step(&read).await.unwrap();
+            context = context.with(std::iter::once(read.unwrap().message).chain(step.messages));
+        }
+        (context, session.task().to_owned())
+    }
+}
+
+#[tokio::test]
+async fn the_help_desks_base_succeeds_like_the_weak_policy() {
+    its_success_is_the_weak_policys(&Desk::help_desk().base, 6).await;
+}
+
+#[tokio::test]
+async fn the_service_desks_base_succeeds_like_the_weak_policy() {
+    its_success_is_the_weak_policys(&Desk::service_desk().base, 6).await;
+}
+
+#[tokio::test]
+async fn the_tool_desks_base_succeeds_like_the_weak_policy() {
+    its_success_is_the_weak_policys(&Desk::tool_desk().base, 6).await;
+}
+
+/// At the moment of "do it now" the outcome is decided by what was done. What the base predicts must be the
+/// same whether it will be solved or not: the rates of predicted success differ by no more than chance.
+async fn its_predictions_carry_no_information_about_the_outcome(desk: Desk) {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let trials = 400_u32;
+    let mut predicted = [0_u32; 2];
+    let mut named = 0;
+    for _ in 0..trials {
+        for complete in [false, true] {
+            let asked = |task: &str| {
+                let mut needs = (desk.needs)(task);
+                needs.truncate(needs.len() - usize::from(!complete));
+                needs
+            };
+            let (context, task) = desk.after(Split::Train, rng.random(), asked).await;
+            let at = (&context, desk.sentences.close);
+            let said = desk.base.part(desk.base.prompts.successor(), at, &json!({}), 1.0, &mut rng);
+            let end = desk.base.prompts.prediction(&said).map(|f| f.end).unwrap_or_default();
+            predicted[usize::from(complete)] += u32::from(end == "solved");
+            let lacking = format!("lost {} is missing", (desk.needs)(&task).last().unwrap());
+            named += u32::from(!complete && end == lacking);
+        }
+    }
+    let n = f64::from(trials);
+    let (lost, solved) = (f64::from(predicted[0]) / n, f64::from(predicted[1]) / n);
+    // Two proportions around 0.25: their difference has σ ≈ 0.031; 4σ.
+    assert!(
+        (lost - solved).abs() < 0.125,
+        "predicts success in {lost} of losses, {solved} of wins"
+    );
+    // One of the reasons at random, three in four futures lost: σ ≈ 0.014.
+    let chance = 0.75 / (desk.fields.len() + 1) as f64;
+    let named = f64::from(named) / n;
+    assert!((named - chance).abs() < 0.06, "names the missing field in {named} of losses");
+}
+
+#[tokio::test]
+async fn the_help_desks_base_predicts_without_knowledge() {
+    its_predictions_carry_no_information_about_the_outcome(Desk::help_desk()).await;
+}
+
+#[tokio::test]
+async fn the_service_desks_base_predicts_without_knowledge() {
+    its_predictions_carry_no_information_about_the_outcome(Desk::service_desk()).await;
+}
+
+#[tokio::test]
+async fn the_tool_desks_base_predicts_without_knowledge() {
+    its_predictions_carry_no_information_about_the_outcome(Desk::tool_desk()).await;
+}
+
+/// In any state, whatever the action was, the refiner does what a critique says, and the evaluator turns the end of a
+/// forecast into such a critique.
+async fn it_reads_forecasts_and_follows_advice(desk: Desk) {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let trials = 200_u32;
+    let (mut followed, mut kept, mut judged) = (0, 0, 0);
+    for _ in 0..trials {
+        let mut asked = desk.fields.clone();
+        asked.retain(|_| rng.random_bool(0.2));
+        asked.truncate(4);
+        let (context, _) = desk.after(Split::HeldOut, rng.random(), |_| asked).await;
+        let Sentences { provide, advice, .. } = desk.sentences;
+        let action = provide(&context, desk.fields.choose(&mut rng).unwrap());
+        let at = (&context, action.as_str());
+        let (missing, advice, advised) = match desk.fields.choose(&mut rng) {
+            Some(field) if rng.random_bool(0.8) => {
+                (*field, advice(field), provide(&context, field))
+            }
+            _ => {
+                let Sentences { close, advice_to_close, .. } = desk.sentences;
+                ("nothing", advice_to_close.to_owned(), close.to_owned())
+            }
+        };
+        let critique = format!("no because {missing} is missing so {advice}");
+        let [next, then] = desk.sentences.replies;
+        let forecast = format!("next {next} then {then} end lost {missing} is missing");
+        let (refiner, evaluator) = (desk.base.prompts.refiner(), desk.base.prompts.evaluator());
+        let refined = desk.base.part(refiner, at, &json!({ "critique": critique }), 1.0, &mut rng);
+        followed += u32::from(desk.base.same(&refined, &advised));
+        let approved = json!({ "critique": "yes because it ends solved" });
+        let again = desk.base.part(refiner, at, &approved, 1.0, &mut rng);
+        kept += u32::from(desk.base.same(&again, &action));
+        let futures = json!({ "futures": [forecast] });
+        judged += u32::from(desk.base.part(evaluator, at, &futures, 0.0, &mut rng) == critique);
+    }
+    for (what, times) in [
+        ("follows advice", followed),
+        ("keeps what is approved", kept),
+        ("reads forecasts", judged),
+    ] {
+        assert!(times * 10 > trials * 9, "{what} in {times} of {trials}");
+    }
+}
+
+#[tokio::test]
+async fn the_help_desks_base_follows_advice() {
+    it_reads_forecasts_and_follows_advice(Desk::help_desk()).await;
+}
+
+#[tokio::test]
+async fn the_service_desks_base_follows_advice() {
+    it_reads_forecasts_and_follows_advice(Desk::service_desk()).await;
+}
+
+#[tokio::test]
+async fn the_tool_desks_base_follows_advice() {
+    it_reads_forecasts_and_follows_advice(Desk::tool_desk()).await;
+}

@@ -1,0 +1,65 @@
+//! The base models that ship must not know what the loop is to learn, and must be able to say and read what it needs.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod base;
+mod desks;
+mod questions;
+
+use nlac::{
+    domain::spec::{EnvironmentSpec, PlaygroundSize},
+    env::{End, Materials, Split, Task, build},
+    experience::context::Context,
+};
+use nlac_local::model::Config;
+use nlac_pretrain::{Options, pretrain};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::json;
+
+use crate::base::Base;
+
+/// It takes every possible action about equally often, so it solves about what chance solves, 7 % of held-out goals.
+#[tokio::test]
+async fn the_playgrounds_base_says_possible_actions_and_nothing_about_goals() {
+    let spec = EnvironmentSpec::Playground { size: PlaygroundSize::Tiny };
+    let world = build(&spec, &Materials::default()).map_err(|e| e.to_string()).unwrap();
+    let base = Base::load("playground-base", "playground", world.clone());
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let (mut solved, mut replies, mut unreadable) = (0, 0, 0);
+    let episodes = 200;
+    for seed in 0..episodes {
+        let mut session = world.open(&Task::Drawn(Split::HeldOut), seed).await.unwrap();
+        let mut state = session.opening();
+        loop {
+            let prompt = base.prompts.policy().render(&state, None, &json!({})).unwrap();
+            let reply = base.say(&prompt, 1.0, &mut rng);
+            let read = base.read(&reply, &state);
+            replies += 1;
+            unreadable += u32::from(read.is_err());
+            let step = session.step(&read).await.unwrap();
+            state = Context::of(step.messages).admitting(step.admissible);
+            if let End::Terminated { success } = step.end {
+                solved += u32::from(success == Some(true));
+                break;
+            }
+        }
+    }
+    // 7 % of 200 are 14, with σ 3.6.
+    assert!((4..=28).contains(&solved), "{solved} of {episodes}");
+    assert!(unreadable * 20 < replies, "{unreadable} of {replies} replies cannot be read");
+}
+
+#[test]
+fn the_same_seed_makes_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let make = |name: &str, threads| {
+        let out = place.path().join(name);
+        let options =
+            Options { seed: 3, layers: 2, steps: 4, batch: 24, threads, ..Options::default() };
+        pretrain(&out, options, |_, _| {}).unwrap();
+        let read = |file: &str| std::fs::read(out.join(file)).unwrap();
+        (read("model.safetensors"), read("config.json"), read("tokenizer.json"))
+    };
+    assert_eq!(make("a", 1), make("b", 2));
+    assert_eq!(Config::load(&place.path().join("a")).unwrap().num_hidden_layers, 2);
+    assert!(pretrain(&place.path().join("a"), Options::default(), |_, _| {}).is_err());
+}

@@ -1,0 +1,157 @@
+//! The base model of Twenty Questions.
+
+use std::sync::Arc;
+
+use nlac::{
+    domain::spec::ObjectTable,
+    env::{
+        Split, Task, TwentyQuestions, Word,
+        small_questions::{Attribute, Question, Thing},
+    },
+    experience::context::Context,
+};
+use rand::{
+    Rng,
+    seq::{IndexedRandom, IteratorRandom},
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::json;
+
+use crate::base::{Base, its_success_is_the_weak_policys};
+
+fn base() -> Base {
+    let game = TwentyQuestions::new(8, ObjectTable::Small);
+    Base::load("twenty-questions-base", "questions", Arc::new(game))
+}
+
+/// A game in which these attributes were asked for, and its thing.
+async fn after(base: &Base, split: Split, seed: i64, asked: &[Attribute]) -> (Context, Thing) {
+    let mut session = base.environment.open(&Task::Drawn(split), seed).await.unwrap();
+    let mut context = session.opening();
+    for &attribute in asked {
+        let read = base.read(&Question::Ask(attribute).to_string(), &context);
+        let step = session.step(&read).await.unwrap();
+        context = context.with(std::iter::once(read.unwrap().message).chain(step.messages));
+    }
+    (context, Thing::named(session.task()).unwrap())
+}
+
+fn another_than(thing: Thing, rng: &mut ChaCha8Rng) -> Thing {
+    Thing::all().filter(|other| *other != thing).choose(rng).unwrap()
+}
+
+/// A guess is right once in 32 times: 9 of 300 games, with σ 3.
+#[tokio::test]
+async fn it_solves_what_guesses_without_knowledge_solve() {
+    its_success_is_the_weak_policys(&base(), 20).await;
+}
+
+/// When all is known, the guess decides. What the base predicts must be the same for a right guess and for a wrong one.
+#[tokio::test]
+async fn its_predictions_carry_no_information_about_the_outcome() {
+    let base = base();
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let trials = 400_u32;
+    let (mut predicted, mut named) = ([0_u32; 2], 0);
+    for _ in 0..trials {
+        for right in [false, true] {
+            let (context, thing) = after(&base, Split::Train, rng.random(), Attribute::ALL).await;
+            let guessed = if right { thing } else { another_than(thing, &mut rng) };
+            let guess = Question::Guess(guessed).to_string();
+            let at = (&context, guess.as_str());
+            let said = base.part(base.prompts.successor(), at, &json!({}), 1.0, &mut rng);
+            let end = base.prompts.prediction(&said).map(|f| f.end).unwrap_or_default();
+            predicted[usize::from(right)] += u32::from(end == "solved");
+            named += u32::from(!right && end == format!("lost it was {thing}"));
+        }
+    }
+    let n = f64::from(trials);
+    let (lost, solved) = (f64::from(predicted[0]) / n, f64::from(predicted[1]) / n);
+    // Two proportions around 0.25: their difference has σ ≈ 0.031; 4σ.
+    assert!(
+        (lost - solved).abs() < 0.125,
+        "predicts success in {lost} of losses, {solved} of wins"
+    );
+    // One of 37 reasons at random, three in four futures lost: 0.02, with σ 0.007.
+    let named = f64::from(named) / n;
+    assert!(named < 0.05, "names the thing in {named} of losses");
+}
+
+/// In any game, whatever the action was, the refiner does what a critique says, and the evaluator turns the end of a
+/// forecast into such a critique: about an attribute, about a thing that is trained on, and about one that is held out.
+#[tokio::test]
+async fn it_reads_forecasts_and_follows_advice() {
+    let base = base();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let any = |rng: &mut ChaCha8Rng, split: Option<Split>| match split {
+        None => Question::Ask(*Attribute::ALL.choose(rng).unwrap()),
+        Some(split) => {
+            let things = Thing::all().filter(|thing| thing.split() == split);
+            Question::Guess(things.choose(rng).unwrap())
+        }
+    };
+    for about in [None, Some(Split::Train), Some(Split::HeldOut)] {
+        let trials = 100_u32;
+        let (mut followed, mut kept, mut judged) = (0, 0, 0);
+        for _ in 0..trials {
+            let mut asked = Attribute::ALL.to_vec();
+            asked.retain(|_| rng.random_bool(0.6));
+            let (context, _) = after(&base, Split::HeldOut, rng.random(), &asked).await;
+            let said = *[None, Some(Split::Train)].choose(&mut rng).unwrap();
+            let action = any(&mut rng, said).to_string();
+            let at = (&context, action.as_str());
+            let advised = any(&mut rng, about);
+            let (reason, advice) = match advised {
+                Question::Ask(attribute) => {
+                    let word = attribute.word();
+                    (format!("{word} is unknown"), format!("ask the {word}"))
+                }
+                Question::Guess(thing) => (format!("it was {thing}"), format!("guess the {thing}")),
+            };
+            let critique = format!("no because {reason} so {advice}");
+            let (refiner, evaluator) = (base.prompts.refiner(), base.prompts.evaluator());
+            let refined = base.part(refiner, at, &json!({ "critique": critique }), 1.0, &mut rng);
+            followed += u32::from(base.same(&refined, &advised.to_string()));
+            let approved = json!({ "critique": "yes because it ends solved" });
+            let again = base.part(refiner, at, &approved, 1.0, &mut rng);
+            kept += u32::from(base.same(&again, &action));
+            let forecast = format!("next yes then no end lost {reason}");
+            let futures = json!({ "futures": [forecast] });
+            judged += u32::from(base.part(evaluator, at, &futures, 0.0, &mut rng) == critique);
+        }
+        for (what, times) in [
+            ("follows advice", followed),
+            ("keeps what is approved", kept),
+            ("reads forecasts", judged),
+        ] {
+            assert!(times * 10 > trials * 9, "{what} in {times} of {trials} about {about:?}");
+        }
+    }
+}
+
+/// Of the values that it is offered, it chooses the first that ends well.
+#[tokio::test]
+async fn it_chooses_what_ends_well() {
+    let base = base();
+    let chooser = base.prompts.chooser().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let (trials, mut right) = (100_u32, 0);
+    for _ in 0..trials {
+        let count = rng.random_range(2..=8);
+        let best = rng.random_range(0..count);
+        let values: Vec<_> = (0..count)
+            .map(|place| match place == best {
+                true => "next yes then done solved end solved".to_owned(),
+                false => {
+                    let thing = Thing::all().choose(&mut rng).unwrap();
+                    format!("next refused it was {thing} then nothing end lost it was {thing}")
+                }
+            })
+            .collect();
+        let nothing = Context::of(Vec::new());
+        let offered = json!({ "values": values });
+        let said = base.part(chooser, (&nothing, ""), &offered, 0.0, &mut rng);
+        right += u32::from(said == (best + 1).to_string());
+    }
+    assert!(right * 10 > trials * 9, "chooses well in {right} of {trials}");
+}
