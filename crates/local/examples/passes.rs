@@ -1,0 +1,130 @@
+//! What a pass costs in processor time, without a server around it. Other programs on the machine disturb it little:
+//! it shows the least of several rounds.
+//!
+//! ```text
+//! passes [ROUNDS]
+//! ```
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use nix::time::{ClockId, clock_gettime};
+use nlac_local::{
+    model::{Config, Extend, KvCache, LoraConfig, Weights, argmax, extend},
+    train::{AdamParams, Example, LoraTrainer},
+};
+use rand::Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const SEQUENCES: usize = 64;
+const PROMPT: usize = 100;
+const NEW: usize = 32;
+/// Positions of a block of the prefix cache.
+const BLOCK: usize = 16;
+const EXAMPLES: usize = 32;
+const LENGTH: usize = 95;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+struct Model {
+    config: Config,
+    base: Weights,
+    rng: ChaCha8Rng,
+}
+
+fn main() -> Result<(), Failure> {
+    let rounds = std::env::args().nth(1).map_or(Ok(12), |rounds| rounds.parse())?;
+    let directory =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/help-desk-base"));
+    let config = Config::load(&directory)?;
+    let base = Weights::load(&directory, &config)?;
+    let mut model = Model { config, base, rng: ChaCha8Rng::seed_from_u64(1) };
+    println!("{SEQUENCES} sequences with prompts of {PROMPT} tokens:");
+    for shared in [0, 64] {
+        let (mut prefill, mut decode) = (Duration::MAX, Duration::MAX);
+        for _ in 0..rounds {
+            let (first, step) = model.generate(shared)?;
+            (prefill, decode) = (prefill.min(first), decode.min(step));
+        }
+        println!("  {shared} tokens shared: prompts {prefill:.2?}, one more token {decode:.2?}");
+    }
+    let lora = LoraConfig { rank: 16, alpha: 32.0 };
+    let mut trainer = LoraTrainer::new(model.config.clone(), model.base.clone(), lora, 1, 1);
+    let (mut pass, mut step) = (Duration::MAX, Duration::MAX);
+    for _ in 0..rounds {
+        let examples = model.examples();
+        pass = pass.min(cost(|| _ = trainer.forward_backward(&examples))?);
+        step = step.min(cost(|| _ = trainer.optim_step(&ADAM))?);
+    }
+    println!(
+        "{EXAMPLES} examples of {LENGTH} tokens, rank 16: gradients {pass:.2?}, step {step:.2?}"
+    );
+    Ok(())
+}
+
+const ADAM: AdamParams = AdamParams {
+    learning_rate: 1e-3,
+    beta1: 0.9,
+    beta2: 0.95,
+    eps: 1e-8,
+    weight_decay: 0.0,
+    grad_clip_norm: 1.0,
+};
+
+/// Processor time of this thread.
+fn cost(work: impl FnOnce()) -> Result<Duration, Failure> {
+    let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
+    let begun = now()?;
+    work();
+    Ok(now()? - begun)
+}
+
+impl Model {
+    fn tokens(&mut self, count: usize) -> Vec<u32> {
+        let vocabulary = self.config.vocab_size as u32;
+        (0..count).map(|_| self.rng.random_range(6..vocabulary)).collect()
+    }
+
+    fn examples(&mut self) -> Vec<Example> {
+        let example = |sequence: Vec<u32>| {
+            let weights = vec![1.0 / (EXAMPLES * LENGTH) as f32; LENGTH];
+            Example::said(sequence[..LENGTH].to_vec(), sequence[1..].to_vec(), weights)
+        };
+        (0..EXAMPLES).map(|_| example(self.tokens(LENGTH + 1))).collect()
+    }
+
+    /// Costs of the prompts, of which the first tokens are the same, and the least of those of a step.
+    fn generate(&mut self, shared: usize) -> Result<(Duration, Duration), Failure> {
+        let beginning = self.tokens(shared);
+        let rests: Vec<_> = (0..SEQUENCES).map(|_| self.tokens(PROMPT - shared)).collect();
+        let mut caches = vec![KvCache::new(PROMPT + NEW); SEQUENCES];
+        let mut logits = Vec::new();
+        let prefill = cost(|| {
+            if shared > 0 {
+                let mut first = [KvCache::new(PROMPT)];
+                self.run(&mut first, &[&beginning]);
+                for block in (0..shared).step_by(BLOCK) {
+                    let block = first[0].export(block..block + BLOCK);
+                    caches.iter_mut().for_each(|cache| cache.append(&block));
+                }
+            }
+            logits = self.run(&mut caches, &rests.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        })?;
+        let mut least = Duration::MAX;
+        for _ in 1..NEW {
+            let next: Vec<_> = logits.iter().map(|logits| [argmax(logits) as u32]).collect();
+            let next: Vec<_> = next.iter().map(|token| &token[..]).collect();
+            least = least.min(cost(|| logits = self.run(&mut caches, &next))?);
+        }
+        Ok((prefill, least))
+    }
+
+    fn run(&self, caches: &mut [KvCache], tokens: &[&[u32]]) -> Vec<Vec<f32>> {
+        let of = |(cache, tokens)| Extend { weights: &self.base, tokens, cache, all_logits: false };
+        let mut batch: Vec<_> = caches.iter_mut().zip(tokens.iter().copied()).map(of).collect();
+        extend(&self.config, &mut batch, 1)
+    }
+}
