@@ -91,7 +91,7 @@ impl Program {
 
     /// Its process.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub fn signal(&self, signal: Signal) {
