@@ -51,7 +51,7 @@ fn tensors() -> Vec<u8> {
 }
 
 fn config() -> Vec<u8> {
-    json!({ "peft_type": "LORA", "r": 1 }).to_string().into_bytes()
+    json!({ "peft_type": "LORA", "r": 1, "lora_alpha": 1 }).to_string().into_bytes()
 }
 
 /// Every file below a directory.

@@ -81,7 +81,7 @@ fn lay_out(work: &Path, page: &Page) {
     {
         symlink(root().join(name), work.join(name)).unwrap();
     }
-    for folder in ["examples", "examples/environments", "prompts/standard"] {
+    for folder in ["examples", "examples/environments", "examples/fleets", "prompts/standard"] {
         fs::create_dir_all(work.join(folder)).unwrap();
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let entry = entry.unwrap();
