@@ -300,6 +300,8 @@ pub enum ExperimentCommand {
     /// experiment has a development part, first choose each arm's settings there. Run the same command again
     /// to continue an interrupted experiment.
     Run(ExperimentRun),
+    /// Write the results of an experiment into a Markdown page, with tables and figures.
+    Page(ExperimentPage),
 }
 
 /// Arguments of `nlac experiment run`.
@@ -310,16 +312,19 @@ pub struct ExperimentRun {
     /// Run only the experiment of this name, if FILE lists several as `worlds`.
     #[arg(long)]
     pub world: Option<String>,
-    /// Print the number of runs and their estimated time, and exit.
+    /// Print the number of runs and their estimated time, and exit. The first time, a short run of each arm
+    /// measures how fast this machine is.
     #[arg(long)]
     pub estimate: bool,
-    /// Directory for the table, the curves and the results.
-    #[arg(long, default_value = "experiment")]
-    pub out: PathBuf,
+    /// Directory for the table, the curves and the results. The default is `results/NAME` beside FILE, where NAME
+    /// is the name of FILE without its ending.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
     /// Number of runs at the same time.
     #[arg(long, default_value_t = 2)]
     pub parallel: usize,
-    /// URL of a running service. By default the command starts one and stops it at the end.
+    /// URL of a running service. By default the command starts one for each world, with the base model that the
+    /// world's jobs name, and stops it at the end.
     #[arg(long, env = "NLAC_SERVER", value_name = "URL")]
     pub server: Option<String>,
     /// API key of the running service, if it requires one.
@@ -343,6 +348,23 @@ pub struct EstimateArgs {
     /// Output format.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Arguments of `nlac experiment page`.
+#[derive(Debug, Args)]
+pub struct ExperimentPage {
+    /// An experiment file, or a file that lists several experiment files as `worlds`.
+    pub file: PathBuf,
+    /// Markdown page. The command replaces what stands between the lines `<!-- results: NAME -->` and
+    /// `<!-- end of results -->`, where NAME is the name of an experiment.
+    #[arg(long)]
+    pub page: PathBuf,
+    /// Directory for the figures, relative to the directory of the page.
+    #[arg(long, default_value = "images")]
+    pub images: PathBuf,
+    /// Directory of the results. The default is that of `nlac experiment run`.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
 }
 
 /// The local engine and trainer.

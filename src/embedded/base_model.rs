@@ -103,6 +103,15 @@ impl Default for BaseModel {
 }
 
 impl BaseModel {
+    /// Whether it ships or its directory exists.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        match self {
+            Self::Shipped(_) => true,
+            Self::Directory(directory) => directory.is_dir(),
+        }
+    }
+
     /// Its name and its directory, which is written under `data_dir` if the model ships.
     ///
     /// # Errors

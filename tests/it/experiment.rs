@@ -127,3 +127,84 @@ async fn every_arm_chooses_among_as_many_settings_on_training_tasks() {
     );
     service.stop().await;
 }
+
+/// `nlac experiment` without a service: it starts one for each world.
+async fn alone(place: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    command.arg("experiment").args(words).current_dir(place).env_remove("DATABASE_URL");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let [said, error] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(output.status.success(), "{said}{error}");
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_world_has_a_service_with_its_base_model_and_the_page_shows_what_was_measured() {
+    let place = Place::new();
+    let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+    let mut job = small_job();
+    job["budget"] = json!({ "iterations": 1 });
+    write("help.yaml", &job.to_string());
+    job["environment"] = json!({ "kind": "service_desk" });
+    job["model"]["base"] = "service-desk-base".into();
+    write("service.yaml", &job.to_string());
+    let arms = json!([
+        { "name": "nlac", "title": "NLAC" },
+        { "name": "react", "title": "no training", "set": { "algorithm": { "kind": "evaluation" } } },
+    ]);
+    for (name, base) in [("help", "help.yaml"), ("service", "service.yaml")] {
+        let world = json!({ "name": name, "base": base, "seeds": [0], "arms": arms });
+        write(&format!("{name}-world.yaml"), &world.to_string());
+    }
+    write("all.yaml", r#"{ "worlds": ["help-world.yaml", "service-world.yaml"] }"#);
+    let data = place.path().join("data").display().to_string();
+    let service = ["--data-dir", &data, "--listen", "127.0.0.1:0", "--threads", "1"];
+    let run = async |more: &[&str]| {
+        let words = [["run", "all.yaml"].as_slice(), more, service.as_slice()].concat();
+        alone(place.path(), &words).await
+    };
+
+    let said = run(&["--estimate"]).await;
+    assert!(said.contains("help: 2 runs, 2 at a time: about"), "{said}");
+    assert!(said.contains("service: 2 runs, 2 at a time: about"), "{said}");
+    assert!(said.contains("all worlds: about"), "{said}");
+    assert!(!place.path().join("results").exists(), "an estimate writes no results");
+
+    run(&["--world", "service"]).await;
+    let runs = std::fs::read_to_string(place.path().join("results/all/service/runs.json")).unwrap();
+    let runs: Value = serde_json::from_str(&runs).unwrap();
+    assert_eq!(runs[0]["spec"]["model"]["base"], "service-desk-base");
+
+    let mark = |name: &str| format!("<!-- results: {name} -->\n<!-- end of results -->\n");
+    write("page.md", &format!("# Page\n\n{}\n{}\nend\n", mark("help"), mark("service")));
+    alone(place.path(), &["page", "all.yaml", "--page", "page.md"]).await;
+    let page = std::fs::read_to_string(place.path().join("page.md")).unwrap();
+    let (help, service) = page.split_once("<!-- results: service -->").unwrap();
+    assert!(help.contains("**Not measured yet.**"), "{page}");
+    assert!(service.contains("(images/service-env-steps.svg)"), "{page}");
+    assert!(service.contains("| NLAC | 1 | "), "{page}");
+    assert!(service.ends_with("\nend\n"), "{page}");
+    assert!(place.path().join("images/service-env-steps.svg").is_file());
+    alone(place.path(), &["page", "all.yaml", "--page", "page.md"]).await;
+    let again = std::fs::read_to_string(place.path().join("page.md")).unwrap();
+    assert_eq!(again, page, "a second start changes nothing");
+}
+
+#[tokio::test]
+async fn the_page_of_results_shows_the_stored_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = Place::new();
+    let page = place.path().join("results.md");
+    let committed = root.join("docs/src/results.md");
+    std::fs::copy(&committed, &page).unwrap();
+    alone(root, &["page", "experiments/papers.yaml", "--page", page.to_str().unwrap()]).await;
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let how = "run `nlac experiment page experiments/papers.yaml --page docs/src/results.md`";
+    assert_eq!(read(&page), read(&committed), "{how}");
+    for image in std::fs::read_dir(place.path().join("images")).into_iter().flatten() {
+        let image = image.unwrap();
+        let committed = root.join("docs/src/images").join(image.file_name());
+        assert_eq!(read(&image.path()), read(&committed), "{how}");
+    }
+}

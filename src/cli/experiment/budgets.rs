@@ -4,50 +4,85 @@ use std::{collections::HashMap, fmt::Write};
 
 use super::{
     outcome::{Axis, Run},
-    plan::Experiment,
+    plan::{Arm, Experiment},
     resampling,
 };
 use crate::quantity::{count, span, summary};
 
+/// All arms when they had used the same budget.
+pub(super) struct Equal<'a> {
+    pub axis: Axis,
+    pub budget: f64,
+    pub arms: Vec<Reached<'a>>,
+}
+
+/// An arm when it had used the budget.
+pub(super) struct Reached<'a> {
+    pub arm: &'a Arm,
+    /// Success of each seed.
+    pub success: Vec<f64>,
+    /// Runs that ended before.
+    pub early: usize,
+    /// Success of the first arm minus this one's, by seed. Empty for the first arm.
+    pub differences: Vec<f64>,
+}
+
+impl<'a> Equal<'a> {
+    /// None if no run of the first arm has succeeded.
+    pub fn of(experiment: &'a Experiment, runs: &[Run], axis: Axis) -> Option<Self> {
+        let first = experiment.arms.first()?;
+        let ends = runs.iter().filter(|run| run.arm == first.name && run.success().is_some());
+        let budget = ends.filter_map(|run| run.end(axis)).reduce(f64::min)?;
+        let reference = at(runs, &first.name, axis, budget);
+        let arms = experiment.arms.iter().map(|arm| {
+            let reached = at(runs, &arm.name, axis, budget);
+            let mut seeds: Vec<_> = reached.keys().copied().collect();
+            seeds.sort_unstable();
+            let paired =
+                seeds.iter().filter(|seed| arm.name != first.name && reference.contains_key(*seed));
+            Reached {
+                arm,
+                success: seeds.iter().map(|seed| reached[seed].0).collect(),
+                early: reached.values().filter(|(_, ended)| *ended).count(),
+                differences: paired.map(|seed| reference[seed].0 - reached[seed].0).collect(),
+            }
+        });
+        Some(Self { axis, budget, arms: arms.collect() })
+    }
+
+    /// The budget in words.
+    pub fn title(&self) -> String {
+        let amount = match self.axis {
+            Axis::Seconds => span(self.budget),
+            _ => count(self.budget),
+        };
+        format!("{}: {amount}", self.axis.title())
+    }
+}
+
 /// Markdown: one table per kind of budget.
 pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     let mut text = String::new();
-    let Some(first) = experiment.arms.first() else { return text };
-    for axis in Axis::ALL {
-        let ends = runs.iter().filter(|run| run.arm == first.name && run.success().is_some());
-        let budget = ends.filter_map(|run| run.end(*axis)).reduce(f64::min);
-        let Some(budget) = budget else { continue };
+    for equal in Axis::ALL.iter().filter_map(|axis| Equal::of(experiment, runs, *axis)) {
+        let first = equal.arms.first().map_or("", |reached| &reached.arm.title);
         let _ = write!(
             text,
-            "\n## {}: {}\n\n| arm | success | 95 % interval | {} minus this arm | 95 % interval | p \
+            "\n## {}\n\n| arm | success | 95 % interval | {first} minus this arm | 95 % interval | p \
              |\n|---|--:|--:|--:|--:|--:|\n",
-            axis.title(),
-            amount(*axis, budget),
-            first.title
+            equal.title(),
         );
-        let reference = at(runs, &first.name, *axis, budget);
-        for arm in &experiment.arms {
-            let reached = at(runs, &arm.name, *axis, budget);
-            let values: Vec<f64> = reached.values().map(|(success, _)| *success).collect();
-            let Some(found) = summary(&values) else { continue };
-            let early = reached.values().filter(|(_, ended)| *ended).count();
-            let note = if early > 0 { format!(" ({early} ended before)") } else { String::new() };
-            let mut seeds: Vec<_> =
-                reached.keys().filter(|seed| reference.contains_key(seed)).collect();
-            seeds.sort_unstable();
-            let paired: Vec<f64> = match arm.name == first.name {
-                true => Vec::new(),
-                false => seeds.iter().map(|seed| reference[seed].0 - reached[seed].0).collect(),
-            };
+        for Reached { arm, success, early, differences } in &equal.arms {
+            let Some(found) = summary(success) else { continue };
+            let note = if *early > 0 { format!(" ({early} ended before)") } else { String::new() };
             let _ = writeln!(
                 text,
                 "| {}{note} | {:.1} % | {} | {} | {} | {} |",
                 arm.title,
                 100.0 * found.mean,
-                shown(resampling::interval(&values)),
-                summary(&paired).map_or("–".into(), |s| format!("{:+.1}", 100.0 * s.mean)),
-                shown(resampling::interval(&paired)),
-                resampling::paired_p(&paired).map_or("–".into(), |p| format!("{p:.3}")),
+                interval(success),
+                summary(differences).map_or("–".into(), |s| format!("{:+.1}", 100.0 * s.mean)),
+                interval(differences),
+                resampling::paired_p(differences).map_or("–".into(), |p| format!("{p:.3}")),
             );
         }
     }
@@ -60,10 +95,8 @@ fn at(runs: &[Run], arm: &str, axis: Axis, budget: f64) -> HashMap<u64, (f64, bo
     of_arm.filter_map(|run| Some((run.seed, run.success_at(axis, budget)?))).collect()
 }
 
-fn amount(axis: Axis, budget: f64) -> String {
-    if axis == Axis::Seconds { span(budget) } else { count(budget) }
-}
-
-fn shown(interval: Option<(f64, f64)>) -> String {
-    interval.map_or("–".into(), |(low, high)| format!("{:.1} – {:.1}", 100.0 * low, 100.0 * high))
+/// The bootstrap interval of a mean of rates, in per cent.
+pub(super) fn interval(rates: &[f64]) -> String {
+    let found = resampling::interval(rates);
+    found.map_or("–".into(), |(low, high)| format!("{:.1} – {:.1}", 100.0 * low, 100.0 * high))
 }

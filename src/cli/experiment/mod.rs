@@ -8,11 +8,14 @@ mod budgets;
 mod choice;
 mod curves;
 mod outcome;
+mod page;
+mod pilot;
 mod plan;
 mod remaining;
 mod resampling;
 mod results;
 mod runs;
+mod service;
 mod table;
 mod worlds;
 
@@ -20,75 +23,97 @@ use std::{path::Path, process::ExitCode};
 
 use serde::de::DeserializeOwned;
 
-use self::{choice::Choice, outcome::Run, runs::Progress, worlds::World};
+use self::{
+    choice::Choice,
+    outcome::Run,
+    plan::{Experiment, Planned},
+    results::Kept,
+    runs::Progress,
+    worlds::World,
+};
 use super::{
     Failure,
     args::{ExperimentArgs, ExperimentCommand, ExperimentRun},
     client::Api,
     report,
-    serve::until_told,
 };
-use crate::{
-    app::{App, ServiceSettings},
-    domain::job::JobStatus,
-    telemetry,
-};
+use crate::{domain::job::JobStatus, quantity::span, telemetry};
 
 /// Runs the command.
 pub async fn run(args: ExperimentArgs) -> Result<ExitCode, Failure> {
-    let ExperimentCommand::Run(args) = args.command;
-    let traces = telemetry::init("warn");
-    let worlds = worlds::load(&args.file, &args.out, args.world.as_deref())?;
-    let Some(server) = &args.server else {
-        let app = App::start(&ServiceSettings::from(args.serve.clone())).await?;
-        let url = format!("http://{}", app.address);
-        report::line(&format!("nlac serves {url}: open it in a browser to watch"));
-        let api = Api::new(&url, app.own_key.as_ref())?;
-        let outcome = tokio::select! {
-            outcome = conduct(&args, &worlds, &api) => outcome,
-            told = until_told() => {
-                told.and(Err("interrupted; run the same command again to continue".into()))
-            }
-        };
-        app.stop().await;
-        traces.flush().await;
-        return outcome;
-    };
-    conduct(&args, &worlds, &Api::new(server, args.api_key.as_ref())?).await
+    match args.command {
+        ExperimentCommand::Run(args) => {
+            let traces = telemetry::init("warn");
+            let code = run_worlds(&args).await;
+            traces.flush().await;
+            code
+        }
+        ExperimentCommand::Page(args) => page::write(&args),
+    }
 }
 
-async fn conduct(args: &ExperimentRun, worlds: &[World], api: &Api) -> Result<ExitCode, Failure> {
-    let mut ahead = Vec::new();
-    for World { experiment, results } in worlds {
-        let kept = results.kept()?;
-        let development = experiment.development()?;
-        let tried: Vec<Run> = development.iter().filter_map(|run| kept.get(run)).collect();
-        let choice = Choice::of(experiment, &tried);
-        ahead.extend(development.into_iter().filter(|run| kept.get(run).is_none()));
-        let measurement = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
-        ahead.extend(measurement.into_iter().filter(|run| kept.get(run).is_none()));
+async fn run_worlds(args: &ExperimentRun) -> Result<ExitCode, Failure> {
+    let worlds = worlds::load(&args.file, args.out.as_deref(), args.world.as_deref())?;
+    let (mut seconds, mut all_succeeded) = (Some(0.0), true);
+    for world in &worlds {
+        let outcome = match &args.server {
+            Some(server) => conduct(args, world, &Api::new(server, args.api_key.as_ref())?).await?,
+            None => service::with(args, world).await?,
+        };
+        seconds = seconds.zip(outcome.estimated).map(|(sum, seconds)| sum + seconds);
+        all_succeeded &= outcome.all_succeeded;
     }
-    let mut progress = Progress::new(ahead.len(), args.parallel.max(1));
-    report::line(&progress.announcement(api, &ahead).await?);
-    if args.estimate {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut all_succeeded = true;
-    for World { experiment, results } in worlds {
-        report::line(&format!("\n{}", experiment.name));
-        let kept = results.kept()?;
-        let keep =
-            |tried: &[Run]| results.write_tries(tried, &Choice::of(experiment, tried).table(tried));
-        let tried = runs::all(api, experiment.development()?, &kept, &mut progress, keep).await?;
-        let choice = Choice::of(experiment, &tried);
-        let measured = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
-        let keep = |runs: &[Run]| results.write(experiment, runs);
-        let runs = runs::all(api, measured, &kept, &mut progress, keep).await?;
-        report::raw(&table::markdown(experiment, &runs));
-        report::line(&format!("\nwritten to {results}"));
-        all_succeeded &= runs.iter().chain(&tried).all(|run| run.status == JobStatus::Succeeded);
+    if let Some(seconds) = seconds.filter(|_| args.estimate && worlds.len() > 1) {
+        report::line(&format!("all worlds: about {}", span(seconds)));
     }
     Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a world's runs come to.
+struct Outcome {
+    /// Estimated seconds of the runs that were left at the start. None if unknown.
+    estimated: Option<f64>,
+    all_succeeded: bool,
+}
+
+async fn conduct(args: &ExperimentRun, world: &World, api: &Api) -> Result<Outcome, Failure> {
+    let World { experiment, results, .. } = world;
+    let kept = results.kept()?;
+    let ahead = ahead(world, &kept)?;
+    let parallel = args.parallel.max(1);
+    if args.estimate {
+        pilot::run(api, experiment, &ahead, parallel).await?;
+    }
+    let mut progress = Progress::new(ahead.len(), parallel);
+    let estimated = progress.estimate(api, &ahead).await?;
+    report::line(&format!("{}: {}", experiment.name, progress.announcement(estimated)));
+    if args.estimate {
+        return Ok(Outcome { estimated, all_succeeded: true });
+    }
+    let keep =
+        |tried: &[Run]| results.write_tries(tried, &Choice::of(experiment, tried).table(tried));
+    let tried = runs::all(api, experiment.development()?, &kept, &mut progress, keep).await?;
+    let choice = Choice::of(experiment, &tried);
+    let measured = experiment.measurement(|arm| choice.of_arm(&arm.name))?;
+    let keep = |runs: &[Run]| results.write(experiment, runs);
+    let runs = runs::all(api, measured, &kept, &mut progress, keep).await?;
+    report::raw(&table::markdown(experiment, &runs));
+    report::line(&format!("\nwritten to {results}"));
+    let all_succeeded = runs.iter().chain(&tried).all(|run| run.status == JobStatus::Succeeded);
+    Ok(Outcome { estimated, all_succeeded })
+}
+
+/// Runs without a stored result.
+fn ahead(World { experiment, .. }: &World, kept: &Kept) -> Result<Vec<Planned>, Failure> {
+    let all = experiment.development()?.into_iter().chain(measurement(experiment, kept)?);
+    Ok(all.filter(|run| kept.get(run).is_none()).collect())
+}
+
+/// Measuring runs, with the settings that the stored tries choose.
+fn measurement(experiment: &Experiment, kept: &Kept) -> Result<Vec<Planned>, Failure> {
+    let tried: Vec<_> = experiment.development()?.iter().filter_map(|run| kept.get(run)).collect();
+    let choice = Choice::of(experiment, &tried);
+    experiment.measurement(|arm| choice.of_arm(&arm.name))
 }
 
 /// Reads a YAML file. Errors name the file.

@@ -162,6 +162,22 @@ impl Experiment {
         Ok(planned)
     }
 
+    /// Short runs of these arms with their first try.
+    pub fn pilots(&self, arms: &[String], short: &Settings) -> Result<Vec<Planned>, Failure> {
+        let nothing = Settings::new();
+        let named = self.arms.iter().filter(|arm| arms.contains(&arm.name));
+        let planned = named.map(|arm| {
+            let tried = arm.tries.first().unwrap_or(&nothing);
+            self.planned(arm, 0, &[&arm.set, tried, short], 0, "pilot-")
+        });
+        planned.collect()
+    }
+
+    /// The base model that the jobs name.
+    pub fn base_model(&self) -> Option<&str> {
+        self.job["model"]["base"].as_str()
+    }
+
     fn planned(
         &self,
         arm: &Arm,
@@ -221,7 +237,7 @@ mod tests {
         for entry in std::fs::read_dir(directory).unwrap_or_else(|e| panic!("{e}")) {
             let file = entry.unwrap_or_else(|e| panic!("{e}")).path();
             if file.extension().is_some_and(|extension| extension == "yaml") {
-                let loaded = worlds::load(&file, Path::new("results"), None);
+                let loaded = worlds::load(&file, None, None);
                 worlds.extend(loaded.unwrap_or_else(|e| panic!("{e}")));
             }
         }

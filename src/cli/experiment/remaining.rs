@@ -8,11 +8,30 @@ use crate::{
     quantity::summary,
 };
 
-/// Seconds of all these runs, one after the other. None if the service cannot estimate one of them. Runs of
-/// an arm that differ only in the seed take the same time.
+/// Seconds of all these runs, one after the other. None if the service cannot estimate one of them.
 pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
+    let each = each(api, ahead).await?;
+    Ok(each.into_iter().map(|(_, seconds)| seconds).sum())
+}
+
+/// Arms of these runs with a time that the service cannot estimate, in the order of the runs.
+pub(super) async fn unknown(api: &Api, ahead: &[Planned]) -> Result<Vec<String>, Failure> {
+    let mut arms = Vec::new();
+    for (planned, seconds) in each(api, ahead).await? {
+        if seconds.is_none() && !arms.contains(&planned.arm) {
+            arms.push(planned.arm.clone());
+        }
+    }
+    Ok(arms)
+}
+
+/// Each run with its estimate. Runs of an arm that differ only in the seed take the same time.
+async fn each<'a>(
+    api: &Api,
+    ahead: &'a [Planned],
+) -> Result<Vec<(&'a Planned, Option<f64>)>, Failure> {
     let mut known: HashMap<(&str, usize, &str), Option<f64>> = HashMap::new();
-    let mut sum = Some(0.0);
+    let mut each = Vec::new();
     for planned in ahead {
         let name = planned.spec["name"].as_str().unwrap_or_default();
         let alike = (planned.arm.as_str(), planned.setting, name);
@@ -25,9 +44,9 @@ pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>
                 seconds
             }
         };
-        sum = sum.zip(seconds).map(|(sum, seconds)| sum + seconds);
+        each.push((planned, seconds));
     }
-    Ok(sum)
+    Ok(each)
 }
 
 /// Seconds of all these runs, one after the other, from finished runs of their arms or else of all arms.

@@ -21,6 +21,7 @@ const TRIES: &str = "development.json";
 pub(super) struct Results(PathBuf);
 
 /// The runs of a folder that succeeded.
+#[derive(Default)]
 pub(super) struct Kept(HashMap<String, Run>);
 
 impl Kept {
@@ -54,6 +55,11 @@ impl Results {
         Ok(Kept(kept))
     }
 
+    /// The file of a figure.
+    pub fn curve(&self, axis: Axis) -> PathBuf {
+        self.0.join(format!("curve-{}.svg", axis.slug()))
+    }
+
     /// Writes the results of the tries so far.
     pub fn write_tries(&self, tried: &[Run], table: &str) -> Result<(), Failure> {
         self.write_files([(TRIES, &*json(tried)?), ("development.md", table)])
@@ -62,16 +68,14 @@ impl Results {
     /// Writes the results of the measuring runs so far.
     pub fn write(&self, experiment: &Experiment, runs: &[Run]) -> Result<(), Failure> {
         let mut sorted = runs.to_vec();
-        let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
-        sorted.sort_by_key(|run| (place(run), run.seed));
+        sort(&mut sorted, experiment);
         self.write_files([
             (RUNS, &*json(&sorted)?),
             ("table.md", &table::markdown(experiment, &sorted)),
             ("equal-budgets.md", &budgets::markdown(experiment, &sorted)),
         ])?;
         for axis in Axis::ALL {
-            let file = self.0.join(format!("curve-{}.svg", axis.slug()));
-            curves::draw(&file, experiment, &sorted, *axis)?;
+            curves::draw(&self.curve(*axis), experiment, &sorted, *axis)?;
         }
         Ok(())
     }
@@ -90,6 +94,11 @@ impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)
     }
+}
+
+fn sort(runs: &mut [Run], experiment: &Experiment) {
+    let place = |run: &Run| experiment.arms.iter().position(|arm| arm.name == run.arm);
+    runs.sort_by_key(|run| (place(run), run.seed));
 }
 
 fn json(runs: &[Run]) -> Result<String, Failure> {

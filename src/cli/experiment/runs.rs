@@ -26,16 +26,19 @@ impl Progress {
         Self { total, done: 0, parallel, took: HashMap::new() }
     }
 
-    /// Remaining runs, and their time by the service's estimates.
-    pub async fn announcement(&self, api: &Api, ahead: &[Planned]) -> Result<String, Failure> {
-        let estimated = remaining::estimate(api, ahead).await?;
+    /// Seconds of the remaining runs by the service's estimates. None if unknown.
+    pub async fn estimate(&self, api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
+        let seconds = remaining::estimate(api, ahead).await?;
+        Ok(seconds.map(|seconds| seconds / self.parallel as f64))
+    }
+
+    /// Remaining runs and their time.
+    pub fn announcement(&self, estimated: Option<f64>) -> String {
         let runs = format!("{} runs, {} at a time", self.total, self.parallel);
-        Ok(match estimated {
-            Some(seconds) => format!("{runs}: about {}", span(seconds / self.parallel as f64)),
-            None => {
-                format!("{runs}; their time is unknown until this service has run a similar job")
-            }
-        })
+        match estimated {
+            Some(seconds) => format!("{runs}: about {}", span(seconds)),
+            None => format!("{runs}; --estimate measures how long they take"),
+        }
     }
 
     fn line(&mut self, run: &Run, waiting: &[Planned]) -> String {

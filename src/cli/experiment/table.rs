@@ -15,11 +15,7 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
          env steps | optimizer steps | env steps to half of the best arm's success | area under the curve | largest fall |\n\
          |---|--:|--:|--:|--:|---|---|--:|--:|--:|--:|--:|\n",
     );
-    let mean_success = |arm: &Arm| -> Option<f64> {
-        let all: Vec<f64> = of(runs, &arm.name).iter().filter_map(|run| run.success()).collect();
-        summary(&all).map(|s| s.mean)
-    };
-    let best = experiment.arms.iter().filter_map(mean_success).fold(0.0, f64::max);
+    let best = best(experiment, runs);
     let first = experiment.arms.first();
     let first = first.and_then(|arm| steps_until(&of(runs, &arm.name), best / 2.0));
     for arm in &experiment.arms {
@@ -56,6 +52,15 @@ pub(super) fn markdown(experiment: &Experiment, runs: &[Run]) -> String {
     text
 }
 
+/// Mean success of the best arm.
+pub(super) fn best(experiment: &Experiment, runs: &[Run]) -> f64 {
+    let mean_success = |arm: &Arm| -> Option<f64> {
+        let all: Vec<f64> = of(runs, &arm.name).iter().filter_map(|run| run.success()).collect();
+        summary(&all).map(|s| s.mean)
+    };
+    experiment.arms.iter().filter_map(mean_success).fold(0.0, f64::max)
+}
+
 /// A run's success with its 95 % interval over held-out episodes (Wilson), per cent.
 fn with_interval(run: &Run) -> Option<String> {
     let success = run.success()?;
@@ -66,7 +71,8 @@ fn with_interval(run: &Run) -> Option<String> {
     Some(format!("{:.1}{interval}", 100.0 * success))
 }
 
-fn of<'a>(runs: &'a [Run], arm: &str) -> Vec<&'a Run> {
+/// The runs of an arm.
+pub(super) fn of<'a>(runs: &'a [Run], arm: &str) -> Vec<&'a Run> {
     runs.iter().filter(|run| run.arm == arm).collect()
 }
 
@@ -88,7 +94,8 @@ fn steps_until(runs: &[&Run], rate: f64) -> Option<f64> {
     summary(&reached?).map(|s| s.mean)
 }
 
-fn until(runs: &[&Run], rate: f64, first: Option<f64>) -> String {
+/// Environment steps until a rate, and relative to those of the first arm if they are given.
+pub(super) fn until(runs: &[&Run], rate: f64, first: Option<f64>) -> String {
     let reached = runs.iter().filter(|run| run.env_steps_until(rate).is_some()).count();
     if reached == 0 || rate <= 0.0 {
         return "never".into();

@@ -20,11 +20,21 @@ struct Worlds {
 pub(super) struct World {
     pub experiment: Experiment,
     pub results: Results,
+    /// Folder of this world's service, if the file lists several worlds.
+    pub folder: Option<String>,
 }
 
-/// The experiments of a file. If `only` names a world, that world's experiment alone.
-pub(super) fn load(file: &Path, out: &Path, only: Option<&str>) -> Result<Vec<World>, Failure> {
+/// The experiments of a file. If `only` names a world, that world's experiment alone. Results are in `out`; by default
+/// in the folder `results` beside the file, under the file's name.
+pub(super) fn load(
+    file: &Path,
+    out: Option<&Path>,
+    only: Option<&str>,
+) -> Result<Vec<World>, Failure> {
     let read: Value = read_yaml(file)?;
+    let beside = file.parent().unwrap_or(Path::new("."));
+    let default = || beside.join("results").join(file.file_stem().unwrap_or_default());
+    let out = out.map_or_else(default, ToOwned::to_owned);
     if read["worlds"].is_null() {
         if let Some(only) = only {
             return Err(format!(
@@ -33,15 +43,19 @@ pub(super) fn load(file: &Path, out: &Path, only: Option<&str>) -> Result<Vec<Wo
             )
             .into());
         }
-        return Ok(vec![World { experiment: Experiment::load(file)?, results: Results::new(out) }]);
+        let experiment = Experiment::load(file)?;
+        return Ok(vec![World { experiment, results: Results::new(&out), folder: None }]);
     }
     let Worlds { worlds } = read_yaml(file)?;
-    let beside = file.parent().unwrap_or(Path::new("."));
     let mut loaded = Vec::new();
     for world in worlds {
         let experiment = Experiment::load(&beside.join(world))?;
-        let results = Results::new(&out.join(&experiment.name));
-        loaded.push(World { experiment, results });
+        let name = experiment.name.clone();
+        loaded.push(World {
+            experiment,
+            results: Results::new(&out.join(&name)),
+            folder: Some(name),
+        });
     }
     let names: Vec<_> = loaded.iter().map(|world| world.experiment.name.clone()).collect();
     if let Some(only) = only {

@@ -1,0 +1,46 @@
+//! A service of a world's own, with the base model that its jobs name.
+
+use super::{Outcome, conduct, worlds::World};
+use crate::{
+    app::{App, ServiceSettings},
+    cli::{
+        Failure,
+        args::ExperimentRun,
+        client::Api,
+        report,
+        serve::{provide_postgres, until_told},
+    },
+    embedded::base_model::BaseModel,
+};
+
+/// Starts the service, conducts the world's runs, and stops the service, also when the user interrupts.
+pub(super) async fn with(args: &ExperimentRun, world: &World) -> Result<Outcome, Failure> {
+    let settings = settings(args, world);
+    provide_postgres(&settings, !args.serve.no_fetch)?;
+    let app = App::start(&settings).await?;
+    let url = format!("http://{}", app.address);
+    report::line(&format!("nlac serves {url}: open it in a browser to watch"));
+    let api = Api::new(&url, app.own_key.as_ref())?;
+    let outcome = tokio::select! {
+        outcome = conduct(args, world, &api) => outcome,
+        told = until_told() => {
+            told.and(Err("interrupted; run the same command again to continue".into()))
+        }
+    };
+    app.stop().await;
+    outcome
+}
+
+fn settings(args: &ExperimentRun, World { experiment, folder, .. }: &World) -> ServiceSettings {
+    let mut settings = ServiceSettings::from(args.serve.clone());
+    if let Some(folder) = folder {
+        settings.data_dir = settings.data_dir.join("worlds").join(folder);
+    }
+    if args.serve.base_model.is_none()
+        && let Some(Ok(base)) = experiment.base_model().map(str::parse::<BaseModel>)
+        && base.exists()
+    {
+        settings.base_model = base;
+    }
+    settings
+}
