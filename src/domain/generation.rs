@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ids::{CheckpointId, GenerationId},
+    reasoning,
     text_enum::text_enum,
 };
 
@@ -52,8 +53,18 @@ text_enum!(
         Stop = "stop",
         /// The token limit.
         Length = "length",
+        /// The model stopped before its reasoning ended: it gave no answer.
+        Unanswered = "unanswered",
     }
 );
+
+impl FinishReason {
+    /// Whether the text ended before the model had said what it meant to say.
+    #[must_use]
+    pub const fn is_cut(self) -> bool {
+        !matches!(self, Self::Stop)
+    }
+}
 
 /// How a text was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -108,8 +119,22 @@ pub struct Generation {
     /// written freely. It is stored with the step.
     #[serde(skip)]
     pub choice_logprob: Option<f64>,
-    /// The text, without special tokens.
+    /// The text, without special tokens. Reasoning stands between `<think>` and `</think>`.
     pub text: String,
     /// Why it ended.
     pub finish_reason: FinishReason,
+}
+
+impl Generation {
+    /// What it says after its reasoning, cut or not; none if the reasoning did not end.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        reasoning::split(&self.text).answer
+    }
+
+    /// What it says after its reasoning; none if it was cut.
+    #[must_use]
+    pub fn answer(&self) -> Option<&str> {
+        self.said().filter(|_| !self.finish_reason.is_cut())
+    }
 }

@@ -20,6 +20,7 @@ pub mod peer;
 pub mod peer_key;
 pub mod process;
 pub mod prompt;
+pub mod reasoning;
 pub mod retention;
 pub mod seed;
 pub mod series;

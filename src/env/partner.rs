@@ -7,9 +7,10 @@ use crate::{
     domain::{
         fault::Fault,
         generation::{FinishReason, Sampling},
+        reasoning::split,
     },
     engine::Frozen,
-    experience::{action::reasoning, context::Context, message::Message},
+    experience::{context::Context, message::Message},
 };
 
 /// The first word of a text, in lower case.
@@ -20,7 +21,7 @@ pub(super) fn first_word(text: &str) -> Option<String> {
 
 /// What a reply says after its reasoning. Of one that was cut nothing is known unless it begins with one of `words`.
 fn said_of<'a>(reply: &'a str, is_cut: bool, words: &[&str]) -> Option<&'a str> {
-    let (_, said) = reasoning(reply.trim());
+    let said = split(reply.trim()).answer?;
     let says_all = first_word(said).is_some_and(|word| words.contains(&&*word));
     Some(said).filter(|said| !said.is_empty() && (!is_cut || says_all))
 }

@@ -4,6 +4,7 @@ use super::{
     context::Context,
     message::{Block, Message, Speaker, ToolCall},
 };
+use crate::domain::reasoning::{Parts, split};
 
 /// What a model wrote where an action was expected.
 #[derive(Debug, Clone, Copy)]
@@ -65,53 +66,52 @@ pub trait Codec: Send + Sync {
         action.written().into_owned()
     }
 
-    /// An action as prompts about it show it: its calls are text. Strict chat templates and APIs demand that a tool
-    /// answers a call before anybody else speaks, and no tool has answered this one.
+    /// An action as prompts about it show it: what it does, without the reasoning before it. Its calls are text:
+    /// strict chat templates and APIs demand that a tool answers a call before anybody else speaks, and no tool has
+    /// answered this one.
     fn quoted(&self, action: &Message) -> Message {
-        if action.tool_calls().next().is_none() {
-            return action.clone();
+        let said = action.without_reasoning();
+        if said.tool_calls().next().is_none() {
+            return said;
         }
-        let is_reasoning = |block: &Block| matches!(block, Block::Reasoning(_));
-        let (mut blocks, said): (Vec<_>, Vec<_>) =
-            action.blocks.iter().cloned().partition(is_reasoning);
-        blocks.push(Block::Text(self.write(&Message { role: action.role, blocks: said })));
-        Message { role: action.role, blocks }
+        Message::text(action.role, self.write(&said))
     }
 }
 
-/// The action of a reply that was not cut, by what `key` reads in its text after a leading `<think>…</think>`.
+/// The action of a reply that was not cut, by what `key` reads in what it says after its reasoning.
 ///
 /// # Errors
 /// A reply that was cut, or in which there is nothing to read.
 pub fn plain(reply: Reply<'_>, key: impl Fn(&str) -> Option<String>, form: &str) -> Read {
-    let message = Message::assistant(reply.text);
+    let Parts { reasoning, answer } = split(reply.text);
+    let message = thought(reasoning, Message::assistant(answer.unwrap_or_default()));
     if reply.cut {
         return Err(cut(message));
     }
-    let (_, said) = reasoning(reply.text);
+    let Some(said) = answer else { return Err(unanswered(message)) };
     match key(said) {
         Some(key) => Ok(Action { message, key }),
         None => Err(Unreadable { message, why: format!("it is not {form}") }),
     }
 }
 
-/// What stands in a leading `<think>…</think>`, and the rest. Some chat templates open the tag themselves.
+/// A message with the reasoning that came before it.
 #[must_use]
-pub fn reasoning(text: &str) -> (Option<&str>, &str) {
-    let trimmed = text.trim_start();
-    let opened = trimmed.strip_prefix("<think>").unwrap_or(trimmed);
-    match opened.split_once("</think>") {
-        Some((reasoning, rest)) => {
-            (Some(reasoning.trim()).filter(|r| !r.is_empty()), rest.trim_start())
-        }
-        None => (None, text),
-    }
+pub fn thought(reasoning: Option<&str>, mut message: Message) -> Message {
+    message.blocks.splice(0..0, reasoning.map(|text| Block::Reasoning(text.to_owned())));
+    message
 }
 
 /// A reply that the token limit cut.
 #[must_use]
 pub fn cut(message: Message) -> Unreadable {
     Unreadable { message, why: "the token limit cut it".into() }
+}
+
+/// A reply whose reasoning never ended.
+#[must_use]
+pub fn unanswered(message: Message) -> Unreadable {
+    Unreadable { message, why: "its reasoning did not end, so it has no answer".into() }
 }
 
 /// A reply of text and calls, either of which may be missing.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::chat::ChatMessage;
+use crate::domain::reasoning::said;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -141,6 +142,17 @@ impl Message {
                 Some((result.call_id.as_str(), Cow::Borrowed(&*result.text)))
             }
         })
+    }
+
+    /// The same without what the model thought before it spoke.
+    #[must_use]
+    pub fn without_reasoning(&self) -> Self {
+        let spoken = self.blocks.iter().filter_map(|block| match block {
+            Block::Reasoning(_) => None,
+            Block::Text(text) => Some(Block::Text(said(text).to_owned())),
+            other => Some(other.clone()),
+        });
+        Self { role: self.role, blocks: spoken.collect() }
     }
 
     /// The calls of tools in it.

@@ -12,6 +12,7 @@ use crate::{
         annotation::TargetStatus,
         fault::Fault,
         prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+        reasoning::said,
         spec::JobSpec,
     },
     env,
@@ -125,8 +126,8 @@ impl Trial<'_> {
     fn variables(&self, part: PromptPart) -> (Value, BTreeMap<&'static str, TextSource>) {
         let reply_or =
             |part, stored: Option<&str>, made_up: &str| match (self.given.get(&part), stored) {
-                (Some(given), _) => (given.clone(), TextSource::Given),
-                (None, Some(stored)) => (stored.to_owned(), TextSource::Stored),
+                (Some(given), _) => (said(given).to_owned(), TextSource::Given),
+                (None, Some(stored)) => (said(stored).to_owned(), TextSource::Stored),
                 (None, None) => (made_up.to_owned(), TextSource::MadeUp),
             };
         let text_of = |part, made_up: &str| {
@@ -152,7 +153,7 @@ impl Trial<'_> {
                 let (future, source) =
                     text_of(PromptPart::Successor, "(the prediction after the action)");
                 let futures = match source {
-                    TextSource::Stored => self.stored.futures().to_vec(),
+                    TextSource::Stored => answers(self.stored.futures()),
                     _ => vec![future],
                 };
                 (json!({ "futures": futures }), BTreeMap::from([("futures", source)]))
@@ -200,9 +201,9 @@ impl Trial<'_> {
     /// The values that a chooser reads, and where they come from.
     fn values(&self) -> (Vec<String>, TextSource) {
         match (self.given.get(&PromptPart::Successor), self.stored.values()) {
-            (Some(given), _) => (vec![given.clone()], TextSource::Given),
+            (Some(given), _) => (vec![said(given).to_owned()], TextSource::Given),
             (None, []) => (vec!["(the value of a candidate)".to_owned()], TextSource::MadeUp),
-            (None, stored) => (stored.to_vec(), TextSource::Stored),
+            (None, stored) => (answers(stored), TextSource::Stored),
         }
     }
 
@@ -230,7 +231,7 @@ impl Trial<'_> {
                 let (values, _) = self.values();
                 Reading { choice: self.set.choice(text, values.len()), ..reading }
             }
-            PromptPart::Value => Reading { value: text.trim().parse().ok(), ..reading },
+            PromptPart::Value => Reading { value: said(text).trim().parse().ok(), ..reading },
             PromptPart::General => reading,
         }
     }
@@ -255,6 +256,11 @@ impl Trial<'_> {
             _ => status,
         }
     }
+}
+
+/// What other parts read of replies.
+fn answers(replies: &[String]) -> Vec<String> {
+    replies.iter().map(|reply| said(reply).to_owned()).collect()
 }
 
 impl From<StoreError> for NotTried {

@@ -19,7 +19,7 @@ pub(super) struct FrontMatter {
     pub reply: ReplyForm,
 }
 
-/// What a reply must look like; regular expressions over the whole text.
+/// What a reply must look like after its reasoning; regular expressions over the whole answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReplyForm {
@@ -29,9 +29,6 @@ pub(super) struct ReplyForm {
     /// Of how a prediction names its end and its reward, with the group `reward`.
     #[serde(default)]
     pub conclusion: Option<String>,
-    /// Of a text that reasons before it concludes, with the group `reasoning`.
-    #[serde(default)]
-    pub reasoning: Option<String>,
     /// Of a future that ends well.
     #[serde(default)]
     pub success: Option<String>,

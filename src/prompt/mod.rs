@@ -13,7 +13,7 @@ mod set;
 mod shipped;
 mod template;
 
-pub use encoder::Encoder;
+pub use encoder::{Encoder, Opening};
 pub use error::PromptError;
 pub use reply::PredictionParts;
 pub use set::PromptSet;

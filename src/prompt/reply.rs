@@ -1,4 +1,4 @@
-//! What a reply says, by the forms that its template prescribes.
+//! What a reply says after its reasoning, by the forms that its template prescribes.
 
 use regex::{Regex, RegexBuilder};
 
@@ -28,7 +28,6 @@ pub struct PredictionParts {
 pub(super) struct Replies {
     prediction: Option<Regex>,
     conclusion: Option<Regex>,
-    reasoning: Option<Regex>,
     success: Option<Regex>,
     failure: Option<Regex>,
     yes: Option<Regex>,
@@ -65,7 +64,6 @@ impl Replies {
         let replies = Self {
             prediction: compile("prediction", &form.prediction, &["next", "end"]),
             conclusion: compile("conclusion", &form.conclusion, &["reward"]),
-            reasoning: compile("reasoning", &form.reasoning, &["reasoning"]),
             success: compile("success", &form.success, &[]),
             failure: compile("failure", &form.failure, &[]),
             yes: compile("yes", &form.yes, &[]),
@@ -117,12 +115,6 @@ impl Replies {
         // A group in a branch that was not taken is empty.
         let group = |name| parts.name(name).map_or_else(String::new, |part| part.as_str().into());
         Some(PredictionParts { next: group("next"), end: group("end") })
-    }
-
-    /// The part of a text that reasons; empty where it has none.
-    pub(super) fn reasoning<'a>(&self, text: &'a str) -> &'a str {
-        let found = self.reasoning.as_ref().and_then(|form| form.captures(text));
-        found.and_then(|parts| parts.name("reasoning")).map_or("", |part| part.as_str())
     }
 
     /// Whether a predicted future ends well; none if it names no end, or both.
@@ -202,7 +194,6 @@ mod tests {
         let form = ReplyForm {
             conclusion: None,
             prediction: Some("^next (?P<next>.+?) then .+ end (?P<end>.+)$".into()),
-            reasoning: Some("<think>(?P<reasoning>.*?)</think>".into()),
             success: Some("end solved$".into()),
             failure: Some("end lost".into()),
             yes: Some(r"^yes\b".into()),
@@ -248,8 +239,6 @@ mod tests {
         assert_eq!(outcome("next refused then nothing end lost card is missing"), Some(false));
         assert_eq!(outcome("next ok then ok"), None);
         assert_eq!(outcome("end lost or end solved"), None);
-        assert_eq!(replies().reasoning("<think>maybe</think> end lost"), "maybe");
-        assert_eq!(replies().reasoning("end lost"), "");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         annotation::{TargetStatus, Verdict},
         prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+        reasoning::{said, split},
     },
     experience::{context::Context, message::Message},
 };
@@ -169,7 +170,7 @@ impl PromptSet {
     /// Reads a chooser's reply: the number of a candidate, from 1 to `candidates`.
     #[must_use]
     pub fn choice(&self, reply: &str, candidates: usize) -> Option<usize> {
-        self.chooser()?.replies().choice(reply, candidates)
+        self.chooser()?.replies().choice(said(reply), candidates)
     }
 
     /// What `target` gives away: anywhere, that its writer was shown the outcome; in its reasoning, something
@@ -177,26 +178,26 @@ impl PromptSet {
     /// conclusion may tell the outcome: the successor is to learn it.
     #[must_use]
     pub fn leak(&self, target: &str, known: &str, revealed: &str) -> Option<String> {
-        let reasoning = self.successor().replies().reasoning(target);
+        let reasoning = split(target).reasoning.unwrap_or_default();
         leak::confession(target, revealed).or_else(|| leak::fact(reasoning, known, revealed))
     }
 
     /// Reads an evaluator's reply.
     #[must_use]
     pub fn verdict(&self, reply: &str) -> Verdict {
-        self.evaluator().replies().verdict(reply)
+        self.evaluator().replies().verdict(said(reply))
     }
 
     /// Reads a predicted future, where the set prescribes a form for it.
     #[must_use]
     pub fn prediction(&self, reply: &str) -> Option<PredictionParts> {
-        self.successor().replies().prediction(reply)
+        self.successor().replies().prediction(said(reply))
     }
 
     /// Whether a predicted future ends well; none if it names no end.
     #[must_use]
     pub fn outcome(&self, prediction: &str) -> Option<bool> {
-        self.successor().replies().outcome(prediction)
+        self.successor().replies().outcome(said(prediction))
     }
 
     /// Whether the set says how a future names its end.
@@ -214,7 +215,7 @@ impl PromptSet {
         observation: &str,
         last_reward: Option<f64>,
     ) -> TargetStatus {
-        self.successor().replies().target_status(target, observation, last_reward)
+        self.successor().replies().target_status(said(target), observation, last_reward)
     }
 }
 
@@ -291,6 +292,7 @@ mod tests {
                     "Optimal: perhaps",
                     "The message is good. Optimal: Yes",
                     "Nothing.",
+                    "<think>\nOptimal: Yes",
                     "",
                 ][..],
             ),

@@ -6,14 +6,15 @@ use tracing::{Span, field::display};
 use crate::{
     domain::{
         fault::Fault,
-        generation::{Generation, Role, Sampling, Weights},
+        generation::{FinishReason, Generation, Role, Sampling, Weights},
         ids::{CheckpointId, GenerationId},
+        reasoning::{Parts, split},
         seed::SeedPath,
         spec::SamplingSpec,
     },
     engine::{Adapter, Completion, Engine, EngineError, Frozen, Origin, Request, Scoring},
-    experience::{context::Context, message::Message},
-    prompt::{Encoder, PromptSet, Template},
+    experience::{action::thought, context::Context, message::Message},
+    prompt::{Encoder, Opening, PromptSet, Template},
     telemetry::spans,
 };
 
@@ -164,6 +165,7 @@ impl Sampler<'_> {
         if let Some(published) = published {
             span.record("nlac.checkpoint.id", display(published.checkpoint_id));
         }
+        let opening = self.encoder.opening(&tokens).map_err(Fault::fail)?;
         let said = match prompt.weights {
             Weights::Frozen => self.ask_frozen(prompt.context, sampling, count, &span).await?,
             _ => {
@@ -176,7 +178,11 @@ impl Sampler<'_> {
                     session: prompt.seed.siblings(),
                     origin: self.origin,
                 };
-                heard(&span, self.engine.samples(request, count)).await?
+                let mut said = heard(&span, self.engine.samples(request, count)).await?;
+                for completion in &mut said {
+                    self.keep_reasoning(opening, completion)?;
+                }
+                said
             }
         };
         let asked = Asked {
@@ -187,6 +193,14 @@ impl Sampler<'_> {
             sampling,
         };
         asked.answered(&span, said)
+    }
+
+    /// Writes a text with its reasoning, in the form in which texts are kept.
+    fn keep_reasoning(&self, opening: Opening, said: &mut Completion) -> Result<(), Fault> {
+        let text = std::mem::take(&mut said.text);
+        let text = self.encoder.written(opening, &said.token_ids, text);
+        said.text = text.map_err(Fault::fail)?;
+        Ok(())
     }
 
     /// The frozen model's texts, in the tokens that the job's own model would write them in: they are what
@@ -204,7 +218,9 @@ impl Sampler<'_> {
         let each = (0..count).map(|i| frozen.answer(context, sampling.of_sample(i)));
         let mut said = heard(span, try_join_all(each)).await?;
         for text in &mut said {
-            let tokens = self.encoder.completion(context, &Message::assistant(text.text.trim()));
+            let Parts { reasoning, answer } = split(text.text.trim());
+            let reply = thought(reasoning, Message::assistant(answer.unwrap_or_default()));
+            let tokens = self.encoder.completion(context, &reply);
             text.token_ids = tokens.map_err(Fault::fail)?;
         }
         Ok(said)
@@ -233,6 +249,8 @@ impl Asked<'_> {
             spans::generated(span, engine, model, (first.prompt_tokens, written), ends);
         }
         let texts = (0..).zip(said).map(|(number, text)| {
+            let stopped = text.finish_reason == FinishReason::Stop;
+            let unanswered = stopped && split(&text.text).answer.is_none();
             Ok(Generation {
                 id: GenerationId::new(),
                 role: self.role,
@@ -248,7 +266,11 @@ impl Asked<'_> {
                 logprobs: text.logprobs,
                 choice_logprob: None,
                 text: text.text.trim().to_owned(),
-                finish_reason: text.finish_reason,
+                finish_reason: if unanswered {
+                    FinishReason::Unanswered
+                } else {
+                    text.finish_reason
+                },
             })
         });
         texts.collect()

@@ -171,7 +171,7 @@ impl Serve for Agents {
 
 const fn ended(reason: FinishReason) -> Ended {
     match reason {
-        FinishReason::Stop => Ended::Stop,
+        FinishReason::Stop | FinishReason::Unanswered => Ended::Stop,
         FinishReason::Length => Ended::Length,
     }
 }

@@ -5,11 +5,12 @@ use crate::{
     domain::{
         fault::Fault,
         generation::{FinishReason, Generation, Role, Weights},
+        reasoning::split,
         seed::SeedPath,
         spec::SamplingSpec,
     },
     experience::{
-        action::{Codec as _, Reply, message_of, reasoning},
+        action::{Codec as _, Reply, message_of, thought},
         context::Context,
         message::{Block, Message},
     },
@@ -78,11 +79,8 @@ impl Voice {
     /// What it wrote, as a message. A call that cannot be read stays the text that it is: the agent sees it and may say so.
     fn read(&self, reply: Reply<'_>, context: &Context) -> Message {
         if context.frame().tools.is_empty() {
-            let (thought, said) = reasoning(reply.text);
-            let mut message = message_of(said, Vec::new());
-            let thought = thought.map(|thought| Block::Reasoning(thought.to_owned()));
-            message.blocks.splice(0..0, thought);
-            return message;
+            let parts = split(reply.text);
+            return thought(parts.reasoning, message_of(parts.answer.unwrap_or_default(), vec![]));
         }
         let mut message = match self.tool_calls().read(reply, context) {
             Ok(action) => action.message,

@@ -108,7 +108,7 @@ impl Row {
             },
             action_tokens: self.token_ids,
             action_logprobs: self.logprobs,
-            action_cut: self.finish_reason == Some(FinishReason::Length),
+            action_cut: self.finish_reason.is_some_and(FinishReason::is_cut),
             environment: self.environment,
             episode_seed: self.seed,
         }

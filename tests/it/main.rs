@@ -57,6 +57,7 @@ mod processes;
 mod promotion;
 mod prompts;
 mod queue;
+mod reasoning;
 mod registrations;
 mod replicas;
 mod retention;

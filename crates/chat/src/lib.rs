@@ -6,10 +6,11 @@
 
 mod files;
 mod pieces;
+mod template;
 
 use std::{collections::BTreeSet, path::Path};
 
-use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
+use minijinja::{Environment, context, value::Serde};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -17,6 +18,7 @@ use tokenizers::Tokenizer;
 
 use files::{Special, Template, TokenizerConfig, end_tokens, invalid, unreadable};
 use pieces::Pieces;
+pub use template::Reasoning;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,22 @@ impl Message {
     /// A message of nothing but text.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), ..Self::default() }
+    }
+}
+
+/// A message as templates read it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    message: &'a Message,
+    /// gpt-oss' name of the reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a str>,
+}
+
+impl<'a> From<&'a Message> for Shown<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self { message, thinking: message.reasoning_content.as_deref() }
     }
 }
 
@@ -169,6 +187,9 @@ pub struct ChatTokenizer {
     eos: String,
     eos_ids: Vec<u32>,
     template_hash: String,
+    reasoning: Reasoning,
+    switches: BTreeSet<String>,
+    marks_are_special: bool,
 }
 
 impl ChatTokenizer {
@@ -189,24 +210,33 @@ impl ChatTokenizer {
             .or(config.chat_template.and_then(Template::into_default))
             .ok_or_else(|| ChatError::NoTemplate(directory.display().to_string()))?;
 
-        let mut templates = Environment::new();
-        // As transformers renders templates.
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
-        templates.set_syntax(syntax);
-        // Published templates call methods of Python's strings, lists and dictionaries.
-        templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        templates.add_function("raise_exception", |message: String| -> Result<String, _> {
-            Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, message))
-        });
         let template_hash =
             Sha256::digest(&template).iter().map(|byte| format!("{byte:02x}")).collect();
-        templates.add_template_owned("chat", template)?;
+        let reasoning = Reasoning::of(&template);
+        let templates = template::environment(template)?;
+        let switches = template::switches(&templates)?;
+        let special = |mark: &str| {
+            let added = tokenizer.get_added_tokens_decoder();
+            added.values().any(|token| token.special && token.content == mark)
+        };
+        let marks_are_special = reasoning.mark().is_some_and(special);
         let text = |special: Option<Special>| special.map(Special::into_text).unwrap_or_default();
         let (bos, eos) = (text(config.bos_token), text(config.eos_token));
         let eos_ids = end_tokens(directory)?.into_iter().chain(tokenizer.token_to_id(&eos));
         let eos_ids = eos_ids.collect::<BTreeSet<_>>().into_iter().collect();
         let pieces = Pieces::of(&tokenizer);
-        Ok(Self { tokenizer, pieces, templates, bos, eos, eos_ids, template_hash })
+        Ok(Self {
+            tokenizer,
+            pieces,
+            templates,
+            bos,
+            eos,
+            eos_ids,
+            template_hash,
+            reasoning,
+            switches,
+            marks_are_special,
+        })
     }
 
     /// The conversation as the model reads it; with the opening of a reply when one is asked for.
@@ -220,8 +250,9 @@ impl ChatTokenizer {
     ) -> Result<String, ChatError> {
         // Templates ask whether there are tools at all.
         let tools = (!conversation.tools.is_empty()).then_some(Serde(&conversation.tools));
+        let messages: Vec<_> = conversation.messages.iter().map(Shown::from).collect();
         let fixed = context! {
-            messages => Serde(&conversation.messages),
+            messages => Serde(&messages),
             tools => tools,
             add_generation_prompt => generation_prompt,
             bos_token => self.bos.as_str(),
@@ -273,6 +304,30 @@ impl ChatTokenizer {
     #[must_use]
     pub fn eos_ids(&self) -> &[u32] {
         &self.eos_ids
+    }
+
+    /// The token that ends a turn; none if the tokenizer names none.
+    #[must_use]
+    pub fn end_of_turn(&self) -> Option<u32> {
+        self.tokenizer.token_to_id(&self.eos)
+    }
+
+    /// How the model writes what it thinks before it speaks.
+    #[must_use]
+    pub const fn reasoning(&self) -> Reasoning {
+        self.reasoning
+    }
+
+    /// The variables that the chat template reads beside messages and tools.
+    #[must_use]
+    pub const fn switches(&self) -> &BTreeSet<String> {
+        &self.switches
+    }
+
+    /// Whether the marks around the reasoning are special tokens: engines leave those out of the text.
+    #[must_use]
+    pub const fn marks_are_special(&self) -> bool {
+        self.marks_are_special
     }
 
     /// Entries of the vocabulary, added tokens included.

@@ -7,12 +7,14 @@ use crate::{
     domain::{
         annotation::{Critique, Prediction, PredictionUse, Verdict},
         fault::Fault,
-        generation::{FinishReason, Generation, Role},
+        generation::{Generation, Role},
         ids::CritiqueId,
+        reasoning::split,
         seed::SeedPath,
         spec::Ablation,
     },
     experience::message::Message,
+    prompt::Opening,
     rollout::Prompt,
 };
 
@@ -31,9 +33,18 @@ impl Judged {
         let said = self.generations.last()?;
         let logprobs = said.logprobs.as_ref()?;
         let ids: Vec<_> = said.token_ids.iter().map(|id| id.cast_unsigned()).collect();
+        let sampler = setting.sampler;
+        // Where the whole text reasons, no beginning of it answers before the reasoning ends.
+        let opening = match split(&said.text).reasoning {
+            Some(_) => Opening::Inside,
+            None => Opening::Answer,
+        };
+        let begun = |end: usize| {
+            let text = sampler.encoder.decode(&ids[..end])?;
+            sampler.encoder.written(opening, &ids[..end], text)
+        };
         let decides = |end: &usize| {
-            let begun = setting.sampler.encoder.decode(&ids[..*end]);
-            let verdict = begun.map(|text| setting.sampler.prompts.verdict(text.trim()));
+            let verdict = begun(*end).map(|text| sampler.prompts.verdict(text.trim()));
             verdict.is_ok_and(|verdict| verdict == self.critique.verdict)
         };
         let end = (1..=ids.len()).find(decides)?;
@@ -97,11 +108,10 @@ pub(super) async fn judge(
         action: action.written().into_owned(),
         prediction_ids: predictions.iter().map(|p| p.id).collect(),
         generation_id: generation.id,
-        verdict: match generation.finish_reason {
-            FinishReason::Stop => setting.sampler.prompts.verdict(&generation.text),
-            FinishReason::Length => Verdict::Unparseable,
-        },
-        text: generation.text.clone(),
+        verdict: generation
+            .answer()
+            .map_or(Verdict::Unparseable, |answer| setting.sampler.prompts.verdict(answer)),
+        text: generation.said().unwrap_or_default().to_owned(),
     };
     generations.push(generation);
     Ok(Judged { critique, predictions, generations, env_steps })
@@ -123,5 +133,6 @@ async fn predicted(
         setting.spec.futures,
     )
     .await?;
-    Ok(real_rollouts::Told { generations: Vec::new(), futures, env_steps: 0 })
+    let (futures, generations) = successor::told(futures)?;
+    Ok(real_rollouts::Told { generations, futures, env_steps: 0 })
 }

@@ -7,9 +7,7 @@ use futures_util::future::try_join_all;
 use super::{Setting, critique, successor};
 use crate::{
     algo::{Checkup, Replayed, guard, left_out::all_but_refused},
-    domain::{
-        annotation::Verdict, fault::Fault, generation::FinishReason, metric::names, spec::Ablation,
-    },
+    domain::{annotation::Verdict, fault::Fault, metric::names, spec::Ablation},
     env::{Split, Task},
     rollout::{Origin, branch},
 };
@@ -51,10 +49,7 @@ pub async fn foresee(
         let judged = critique::judge(setting, step, &step.action, 0).await?;
         let ends: Vec<Option<bool>> = predicted
             .iter()
-            .map(|g| match g.finish_reason {
-                FinishReason::Stop => setting.sampler.prompts.outcome(&g.text),
-                FinishReason::Length => None,
-            })
+            .map(|g| g.answer().and_then(|text| setting.sampler.prompts.outcome(text)))
             .collect();
         let named: Vec<f64> = ends.iter().flatten().map(|end| f64::from(u8::from(*end))).collect();
         Ok(Foreseen {

@@ -81,7 +81,7 @@ async fn tell(
             observation: &observed,
             reward: step.reward.known(),
         };
-        let rest = tellings.last().map(|telling| telling.text.as_str());
+        let rest = tellings.last().map(|telling| telling.said().unwrap_or_default());
         let seed = seed.label("tell").index(number as u64);
         let sampling = setting.spec.sampling.bellman;
         tellings.push(target::join(setting, happened, rest, sampling, seed).await?);

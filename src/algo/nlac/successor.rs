@@ -44,6 +44,17 @@ pub(in crate::algo) async fn predict<S>(
     setting.sampler.samples(prompt, futures).await
 }
 
+/// The texts that predict something, and those whose reasoning never ended. Where none predicts, nobody can go on.
+pub(super) fn told(texts: Vec<Generation>) -> Result<(Vec<Generation>, Vec<Generation>), Fault> {
+    let (told, endless): (Vec<_>, Vec<_>) =
+        texts.into_iter().partition(|text| text.said().is_some());
+    if told.is_empty() && !endless.is_empty() {
+        let why = "the reasoning of every prediction was cut: raise the limits of its tokens";
+        return Err(Fault::Refused(why.into()));
+    }
+    Ok((told, endless))
+}
+
 /// The row of a prediction.
 pub(in crate::algo) fn prediction(
     transition_id: TransitionId,
@@ -61,6 +72,6 @@ pub(in crate::algo) fn prediction(
         ordinal,
         action: action.written().into_owned(),
         generation_id: generation.id,
-        text: generation.text.clone(),
+        text: generation.said().unwrap_or_default().to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         annotation::{Prediction, PredictionUse, Target, TargetStatus},
         fault::Fault,
-        generation::{FinishReason, Generation, Role},
+        generation::{Generation, Role},
         ids::TargetId,
         seed::SeedPath,
         spec::SamplingSpec,
@@ -67,6 +67,7 @@ pub(super) async fn bellman_target(
             1,
         )
         .await?;
+        let (futures, _) = successor::told(futures)?;
         prediction = futures.first().map(|future| {
             successor::prediction(
                 replayed.transition.id,
@@ -158,7 +159,7 @@ pub(in crate::algo) fn status<S>(
     text: &Generation,
 ) -> TargetStatus {
     let (prompts, transition) = (setting.sampler.prompts, &replayed.transition);
-    if text.finish_reason == FinishReason::Length {
+    if text.answer().is_none() {
         return TargetStatus::Unparseable;
     }
     let observed = replayed.observed();

@@ -8,7 +8,7 @@ use crate::{
     domain::{
         annotation::PredictionUse,
         fault::Fault,
-        generation::{FinishReason, Generation, Weights},
+        generation::{Generation, Weights},
         ids::PredictionId,
         spec::SamplingSpec,
     },
@@ -87,8 +87,8 @@ pub(super) async fn valued(
     for ((round, candidate), text) in (0..).zip(candidates).zip(texts.into_iter().flatten()) {
         let (of, purpose) = (step.transition.id, PredictionUse::Critique);
         let row = successor::prediction(of, purpose, round, 0, &candidate.action, &text);
-        if text.finish_reason == FinishReason::Stop {
-            valued.push(Valued { candidate, prediction_id: row.id, text: text.text.clone() });
+        if let Some(answer) = text.answer() {
+            valued.push(Valued { candidate, prediction_id: row.id, text: answer.to_owned() });
         }
         made.predictions.push(row);
         made.generations.push(text);

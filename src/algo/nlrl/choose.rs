@@ -11,7 +11,7 @@ use crate::{
     domain::{
         annotation::Choice,
         fault::Fault,
-        generation::{FinishReason, Generation, Role},
+        generation::{Generation, Role},
         ids::ChoiceId,
     },
     rollout::Prompt,
@@ -33,10 +33,8 @@ pub(super) async fn improve(setting: &Setting<'_>, step: &Replayed) -> Result<An
         return Ok(made);
     }
     let said = ask(setting, step, &valued).await?;
-    let number = match said.finish_reason {
-        FinishReason::Stop => setting.sampler.prompts.choice(&said.text, valued.len()),
-        FinishReason::Length => None,
-    };
+    let answer = said.answer();
+    let number = answer.and_then(|said| setting.sampler.prompts.choice(said, valued.len()));
     let chosen = number.and_then(|number| valued.get(number - 1)).map(|valued| &valued.candidate);
     let before = setting.key(&step.action, &step.state);
     made.choices.push(Choice {

@@ -33,8 +33,8 @@ pub(super) async fn value(
     let missing = || Fault::Fail(format!("prompt set {} has no aggregator.md", prompts.name()));
     let template = prompts.aggregator().ok_or_else(missing)?;
     let variables = serde_json::json!({ "outcomes": outcomes });
-    let context =
-        template.render(&step.state, Some(&step.action), &variables).map_err(Fault::fail)?;
+    let action = setting.quoted(&step.action);
+    let context = template.render(&step.state, Some(&action), &variables).map_err(Fault::fail)?;
     let context = &context;
     let written = attempts(setting.spec.sampling.aggregator, |sampling, attempt| async move {
         let prompt = Prompt {

@@ -8,7 +8,7 @@ use crate::{
     domain::{
         annotation::PredictionUse,
         fault::Fault,
-        generation::{FinishReason, Generation, Role, Weights},
+        generation::{Generation, Role, Weights},
         seed::SeedPath,
         spec::SamplingSpec,
     },
@@ -55,8 +55,7 @@ pub(super) async fn judge(
     let step = (spec.highest - spec.lowest) / f64::from(spec.bins - 1);
     let values: Vec<f64> = said
         .iter()
-        .filter(|g| g.finish_reason == FinishReason::Stop)
-        .filter_map(|g| g.text.parse::<u32>().ok().filter(|bin| *bin < spec.bins))
+        .filter_map(|g| g.answer()?.trim().parse::<u32>().ok().filter(|bin| *bin < spec.bins))
         .map(|bin| f64::from(bin).mul_add(step, spec.lowest))
         .collect();
     let value = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);

@@ -198,7 +198,7 @@ impl Session for Episode {
             (Ok(action), _) => self.act(action).await,
             // The environment counts the turn and says what it thinks of half a reply.
             (Err(unreadable), ActionForm::Text { field }) => {
-                self.take(&json!({ field: unreadable.message.written() })).await
+                self.take(&json!({ field: unreadable.message.without_reasoning().written() })).await
             }
             (Err(unreadable), _) => Ok(told(&format!("Error: {unreadable}"))),
         }

@@ -37,5 +37,7 @@ mod tests {
             assert_eq!(key(&text).as_deref(), Some("Is it a dog?"), "{text}");
             assert_eq!(key(thought), None);
         }
+        let endless = PlainText.read(Reply::whole("<think>\nPets first."), &context);
+        assert!(endless.is_err_and(|unreadable| unreadable.why.contains("did not end")));
     }
 }

@@ -4,9 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::{
-    domain::spec::ToolFormat,
+    domain::{
+        reasoning::{Parts, split},
+        spec::ToolFormat,
+    },
     experience::{
-        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of, reasoning},
+        action::{Action, Codec, Read, Reply, Unreadable, cut, message_of, thought, unanswered},
         context::Context,
         message::{Block, Message, ToolCall},
     },
@@ -18,20 +21,24 @@ pub struct ToolCalls(pub ToolFormat);
 
 impl Codec for ToolCalls {
     fn read(&self, reply: Reply<'_>, context: &Context) -> Read {
-        let (reasoning, text) = reasoning(reply.text);
+        let Parts { reasoning, answer } = split(reply.text);
+        let Some(text) = answer else {
+            let message = thought(reasoning, message_of("", Vec::new()));
+            return Err(if reply.cut { cut(message) } else { unanswered(message) });
+        };
         let parsed = match self.0 {
             ToolFormat::Hermes => hermes(text),
             ToolFormat::Llama3 => llama3(text),
             ToolFormat::Mistral => mistral(text),
         };
-        let as_written = || with_reasoning(reasoning, message_of(text, Vec::new()));
+        let as_written = || thought(reasoning, message_of(text, Vec::new()));
         let (said, calls) = parsed.map_err(|why| Unreadable {
             message: as_written(),
             why: format!("a tool call {why}"),
         })?;
         let calls: Vec<_> =
             (0..).zip(calls).map(|(i, call)| identified(call, i, context)).collect();
-        let message = with_reasoning(reasoning, message_of(said, calls));
+        let message = thought(reasoning, message_of(said, calls));
         if reply.cut {
             return Err(cut(message));
         }
@@ -92,13 +99,6 @@ fn object(call: &ToolCall, field: &str) -> String {
 /// demand.
 fn identified(call: ToolCall, number: usize, context: &Context) -> ToolCall {
     ToolCall { id: format!("call{:05}", 100 * context.messages().len() + number), ..call }
-}
-
-fn with_reasoning(reasoning: Option<&str>, mut message: Message) -> Message {
-    if let Some(reasoning) = reasoning {
-        message.blocks.insert(0, Block::Reasoning(reasoning.to_owned()));
-    }
-    message
 }
 
 /// What is said, and the calls; or what is wrong with a call.
@@ -229,8 +229,8 @@ mod tests {
         let (_, said) = text.split_once("</think>\n").unwrap_or_default();
         assert_eq!(
             quoted.blocks,
-            [Block::Reasoning("hm".into()), Block::Text(said.into())],
-            "no chat template meets a call that nothing answered"
+            [Block::Text(said.into())],
+            "no chat template meets a call that nothing answered, and nobody else reads the reasoning"
         );
         for format in [ToolFormat::Hermes, ToolFormat::Llama3, ToolFormat::Mistral] {
             let written = ToolCalls(format).write(&action.message);

@@ -44,7 +44,7 @@ pub fn write(directory: &Path, replies: &[&[&str]]) {
         })
         .collect();
     std::fs::create_dir_all(directory).unwrap();
-    write_tokenizer(directory, &tokens);
+    write_tokenizer(directory, &SPECIAL, &tokens[SPECIAL.len()..], TEMPLATE);
     let config = Config {
         vocab_size: 256 + tokens.len(),
         hidden_size: 32,
@@ -89,12 +89,13 @@ fn example(rng: &mut ChaCha8Rng, vocabulary: usize, most: usize, reply: &[u32]) 
     Example::said(all, targets, weights)
 }
 
-fn write_tokenizer(directory: &Path, tokens: &[&str]) {
+/// Writes a tokenizer over bytes, special tokens, the first of which ends a turn, and words.
+pub fn write_tokenizer(directory: &Path, special: &[&str], words: &[&str], template: &str) {
     let vocabulary: Map<String, Value> =
         (0..=255).map(|byte: u8| (letter(byte).to_string(), json!(byte))).collect();
-    let added = (END..).zip(tokens).map(|(id, text)| {
+    let added = (END..).zip(special.iter().chain(words)).map(|(id, text)| {
         json!({ "id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
-            "normalized": false, "special": SPECIAL.contains(text) })
+            "normalized": false, "special": special.contains(text) })
     });
     let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false });
     let tokenizer = json!({
@@ -103,7 +104,7 @@ fn write_tokenizer(directory: &Path, tokens: &[&str]) {
         "model": { "type": "BPE", "vocab": vocabulary, "merges": [] },
     });
     let config =
-        json!({ "eos_token": SPECIAL[0], "pad_token": SPECIAL[0], "chat_template": TEMPLATE });
+        json!({ "eos_token": special[0], "pad_token": special[0], "chat_template": template });
     for (name, value) in [("tokenizer.json", tokenizer), ("tokenizer_config.json", config)] {
         std::fs::write(directory.join(name), value.to_string()).unwrap();
     }

@@ -12,6 +12,7 @@ pub mod s3;
 pub mod scripted;
 pub mod stub;
 pub mod tau_bench;
+pub mod thinking;
 
 use std::{
     os::unix::fs::PermissionsExt,

@@ -1,6 +1,6 @@
 from typing import Literal, cast
 
-FinishReason = Literal["length", "stop"]
+FinishReason = Literal["length", "stop", "unanswered"]
 
 
 def check_finish_reason(value: str) -> FinishReason:

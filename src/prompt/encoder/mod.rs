@@ -1,10 +1,14 @@
 //! Messages to the tokens of one model, by its own tokenizer and chat template.
 
+mod harmony;
+mod reasoning;
+
 use std::{path::Path, sync::Arc};
 
 use nlac_chat::ChatTokenizer;
 use serde_json::json;
 
+pub use self::reasoning::Opening;
 use super::PromptError;
 use crate::experience::{
     context::Context,
@@ -33,16 +37,22 @@ impl Encoder {
     }
 
     /// The tokens of a reply to a prompt, with what the chat template ends it with: what an engine would have
-    /// written.
+    /// written. After a prompt that lets the model not think, the reply has no reasoning either.
     ///
     /// # Errors
     /// The chat template or the tokenizer rejects it, or a template that does not continue a prompt by its
     /// reply.
     pub fn completion(&self, prompt: &Context, reply: &Message) -> Result<Vec<u32>, PromptError> {
+        let opening = self.encode(prompt)?;
+        let reply = match self.opening(&opening)? {
+            Opening::Answer => &reply.without_reasoning(),
+            Opening::Inside | Opening::Reasoning => reply,
+        };
         let said = prompt.with([reply.clone()]);
         let whole = self.0.encode_chat(&conversation(&said), false)?;
-        let opening = self.encode(prompt)?;
-        let rest = whole.strip_prefix(opening.as_slice()).ok_or(PromptError::Discontinuous)?;
+        let Some(rest) = whole.strip_prefix(opening.as_slice()) else {
+            return self.continued(&opening, reply)?.ok_or(PromptError::Discontinuous);
+        };
         // Templates that put a newline after the end of a turn: nobody writes that.
         let end =
             rest.iter().rposition(|t| self.0.eos_ids().contains(t)).map_or(rest.len(), |i| i + 1);

@@ -1,0 +1,106 @@
+//! What a model thinks before it speaks, in the one form in which the service keeps it: `<think>…</think>` before the
+//! answer, however the model itself writes it.
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// A reply in its two parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// What the model thought; none where it did not, or thought nothing.
+    pub reasoning: Option<&'a str>,
+    /// What it says. None where its reasoning never ended.
+    pub answer: Option<&'a str>,
+}
+
+/// The parts of a reply. One that closes its reasoning without having opened it began inside.
+#[must_use]
+pub fn split(text: &str) -> Parts<'_> {
+    let trimmed = text.trim_start();
+    let opened = trimmed.strip_prefix(OPEN);
+    let (thought, answer) = match opened.unwrap_or(trimmed).split_once(CLOSE) {
+        Some((thought, answer)) => (thought, Some(answer.trim_start())),
+        None if opened.is_none() => return Parts { reasoning: None, answer: Some(text) },
+        None => (opened.unwrap_or_default(), None),
+    };
+    Parts { reasoning: Some(thought.trim()).filter(|thought| !thought.is_empty()), answer }
+}
+
+/// What a reply says; nothing where its reasoning never ended.
+#[must_use]
+pub fn said(text: &str) -> &str {
+    split(text).answer.unwrap_or_default()
+}
+
+/// A reply that begins inside its reasoning, with the mark that opens it.
+#[must_use]
+pub fn opened(text: String) -> String {
+    if text.trim_start().starts_with(OPEN) { text } else { format!("{OPEN}\n{text}") }
+}
+
+/// A reply of two parts. Without an answer the reasoning stays open.
+#[must_use]
+pub fn joined(reasoning: Option<&str>, answer: Option<&str>) -> String {
+    match (reasoning, answer) {
+        (None, answer) => answer.unwrap_or_default().to_owned(),
+        (Some(reasoning), None) => format!("{OPEN}\n{reasoning}"),
+        (Some(reasoning), Some(answer)) => format!("{OPEN}\n{reasoning}\n{CLOSE}\n\n{answer}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, proptest};
+
+    use super::{CLOSE, OPEN, Parts, joined, opened, said, split};
+
+    /// Texts that look like marks, in pieces.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = proptest::prop_oneof![
+            Just("<"),
+            Just("think"),
+            Just(">"),
+            Just("/"),
+            Just("\n"),
+            Just(" "),
+            Just("Optimal: Yes")
+        ];
+        let text = proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
+        text.prop_filter("holds a mark", |text| !text.contains(OPEN) && !text.contains(CLOSE))
+    }
+
+    proptest! {
+        #[test]
+        fn parts_that_were_joined_are_split_again(thought in text(), answer in text()) {
+            let whole = joined(Some(&thought), Some(&answer));
+            let parts = split(&whole);
+            prop_assert_eq!(parts.reasoning.unwrap_or_default(), thought.trim());
+            prop_assert_eq!(parts.answer, Some(answer.trim_start()));
+            // Some chat templates open the reasoning themselves.
+            let begun = whole.strip_prefix(OPEN).unwrap_or_default();
+            prop_assert_eq!(split(begun), parts);
+            let again = opened(begun.to_owned());
+            prop_assert_eq!(split(&again), parts);
+            prop_assert_eq!(opened(whole.clone()), whole.clone());
+        }
+
+        #[test]
+        fn a_reply_that_is_cut_in_its_reasoning_has_no_answer(thought in text(), answer in text(), share in 0.0..1.0) {
+            let whole = joined(Some(&thought), Some(&answer));
+            let closed = whole.find(CLOSE).unwrap_or_default();
+            let inside = closed - OPEN.len() + CLOSE.len();
+            let cut = OPEN.len() + (inside as f64 * share) as usize;
+            prop_assert!(split(&whole[..cut.min(closed)]).answer.is_none());
+            prop_assert_eq!(said(&whole[..cut.min(closed)]), "");
+        }
+
+        #[test]
+        fn a_reply_without_marks_is_all_answer(answer in text(), any in any::<String>()) {
+            let whole = Parts { reasoning: None, answer: Some(answer.as_str()) };
+            prop_assert_eq!(split(&answer), whole);
+            // Nothing that a model writes breaks it.
+            let parts = split(&any);
+            prop_assert!(parts.answer.unwrap_or_default().len() <= any.len());
+        }
+    }
+}

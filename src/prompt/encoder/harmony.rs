@@ -1,0 +1,91 @@
+//! OpenAI's harmony format (gpt-oss): every message of a reply stands in a channel. `analysis` is the reasoning,
+//! `final` is the answer, `commentary` calls tools. See `docs/format.md` of openai/harmony.
+
+use serde_json::{Value, json};
+
+use crate::domain::reasoning::joined;
+
+/// What ends a message.
+const ENDS: [&str; 4] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>"];
+
+/// A reply, with its special tokens, as the service writes texts: reasoning and calls between Hermes-style tags. Without
+/// any mark it is the answer as it is.
+pub(super) fn text(reply: &str) -> String {
+    if !reply.contains("<|channel|>") {
+        return bare(reply).trim().to_owned();
+    }
+    let (mut thought, mut said) = (Vec::new(), Vec::new());
+    for message in reply.split("<|start|>") {
+        let Some((header, body)) = message.split_once("<|message|>") else { continue };
+        let body = bare(body).trim();
+        match (recipient(header), channel(header)) {
+            (Some(tool), "commentary") => said.push(call(tool, body)),
+            (_, "analysis") => thought.push(body),
+            _ => said.push(body.to_owned()),
+        }
+    }
+    let thought = thought.join("\n");
+    let answer = (!said.is_empty()).then(|| said.join("\n"));
+    joined(Some(&*thought).filter(|t| !t.is_empty() || answer.is_none()), answer.as_deref())
+}
+
+/// What stands before the first mark that ends a message.
+fn bare(text: &str) -> &str {
+    let end = ENDS.iter().filter_map(|mark| text.find(mark)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn channel(header: &str) -> &str {
+    let named = header.split_once("<|channel|>").map_or("", |(_, named)| named);
+    let end = named.find(|c: char| c.is_whitespace() || c == '<');
+    &named[..end.unwrap_or(named.len())]
+}
+
+/// The tool that a message is to; it stands before or after the channel.
+fn recipient(header: &str) -> Option<&str> {
+    let (_, to) = header.split_once("to=")?;
+    let end = to.find(|c: char| c.is_whitespace() || c == '<');
+    let to = &to[..end.unwrap_or(to.len())];
+    Some(to.strip_prefix("functions.").unwrap_or(to))
+}
+
+fn call(tool: &str, body: &str) -> String {
+    let arguments = serde_json::from_str(body).unwrap_or_else(|_| Value::from(body));
+    let call = json!({ "name": tool, "arguments": arguments });
+    format!("<tool_call>\n{call}\n</tool_call>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn channels_become_reasoning_answer_and_calls() {
+        for (reply, expected) in [
+            (
+                "<|channel|>analysis<|message|>It barks.<|end|><|start|>assistant<|channel|>final<|message|>A dog.<|return|>",
+                "<think>\nIt barks.\n</think>\n\nA dog.",
+            ),
+            ("<|channel|>final<|message|>A dog.<|return|>", "A dog."),
+            ("<|channel|>analysis<|message|>It ba", "<think>\nIt ba"),
+            (
+                "<|channel|>analysis<|message|>It barks.<|end|><|start|>assistant<|channel|>fin",
+                "<think>\nIt barks.",
+            ),
+            ("<|channel|>anal", "<think>\n"),
+            (
+                "<|channel|>analysis<|message|>Need the order.<|end|><|start|>assistant<|channel|>commentary \
+                 to=functions.find_order <|constrain|>json<|message|>{\"id\":\"#W12\"}<|call|>",
+                "<think>\nNeed the order.\n</think>\n\n<tool_call>\n{\"arguments\":{\"id\":\"#W12\"},\"name\":\"find_order\"}\n</tool_call>",
+            ),
+            (
+                " to=functions.now<|channel|>commentary json<|message|>{}<|call|>",
+                "<tool_call>\n{\"arguments\":{},\"name\":\"now\"}\n</tool_call>",
+            ),
+            ("A dog.<|return|>", "A dog."),
+            ("", ""),
+        ] {
+            assert_eq!(text(reply), expected, "{reply}");
+        }
+    }
+}

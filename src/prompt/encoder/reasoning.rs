@@ -1,0 +1,111 @@
+//! How a model writes what it thinks before it speaks, and the form in which the service keeps it.
+
+use nlac_chat::Reasoning;
+
+use super::{Encoder, harmony};
+use crate::{
+    domain::reasoning::{joined, opened},
+    experience::message::{Block, Message},
+    prompt::PromptError,
+};
+
+/// Tokens at the end of a prompt that may hold the mark of an opened or closed reasoning.
+const TAIL: usize = 12;
+
+/// Where a prompt leaves its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Inside the reasoning: the chat template has opened it.
+    Inside,
+    /// Before the answer: the model does not reason, or the chat template has closed an empty reasoning.
+    Answer,
+    /// Before the reasoning, which the model opens itself.
+    Reasoning,
+}
+
+impl Opening {
+    /// Whether the model thinks before it answers.
+    #[must_use]
+    pub fn reasons(self) -> bool {
+        self != Self::Answer
+    }
+}
+
+impl Encoder {
+    /// Where a prompt leaves its reply.
+    ///
+    /// # Errors
+    /// The tokenizer rejects the tokens.
+    pub fn opening(&self, prompt: &[u32]) -> Result<Opening, PromptError> {
+        match self.0.reasoning() {
+            Reasoning::None => Ok(Opening::Answer),
+            Reasoning::Channels => Ok(Opening::Reasoning),
+            Reasoning::Tags => {
+                let tail = &prompt[prompt.len().saturating_sub(TAIL)..];
+                let tail = self.0.decode(tail, false)?;
+                Ok(match tail.trim_end() {
+                    tail if tail.ends_with("<think>") => Opening::Inside,
+                    tail if tail.ends_with("</think>") => Opening::Answer,
+                    _ => Opening::Reasoning,
+                })
+            }
+        }
+    }
+
+    /// What a model wrote, as the service keeps texts: `<think>…</think>` before the answer. `text` is what the engine
+    /// made of the tokens, which lacks special ones.
+    ///
+    /// # Errors
+    /// The tokenizer rejects the tokens.
+    pub fn written(
+        &self,
+        opening: Opening,
+        tokens: &[u32],
+        text: String,
+    ) -> Result<String, PromptError> {
+        let text = if self.0.marks_are_special() { self.with_marks(tokens)? } else { text };
+        Ok(match (self.0.reasoning(), opening) {
+            (Reasoning::Channels, _) => harmony::text(&text),
+            (Reasoning::Tags, Opening::Inside) => opened(text),
+            (Reasoning::Tags | Reasoning::None, _) => text,
+        })
+    }
+
+    /// The text of tokens, special ones included, but for the end of the turn.
+    fn with_marks(&self, tokens: &[u32]) -> Result<String, PromptError> {
+        let is_end = |token: &u32| self.0.eos_ids().contains(token);
+        let ended = tokens.split_last().filter(|(last, _)| is_end(last));
+        Ok(self.0.decode(ended.map_or(tokens, |(_, before)| before), false)?)
+    }
+
+    /// The tokens of a reply where the chat template renders none after a prompt: DeepSeek-R1's strips the reasoning
+    /// of every reply. None for a reply that only a template can write.
+    pub(super) fn continued(
+        &self,
+        prompt: &[u32],
+        reply: &Message,
+    ) -> Result<Option<Vec<u32>>, PromptError> {
+        let calls = reply.tool_calls().next().is_some();
+        let end = self.0.end_of_turn().filter(|_| !calls);
+        let (Some(end), Reasoning::Tags) = (end, self.0.reasoning()) else { return Ok(None) };
+        let (mut thought, mut said) = (None, String::new());
+        for block in reply.clone().folded().blocks {
+            match block {
+                Block::Reasoning(text) => thought = Some(text),
+                Block::Text(text) => said = text,
+                Block::ToolCall(_) | Block::ToolResult(_) => {}
+            }
+        }
+        let text = match self.opening(prompt)? {
+            Opening::Inside => {
+                let whole = joined(Some(&thought.unwrap_or_default()), Some(&said));
+                whole.trim_start_matches("<think>\n").to_owned()
+            }
+            Opening::Reasoning => joined(thought.as_deref(), Some(&said)),
+            Opening::Answer => said,
+        };
+        let mut tokens = self.encode_text(&text)?;
+        tokens.push(end);
+        Ok(Some(tokens))
+    }
+}

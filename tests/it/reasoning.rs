@@ -1,0 +1,206 @@
+//! Models that think before they speak, in the formats of Qwen3, DeepSeek-R1 and gpt-oss.
+
+use std::sync::Mutex;
+
+use nlac::{
+    domain::{
+        annotation::{TargetStatus, Verdict},
+        generation::{FinishReason, Role},
+        reasoning::split,
+        spec::NlacSpec,
+    },
+    experience::{
+        action::thought,
+        context::{Context, Frame},
+        message::Message,
+    },
+    prompt::{Encoder, Opening, PromptSet},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    invariants::{annotate_with, replayed},
+    support::thinking::{Family, Thinker},
+};
+
+/// What an evaluator wrote in each format.
+const RECORDED: [(Family, &str); 3] = [
+    (
+        Family::Qwen3,
+        "<think>\nOkay, the user asks if my last message is the best one. Optimal: Yes? The future ends in \
+         failure, so no.\n</think>\n\nOptimal: No\n\nFuture 1 ends in failure. Ask for the card first.<|im_end|>",
+    ),
+    (
+        Family::DeepSeekR1,
+        "Okay, so I need to figure out whether it was best. Optimal: Yes would mean that nothing is better.\n\
+         </think>\n\nOptimal: No\n\nFuture 1 ends in failure. Ask for the card first.<｜end▁of▁sentence｜>",
+    ),
+    (
+        Family::GptOss,
+        "<|channel|>analysis<|message|>We need to judge. Optimal: Yes? The future fails.<|end|><|start|>assistant\
+         <|channel|>final<|message|>Optimal: No\n\nFuture 1 ends in failure. Ask for the card first.<|return|>",
+    ),
+];
+
+const ANSWER: &str = "Optimal: No\n\nFuture 1 ends in failure. Ask for the card first.";
+
+fn question(switches: Value) -> Context {
+    let switches: Map<_, _> = switches.as_object().cloned().unwrap_or_default();
+    let messages = vec![
+        Message::system("You judge."),
+        Message::user("Where is my order?"),
+        thought(Some("An order has a number."), Message::assistant("What is its number?")),
+        Message::user("Is your last message the best one?"),
+    ];
+    Context::new(messages, Frame { switches, ..Frame::default() }.into())
+}
+
+/// What the service keeps of tokens, with the text that an engine returns.
+fn kept(encoder: &Encoder, prompt: &[u32], tokens: &[u32]) -> String {
+    let text = encoder.decode(tokens).unwrap();
+    encoder.written(encoder.opening(prompt).unwrap(), tokens, text).unwrap()
+}
+
+#[test]
+fn recorded_replies_are_read_after_their_reasoning() {
+    let prompts = PromptSet::load("standard").unwrap();
+    for (family, recorded) in RECORDED {
+        let encoder = family.encoder();
+        let prompt = encoder.encode(&question(json!({}))).unwrap();
+        let tokens = encoder.encode_text(recorded).unwrap();
+        let text = kept(&encoder, &prompt, &tokens);
+        let parts = split(&text);
+        assert_eq!(parts.answer, Some(ANSWER), "{family:?}");
+        assert!(parts.reasoning.is_some_and(|thought| thought.contains("Optimal: Yes")), "{text}");
+        assert_eq!(prompts.verdict(&text), Verdict::No, "{family:?}");
+
+        // No beginning of it says what the whole does not say, and none without its answer has one.
+        let said: Vec<_> = (0..=tokens.len())
+            .map(|end| split(&kept(&encoder, &prompt, &tokens[..end])).answer.map(str::to_owned))
+            .collect();
+        let answered = said.iter().rposition(Option::is_none).unwrap_or_default();
+        assert!(said[answered + 1..].iter().flatten().all(|said| ANSWER.starts_with(said.trim())));
+        assert!(tokens.len() - answered <= ANSWER.len() + 8, "{family:?}: {answered}");
+    }
+}
+
+#[test]
+fn a_reply_has_the_tokens_that_its_model_would_have_written() {
+    for (family, recorded) in RECORDED {
+        let encoder = family.encoder();
+        let context = question(json!({}));
+        let prompt = encoder.encode(&context).unwrap();
+        let tokens = encoder.encode_text(recorded).unwrap();
+        let text = kept(&encoder, &prompt, &tokens);
+        let parts = split(&text);
+        let reply = thought(parts.reasoning, Message::assistant(parts.answer.unwrap()));
+        assert_eq!(encoder.completion(&context, &reply).unwrap(), tokens, "{family:?}");
+        // Engines and agents see earlier replies without their reasoning.
+        let seen = encoder.decode(&prompt).unwrap();
+        assert!(seen.contains("What is its number?") && !seen.contains("An order has"), "{seen}");
+    }
+}
+
+#[test]
+fn the_prompt_tells_whether_a_model_thinks() {
+    let opening = |family: Family, switches| {
+        let encoder = family.encoder();
+        encoder.opening(&encoder.encode(&question(switches)).unwrap()).unwrap()
+    };
+    assert_eq!(opening(Family::Qwen3, json!({})), Opening::Reasoning);
+    assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": true })), Opening::Reasoning);
+    assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": false })), Opening::Answer);
+    assert_eq!(opening(Family::DeepSeekR1, json!({})), Opening::Inside);
+    assert_eq!(opening(Family::GptOss, json!({ "reasoning_effort": "low" })), Opening::Reasoning);
+
+    // After an empty reasoning a reply has none.
+    let (encoder, context) =
+        (Family::Qwen3.encoder(), question(json!({ "enable_thinking": false })));
+    let reply = thought(Some("Hm."), Message::assistant("Yes."));
+    let tokens = encoder.completion(&context, &reply).unwrap();
+    assert_eq!(tokens, encoder.encode_text("Yes.<|im_end|>").unwrap());
+}
+
+/// Which part a prompt of the set `standard` asks, by a phrase of its own.
+fn asked(prompt: &str) -> Role {
+    let parts = [
+        ("Judge your last message", Role::Evaluator),
+        ("Predict, concisely", Role::Successor),
+        ("this really happened", Role::Bellman),
+        ("was criticised", Role::Refiner),
+    ];
+    let last = prompt.rfind("Step out of the conversation").map_or("", |at| &prompt[at..]);
+    let part = parts.iter().find(|(phrase, _)| last.contains(phrase));
+    part.map_or(Role::Policy, |(_, role)| *role)
+}
+
+/// What each part thinks and says. Every thought names its part.
+fn part_of_a_job(prompt: &str) -> (String, &'static str) {
+    let role = asked(prompt);
+    let said = match role {
+        Role::Evaluator => {
+            "Optimal: No\n\nFuture 1 fails because the card is missing. Ask for the card."
+        }
+        Role::Successor => "They refuse.\n\nOutcome: failure; reward: 0",
+        Role::Bellman => "They show the form, then they refuse.\n\nOutcome: failure; reward: 0",
+        Role::Refiner => "what is your card ?",
+        _ => "Please wait.",
+    };
+    (format!("The {role} thinks so."), said)
+}
+
+#[tokio::test]
+async fn what_one_part_says_to_another_is_its_answer() {
+    let prompts = PromptSet::load("standard").unwrap();
+    for family in Family::ALL {
+        let heard = Mutex::new(Vec::new());
+        let say = |prompt: &str| {
+            heard.lock().unwrap().push(prompt.to_owned());
+            let (thought, said) = part_of_a_job(prompt);
+            family.reply(&thought, said)
+        };
+        let engine = Thinker { encoder: family.encoder(), say };
+        let spec = NlacSpec::default();
+        let made = annotate_with(&engine.sampler(&prompts), &spec, &[replayed(false)]).await;
+        let heard = heard.lock().unwrap();
+        let leaked = heard.iter().find(|prompt| prompt.contains("thinks so"));
+        assert_eq!(leaked, None, "{family:?}");
+        assert!(made.critiques.iter().all(|critique| critique.verdict == Verdict::No));
+        assert!(made.refinements.iter().all(|refinement| refinement.valid));
+        assert_eq!(made.targets[0].status, TargetStatus::Accepted);
+        for generation in &made.generations {
+            let thought = format!("<think>\nThe {} thinks so.\n</think>\n\n", generation.role);
+            assert!(generation.text.starts_with(&thought), "{}", generation.text);
+            assert_eq!(generation.answer().map(str::is_empty), Some(false));
+        }
+    }
+}
+
+#[tokio::test]
+async fn reasoning_that_never_ends_is_no_answer() {
+    let prompts = PromptSet::load("standard").unwrap();
+    for family in Family::ALL {
+        // The evaluator is cut, the Bellman backup stops by itself; both name a verdict and an outcome first.
+        let say = |prompt: &str| {
+            let (_, said) = part_of_a_job(prompt);
+            match asked(prompt) {
+                Role::Evaluator => family.endless(&"Optimal: Yes.\n".repeat(40)),
+                Role::Bellman => family.endless(said),
+                _ => family.reply("Hm.", said),
+            }
+        };
+        let engine = Thinker { encoder: family.encoder(), say };
+        let made =
+            annotate_with(&engine.sampler(&prompts), &NlacSpec::default(), &[replayed(false)])
+                .await;
+        let ends = |role| {
+            let of_role = made.generations.iter().filter(move |g| g.role == role);
+            of_role.map(|generation| generation.finish_reason).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(Role::Evaluator), [FinishReason::Length], "{family:?}");
+        assert_eq!(ends(Role::Bellman), [FinishReason::Unanswered; 2], "{family:?}");
+        assert_eq!(made.critiques[0].verdict, Verdict::Unparseable);
+        assert_eq!(made.targets[0].status, TargetStatus::Unparseable);
+        assert!(made.examples.is_empty(), "{:?}", made.examples);
+    }
+}
