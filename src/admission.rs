@@ -1,12 +1,14 @@
 //! Checks that a job fits the environment, the engines and the trainer that it names, before the job starts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::{
     algo::{self, Draw},
     domain::{
         environment::{Capabilities, FoundEnvironment},
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
-        prompt::{PromptHashes, PromptPart},
+        prompt::{PromptHashes, PromptPart, Switches},
         spec::{
             AlgorithmSpec, EnvironmentSpec, EvaluationSource, JobSpec, NlacSpec, NlrlSpec,
             Placement, RemoteSpec,
@@ -433,6 +435,42 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }
     unfit
+}
+
+/// Variables for the chat template that the chat template never reads: `read` are those that it does, and `own` those
+/// that the job's prompt files set. Parts that another model plays are not checked.
+#[must_use]
+pub fn switches_unread(
+    spec: &JobSpec,
+    own: &BTreeMap<PromptPart, Switches>,
+    read: &BTreeSet<String>,
+) -> Vec<Misfit> {
+    let model = &spec.model;
+    let remedy = match read.iter().map(String::as_str).collect::<Vec<_>>().join(", ") {
+        names if names.is_empty() => {
+            "leave it out: the chat template reads no variables".to_owned()
+        }
+        names => format!("use one that it reads: {names}"),
+    };
+    let mut unread = Vec::new();
+    let mut look = |pointer, place: &str, switches: &Switches| {
+        for name in switches.keys().filter(|name| !read.contains(*name)) {
+            let what = format!(
+                "{place} sets {name}, which the chat template of {} never reads",
+                model.base
+            );
+            unread.push(misfit(pointer, what, &*remedy));
+        }
+    };
+    look("/model/switches", "the spec", &model.switches);
+    let ours = |part: &PromptPart| !spec.algorithm.freezes(*part);
+    for (part, switches) in model.role_switches.iter().filter(|(part, _)| ours(part)) {
+        look("/model/role_switches", &format!("the {part}"), switches);
+    }
+    for (part, switches) in own.iter().filter(|(part, _)| ours(part)) {
+        look("/model/prompts", part.file(), switches);
+    }
+    unread
 }
 
 /// Prompts that a job needs and that its set does not have.

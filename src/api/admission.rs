@@ -1,6 +1,8 @@
 //! Checks before a job starts. Errors reject the job. What is still unknown, or is silently ignored, becomes
 //! a warning.
 
+use std::collections::BTreeMap;
+
 use sqlx::PgConnection;
 
 use super::{AppState, capabilities, problem::Problem, submission::Mistake};
@@ -85,6 +87,13 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
         }
     }
     let engine = engines.iter().find(|engine| engine.record.name == spec.model.engine);
+    if let Some(read) = engine.and_then(|engine| state.discover.switches(&engine.record)) {
+        let own = match out.prompt_hashes.is_empty() {
+            true => BTreeMap::new(),
+            false => state.prompts.switches(&out.prompt_hashes).await?,
+        };
+        out.hold(admission::switches_unread(spec, &own, &read));
+    }
     let shows_tools = engine.and_then(|engine| state.discover.shows_tools(&engine.record));
     if offers_tools && shows_tools == Some(false) {
         out.warnings.push(format!(

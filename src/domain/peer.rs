@@ -1,5 +1,7 @@
 //! Registered engines and trainers, and their capabilities.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,6 +9,7 @@ use utoipa::ToSchema;
 use super::{
     environment::{EnvironmentRecord, FoundEnvironment},
     peer_key::PeerKeyError,
+    prompt::Switches,
     text_enum::text_enum,
 };
 
@@ -202,6 +205,12 @@ pub trait Discover: Send + Sync {
 
     /// Whether the chat template of an engine's model shows tools. None if unknown.
     fn shows_tools(&self, record: &EngineRecord) -> Option<bool>;
+
+    /// The variables that the chat template of an engine's model reads. None if unknown.
+    fn switches(&self, record: &EngineRecord) -> Option<BTreeSet<String>>;
+
+    /// Whether an engine's model thinks before it answers, with these variables for its chat template. None if unknown.
+    fn thinks(&self, record: &EngineRecord, switches: &Switches) -> Option<bool>;
 
     /// Whether the service has this API key and may send it to these URLs.
     ///

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::text_enum::text_enum;
 
+/// Variables of a model's chat template, such as `enable_thinking`.
+pub type Switches = serde_json::Map<String, serde_json::Value>;
+
 text_enum!(
     /// A part of a prompt set, one file each.
     PromptPart {

@@ -9,7 +9,7 @@ use crate::domain::{
     annotation::{TargetStatus, Verdict},
     fault::Fault,
     ids::TransitionId,
-    prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+    prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart, Switches},
     text_enum::text_enum,
 };
 
@@ -118,6 +118,12 @@ pub trait Prompts: Send + Sync {
     /// # Errors
     /// All that is wrong with them.
     fn check(&self, set: &str, files: &PromptFiles) -> Result<PromptHashes, Vec<PromptMistake>>;
+
+    /// The variables that files of a set set for the chat template, by part.
+    async fn switches(
+        &self,
+        hashes: &PromptHashes,
+    ) -> Result<BTreeMap<PromptPart, Switches>, NotTried>;
 
     /// Renders each part on a stored transition, and reads its reply.
     async fn dry_run(&self, asked: &DryRun) -> Result<Vec<TriedPart>, NotTried>;

@@ -1,7 +1,7 @@
 //! Clients of what is registered, and tokenizers, made once each.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -19,6 +19,7 @@ use crate::{
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         peer_key::{PeerKeyError, PeerKeys},
+        prompt::Switches,
         spec::{JobSpec, ModelSpec},
     },
     engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
@@ -304,6 +305,16 @@ impl Discover for Peers {
     fn shows_tools(&self, record: &EngineRecord) -> Option<bool> {
         let encoder = self.encoder(record.model_dir.clone()?).ok()?;
         encoder.shows_tools().ok()
+    }
+
+    fn switches(&self, record: &EngineRecord) -> Option<BTreeSet<String>> {
+        let encoder = self.encoder(record.model_dir.clone()?).ok()?;
+        Some(encoder.switches().clone())
+    }
+
+    fn thinks(&self, record: &EngineRecord, switches: &Switches) -> Option<bool> {
+        let encoder = self.encoder(record.model_dir.clone()?).ok()?;
+        encoder.thinks(switches).ok()
     }
 
     fn may_send_key(&self, variable: &str, urls: &[String]) -> Result<(), PeerKeyError> {

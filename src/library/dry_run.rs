@@ -11,7 +11,7 @@ use crate::{
     domain::{
         annotation::TargetStatus,
         fault::Fault,
-        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart, Switches},
         reasoning::said,
         spec::JobSpec,
     },
@@ -25,7 +25,7 @@ use crate::{
     },
     prompt::{PromptError, PromptSet},
     store::{
-        StoreError, environments, jobs, read,
+        StoreError, environments, jobs, prompts, read,
         transitions::{self, Loaded},
     },
 };
@@ -43,6 +43,16 @@ struct Trial<'a> {
 impl Prompts for Library {
     fn check(&self, set: &str, files: &PromptFiles) -> Result<PromptHashes, Vec<PromptMistake>> {
         parsed(set, files).map(|set| set.hashes())
+    }
+
+    async fn switches(
+        &self,
+        hashes: &PromptHashes,
+    ) -> Result<BTreeMap<PromptPart, Switches>, NotTried> {
+        let texts = prompts::texts(&mut *self.store.acquire().await?, hashes).await?;
+        let set = parsed("pinned", &texts).map_err(NotTried::Mistaken)?;
+        let parts = PromptPart::ALL.iter().filter_map(|part| Some((*part, set.template(*part)?)));
+        Ok(parts.map(|(part, template)| (part, template.switches().clone())).collect())
     }
 
     async fn dry_run(&self, asked: &DryRun) -> Result<Vec<TriedPart>, NotTried> {

@@ -65,7 +65,8 @@ pub async fn ship(store: &Store, sets: &BTreeMap<String, PromptFiles>) -> Result
     Ok(tx.commit().await?)
 }
 
-/// The prompts that a job pinned when it was submitted, whatever its set has become since.
+/// The prompts that a job pinned when it was submitted, whatever its set has become since, with the variables that the
+/// job sets for the chat template.
 ///
 /// # Errors
 /// Texts that are not stored, or that this version of the program cannot read.
@@ -82,5 +83,5 @@ pub async fn pinned(conn: &mut PgConnection, job: &Job) -> Result<PromptSet, Fau
             lost.join(", ")
         )));
     }
-    PromptSet::parse(name, &texts).map_err(Fault::fail)
+    Ok(PromptSet::parse(name, &texts).map_err(Fault::fail)?.switched(&job.spec))
 }

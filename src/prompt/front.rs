@@ -3,7 +3,7 @@
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::template::Scope;
-use crate::domain::prompt::{PromptMistake, PromptPart};
+use crate::domain::prompt::{PromptMistake, PromptPart, Switches};
 
 /// What stands between the `---` lines.
 #[derive(Debug, Deserialize)]
@@ -15,6 +15,8 @@ pub(super) struct FrontMatter {
     pub system: Option<String>,
     #[serde(default)]
     pub variables: Vec<String>,
+    #[serde(default)]
+    pub switches: Switches,
     #[serde(default)]
     pub reply: ReplyForm,
 }

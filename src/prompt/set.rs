@@ -3,13 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    PredictionParts, PromptError, Template, front::yaml, leak, shipped, template::content_hash,
+    PredictionParts, PromptError, Template,
+    front::yaml,
+    leak, shipped,
+    template::{content_hash, switched},
 };
 use crate::{
     domain::{
         annotation::{TargetStatus, Verdict},
-        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart},
+        prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart, Switches},
         reasoning::{said, split},
+        spec::JobSpec,
     },
     experience::{context::Context, message::Message},
 };
@@ -72,6 +76,24 @@ impl PromptSet {
         }
         let general = Arc::new(general.ok().flatten().unwrap_or_default());
         Ok(Self { name: name.into(), templates: Arc::new(templates), general })
+    }
+
+    /// The set as a job uses it: with the variables that its spec sets for the chat template.
+    #[must_use]
+    pub fn switched(mut self, spec: &JobSpec) -> Self {
+        let of = |part, own: &Switches| {
+            let frozen = spec.algorithm.freezes(part);
+            spec.model.switches_of(part, own, frozen)
+        };
+        for (part, template) in Arc::make_mut(&mut self.templates) {
+            template.set_switches(of(*part, template.switches()));
+        }
+        let switches = of(PromptPart::General, &Switches::new());
+        let General { prompts, hash } = &*self.general;
+        let frame = |prompt: &Context| switched(prompt.frame().clone(), &switches);
+        let prompts = prompts.iter().map(|p| Context::new(p.messages().to_vec(), frame(p)));
+        self.general = Arc::new(General { prompts: prompts.collect(), hash: hash.clone() });
+        self
     }
 
     /// The template of a part; none for the general questions, and for what the set lacks.

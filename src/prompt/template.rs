@@ -1,5 +1,7 @@
 //! One prompt file: front matter in YAML between `---` lines, then a minijinja body.
 
+use std::sync::Arc;
+
 use minijinja::{Environment, value::Serde};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,8 +14,11 @@ use super::{
     reply::Replies,
 };
 use crate::{
-    domain::prompt::{PromptMistake, PromptPart},
-    experience::{context::Context, message::Message},
+    domain::prompt::{PromptMistake, PromptPart, Switches},
+    experience::{
+        context::{Context, Frame},
+        message::Message,
+    },
 };
 
 /// How much of the conversation a part sees before its own message.
@@ -37,6 +42,7 @@ pub struct Template {
     hash: String,
     scope: Scope,
     system: Option<String>,
+    switches: Switches,
     variables: &'static [&'static str],
     body: Option<Environment<'static>>,
     replies: Replies,
@@ -72,6 +78,7 @@ impl Template {
             hash: content_hash(text.as_bytes()),
             scope: front.context,
             system: front.system,
+            switches: front.switches,
             variables: part.variables(),
             body,
             replies,
@@ -106,6 +113,16 @@ impl Template {
     #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// The variables that it sets for the model's chat template.
+    #[must_use]
+    pub const fn switches(&self) -> &Switches {
+        &self.switches
+    }
+
+    pub(super) fn set_switches(&mut self, switches: Switches) {
+        self.switches = switches;
     }
 
     pub(super) const fn replies(&self) -> &Replies {
@@ -143,12 +160,11 @@ impl Template {
         }
         let text = self.text(variables).map_err(|e| refused(e.to_string()))?;
         messages.extend(text.map(Message::user));
-        Ok(match self.scope {
-            Scope::None => Context::of(messages),
-            Scope::Latest | Scope::State | Scope::StateAction => {
-                Context::new(messages, state.frame().clone())
-            }
-        })
+        let frame = match self.scope {
+            Scope::None => Arc::default(),
+            Scope::Latest | Scope::State | Scope::StateAction => state.frame().clone(),
+        };
+        Ok(Context::new(messages, switched(frame, &self.switches)))
     }
 
     /// The part's own message; none where it has no body.
@@ -157,6 +173,16 @@ impl Template {
         let text = limits::render(&body.get_template("body")?, Serde(variables).into())?;
         Ok(Some(text.trim().to_owned()))
     }
+}
+
+/// A frame with more variables for the chat template.
+pub(super) fn switched(frame: Arc<Frame>, switches: &Switches) -> Arc<Frame> {
+    if switches.is_empty() {
+        return frame;
+    }
+    let mut frame = Arc::unwrap_or_clone(frame);
+    frame.switches.extend(switches.clone());
+    frame.into()
 }
 
 /// The role is the file's name, and policy and chooser speak before there is an action.

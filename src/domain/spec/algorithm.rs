@@ -14,6 +14,7 @@ use super::{
     replay::ReplaySpec,
     roles::{RoleSampling, RoleWeights},
 };
+use crate::domain::{generation::Weights, prompt::PromptPart};
 
 /// Training algorithm.
 #[derive(
@@ -68,6 +69,17 @@ impl AlgorithmSpec {
             Some(evaluated) => evaluated.checkpoint.is_some(),
             None => true,
         }
+    }
+
+    /// Whether a frozen model plays a part.
+    #[must_use]
+    pub fn freezes(&self, part: PromptPart) -> bool {
+        let weights = match self {
+            Self::Nlac(nlac) => nlac.weights.of(part),
+            Self::Nlrl(nlrl) => nlrl.weights.of(part),
+            _ => None,
+        };
+        weights == Some(Weights::Frozen)
     }
 
     /// Evaluation episodes per task.

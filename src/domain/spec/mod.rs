@@ -13,11 +13,16 @@ mod on_policy;
 mod replay;
 mod roles;
 
+use std::collections::BTreeMap;
+
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ids::CheckpointId;
+use super::{
+    ids::CheckpointId,
+    prompt::{PromptPart, Switches},
+};
 
 pub use algorithm::{Ablation, AlgorithmSpec, NlacSpec, OnSameAction, OnYes, TargetUpdate};
 pub use baselines::{RejectionSpec, ScalarSpec};
@@ -149,6 +154,18 @@ pub struct ModelSpec {
     #[garde(skip)]
     #[schema(inline)]
     pub placement: Placement,
+    /// Variables for the model's chat template in every prompt of the job, such as `enable_thinking`. A part with
+    /// `frozen` weights does not get them: it is played by another model.
+    #[serde(default, skip_serializing_if = "Switches::is_empty")]
+    #[garde(skip)]
+    #[schema(value_type = Object)]
+    pub switches: Switches,
+    /// Variables for the chat template in the prompts of one part, by part. They override `switches` and those of
+    /// the part's prompt file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[garde(skip)]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub role_switches: BTreeMap<PromptPart, Switches>,
 }
 
 /// Who uses the GPUs of a job's engine.
@@ -161,6 +178,17 @@ pub enum Placement {
     /// Engine and trainer in turn: the engine sleeps while the trainer works, so its memory is free. For vLLM with
     /// `--enable-sleep-mode` and `VLLM_SERVER_DEV_MODE=1`. Phases cannot overlap, and no other job can use the engine.
     Shared,
+}
+
+impl ModelSpec {
+    /// The variables that the spec sets for the chat template in a part's prompts: `own` are those of the part's
+    /// prompt file.
+    #[must_use]
+    pub fn switches_of(&self, part: PromptPart, own: &Switches, frozen: bool) -> Switches {
+        let shared = if frozen { Switches::new() } else { self.switches.clone() };
+        let of_role = self.role_switches.get(&part).cloned().unwrap_or_default();
+        shared.into_iter().chain(own.clone()).chain(of_role).collect()
+    }
 }
 
 /// Format of a model family's tool calls.

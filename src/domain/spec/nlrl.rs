@@ -6,7 +6,7 @@ use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use super::{algorithm::TargetUpdate, replay::ReplaySpec, roles::SamplingSpec};
-use crate::domain::generation::Weights;
+use crate::domain::{generation::Weights, prompt::PromptPart};
 
 /// Settings of NLRL (algorithms: §3.5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema, Validate)]
@@ -96,6 +96,18 @@ pub struct NlrlWeights {
     pub value: Weights,
     /// Chooses among candidates.
     pub chooser: Weights,
+}
+
+impl NlrlWeights {
+    /// Whose they are that play a part beside the policy and the successor.
+    #[must_use]
+    pub const fn of(&self, part: PromptPart) -> Option<Weights> {
+        match part {
+            PromptPart::Aggregator => Some(self.aggregator),
+            PromptPart::Chooser => Some(self.chooser),
+            _ => None,
+        }
+    }
 }
 
 /// Sampling of each part of NLRL.

@@ -4,7 +4,7 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::generation::Weights;
+use crate::domain::{generation::Weights, prompt::PromptPart};
 
 /// Weights of each part. Targets need `target`. Tiny models keep their auxiliary parts on `base`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -24,6 +24,20 @@ pub struct RoleWeights {
     pub refiner: Weights,
     /// Corrector: removes hindsight from a target's reasoning.
     pub corrector: Weights,
+}
+
+impl RoleWeights {
+    /// Whose they are that play a part beside the policy and the successor.
+    #[must_use]
+    pub const fn of(&self, part: PromptPart) -> Option<Weights> {
+        match part {
+            PromptPart::Bellman | PromptPart::BellmanTerminal => Some(self.bellman),
+            PromptPart::Evaluator => Some(self.evaluator),
+            PromptPart::Refiner => Some(self.refiner),
+            PromptPart::Corrector => Some(self.corrector),
+            _ => None,
+        }
+    }
 }
 
 /// Sampling of each part.

@@ -3,16 +3,19 @@
 mod harmony;
 mod reasoning;
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use nlac_chat::ChatTokenizer;
 use serde_json::json;
 
 pub use self::reasoning::Opening;
 use super::PromptError;
-use crate::experience::{
-    context::Context,
-    message::{Block, Message, Speaker},
+use crate::{
+    domain::prompt::Switches,
+    experience::{
+        context::{Context, Frame},
+        message::{Block, Message, Speaker},
+    },
 };
 
 /// A model's tokenizer.
@@ -73,6 +76,22 @@ impl Encoder {
             ..nlac_chat::Conversation::default()
         };
         Ok(self.0.render_chat(&conversation, true)?.contains(NAME))
+    }
+
+    /// The variables that the chat template reads beside messages and tools, such as `enable_thinking`.
+    #[must_use]
+    pub fn switches(&self) -> &BTreeSet<String> {
+        self.0.switches()
+    }
+
+    /// Whether the model thinks before it answers, with these variables for its chat template.
+    ///
+    /// # Errors
+    /// The chat template rejects it.
+    pub fn thinks(&self, switches: &Switches) -> Result<bool, PromptError> {
+        let frame = Frame { switches: switches.clone(), ..Frame::default() };
+        let context = Context::new(vec![Message::user("hello")], frame.into());
+        Ok(self.opening(&self.encode(&context)?)?.reasons())
     }
 
     /// The tokens of a text that stands in no conversation.
