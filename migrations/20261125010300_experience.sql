@@ -115,6 +115,7 @@ create table generations (
     seed          bigint,                   -- null: the engine drew one itself
     temperature   real,                     -- null: the model takes none
     max_tokens    integer not null,
+    reasoning_tokens integer,               -- null: reasoning and answer share max_tokens
     prompt_tokens integer not null,
     token_ids     integer[] not null,
     logprobs      real[],

@@ -207,14 +207,14 @@ pub fn engine_unable(
         ));
     }
     let needs = algo::of(&spec.algorithm).needs();
-    let longest = needs.longest_answer.max(spec.rollout.max_tokens);
+    let longest = needs.longest_answer.max(spec.rollout.sampling().most_tokens());
     if let Some(room) = found.max_model_len.filter(|room| longest >= *room) {
         unable.push(misfit(
             "/model/engine",
             format!(
                 "an answer of {longest} tokens leaves no room for a prompt in engine {name}'s {room}"
             ),
-            "lower max_tokens, or start the engine with a higher --max-model-len",
+            "lower max_tokens or reasoning_tokens, or start the engine with a higher --max-model-len",
         ));
     }
     unable
@@ -429,6 +429,14 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
             "{name} needs probabilities at temperature 1, but the policy samples at {temperature}"
         );
         unfit.push(misfit("/rollout/temperature", what, "set rollout.temperature to 1"));
+    }
+    if needs.probabilities && spec.rollout.reasoning_tokens.is_some() {
+        let what = format!(
+            "{name} learns from the probabilities of all tokens of an action, but nobody sampled those that close \
+             a reasoning beyond its budget"
+        );
+        let remedy = "leave rollout.reasoning_tokens out, and raise rollout.max_tokens instead";
+        unfit.push(misfit("/rollout/reasoning_tokens", what, remedy));
     }
     if needs.groups && spec.rollout.group < 2 {
         let what = format!("{name} compares the episodes of a group, but rollout.group is 1");

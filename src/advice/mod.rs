@@ -114,7 +114,7 @@ impl Consult for Critics {
         let (sampler, rollout) = (context.sampler(), &context.job.spec.rollout);
         let weights = if version.is_some() { Weights::Online } else { Weights::Base };
         let act = |temperature, seed| {
-            let sampling = SamplingSpec { temperature, max_tokens: rollout.max_tokens };
+            let sampling = SamplingSpec { temperature, ..rollout.sampling() };
             sampler.act(&state, weights, sampling, seed)
         };
         let seed = SeedPath::root(seed).label("asked to act");

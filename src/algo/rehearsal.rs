@@ -33,7 +33,7 @@ pub async fn examples(
     }
     let mut rng = seed.rng();
     let drawn: Vec<_> = (0..count).map(|_| &general[rng.random_range(0..general.len())]).collect();
-    let sampling = SamplingSpec { temperature: 1.0, max_tokens: spec.max_tokens };
+    let sampling = SamplingSpec::new(1.0, spec.max_tokens);
     let answered = try_join_all(
         (0..)
             .zip(&drawn)

@@ -105,6 +105,9 @@ pub struct Generation {
     pub prompt_hash: String,
     /// How it was sampled.
     pub sampling: Sampling,
+    /// Maximum number of tokens of the reasoning. `sampling.max_tokens` is then that of the answer. None if there is
+    /// one limit for both.
+    pub reasoning_tokens: Option<u32>,
     /// The model accepted no temperature and used its own. The row then has none.
     pub own_temperature: bool,
     /// Tokens in the prompt, as the engine counted them.
@@ -113,7 +116,7 @@ pub struct Generation {
     /// tokens in which the job's own model would write the text.
     pub token_ids: Vec<i32>,
     /// Natural log-probability of each token under the weights. Only for the policy's actions and the
-    /// evaluator's verdicts.
+    /// evaluator's verdicts. None if a budget closed the reasoning: nobody sampled those tokens.
     pub logprobs: Option<Vec<f32>>,
     /// Natural log-probability of the action among the admissible ones at temperature 1. None if the text was
     /// written freely. It is stored with the step.

@@ -32,10 +32,16 @@ pub fn said(text: &str) -> &str {
     split(text).answer.unwrap_or_default()
 }
 
+/// Whether a text begins with a reasoning.
+#[must_use]
+pub fn is_open(text: &str) -> bool {
+    text.trim_start().starts_with(OPEN)
+}
+
 /// A reply that begins inside its reasoning, with the mark that opens it.
 #[must_use]
 pub fn opened(text: String) -> String {
-    if text.trim_start().starts_with(OPEN) { text } else { format!("{OPEN}\n{text}") }
+    if is_open(&text) { text } else { format!("{OPEN}\n{text}") }
 }
 
 /// A reply of two parts. Without an answer the reasoning stays open.

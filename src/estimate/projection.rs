@@ -217,7 +217,7 @@ impl Projection<'_> {
     /// Calls of an iteration that takes `acted` steps.
     fn calls(&self, acted: f64, asked: &Asked) -> Vec<Calls> {
         let (rollout, rehearsal) = (&self.spec.rollout, &self.spec.rehearsal);
-        let mut calls = vec![Calls::new(Role::Policy, rollout.max_tokens, acted)];
+        let mut calls = vec![Calls::new(Role::Policy, rollout.sampling().most_tokens(), acted)];
         calls.extend(&asked.calls);
         calls.push(Calls::new(Role::Policy, rehearsal.max_tokens, self.rehearsed()));
         calls.retain(|calls| calls.count > 0.0);

@@ -189,7 +189,7 @@ impl Policy for Chooser<'_> {
         sampling: SamplingSpec,
         seed: SeedPath,
     ) -> Result<Generation, Fault> {
-        let SamplingSpec { temperature, max_tokens } = sampling;
+        let SamplingSpec { temperature, max_tokens, .. } = sampling;
         // The choice is made here, so it has a seed whatever the engine takes.
         let number = seed.sampling_seed();
         let sampling = Sampling { temperature, max_tokens, seed: Some(number) };
@@ -215,7 +215,8 @@ impl Policy for Chooser<'_> {
             own_temperature: false,
         };
         let prompt_hash = self.sampler.prompts.policy().hash();
-        let asked = Asked { role, weights, checkpoint_id, prompt_hash, sampling };
+        let asked =
+            Asked { role, weights, checkpoint_id, prompt_hash, sampling, reasoning_tokens: None };
         let generation = only(asked.answered(&span, vec![said])?)?;
         Ok(Generation { choice_logprob: Some(chosen.logprob), ..generation })
     }

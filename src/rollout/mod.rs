@@ -1,6 +1,7 @@
 //! One environment, one policy, one episode; and the sampler that speaks for the model's parts.
 
 mod branch;
+mod budgets;
 mod chooser;
 mod play;
 mod policy;

@@ -260,7 +260,7 @@ impl<'a> Episode<'a> {
             let seed = seed.index(number as u64);
             let sampling = SamplingSpec {
                 temperature: self.rollout.temperature,
-                max_tokens: self.rollout.spec.max_tokens,
+                ..self.rollout.spec.sampling()
             };
             let state = &self.played.context;
             let acting = self.rollout.policy.reply(state, sampling, seed);

@@ -68,14 +68,21 @@ impl Policy for ChatPolicy<'_> {
         let context = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
         let sampling = Sampling {
             temperature: sampling.temperature,
-            max_tokens: sampling.max_tokens,
+            max_tokens: sampling.most_tokens(),
             seed: self.engine.takes_seeds().then(|| seed.sampling_seed()),
         };
         let (role, weights) = (Role::Policy, Weights::Frozen);
         let span = spans::generation(role, weights, None, &sampling, 1);
         let said = heard(&span, async { Ok(vec![self.engine.answer(&context, sampling).await?]) });
         let prompt_hash = template.hash();
-        let asked = Asked { role, weights, checkpoint_id: None, prompt_hash, sampling };
+        let asked = Asked {
+            role,
+            weights,
+            checkpoint_id: None,
+            prompt_hash,
+            sampling,
+            reasoning_tokens: None,
+        };
         only(asked.answered(&span, said.await?)?)
     }
 }

@@ -3,6 +3,7 @@
 use futures_util::future::try_join_all;
 use tracing::{Span, field::display};
 
+use super::budgets::Budgets;
 use crate::{
     domain::{
         fault::Fault,
@@ -155,6 +156,8 @@ impl Sampler<'_> {
             (Weights::Frozen, Some(frozen)) => frozen.takes_seeds(),
             _ => self.engine.takes_seeds(),
         };
+        let opening = self.encoder.opening(&tokens).map_err(Fault::fail)?;
+        let budgets = Budgets::of(&prompt.sampling, prompt.weights, opening);
         let sampling = Sampling {
             temperature: prompt.sampling.temperature,
             max_tokens: prompt.sampling.max_tokens,
@@ -165,24 +168,27 @@ impl Sampler<'_> {
         if let Some(published) = published {
             span.record("nlac.checkpoint.id", display(published.checkpoint_id));
         }
-        let opening = self.encoder.opening(&tokens).map_err(Fault::fail)?;
+        let asked = Sampling { max_tokens: prompt.sampling.most_tokens(), ..sampling };
         let said = match prompt.weights {
-            Weights::Frozen => self.ask_frozen(prompt.context, sampling, count, &span).await?,
+            Weights::Frozen => self.ask_frozen(prompt.context, asked, count, &span).await?,
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
                     prompt: tokens,
-                    sampling,
+                    sampling: if budgets.is_some() { asked } else { sampling },
                     stop: stop.to_vec(),
                     logprobs: matches!(prompt.role, Role::Policy | Role::Evaluator),
                     session: prompt.seed.siblings(),
                     origin: self.origin,
                 };
-                let mut said = heard(&span, self.engine.samples(request, count)).await?;
-                for completion in &mut said {
-                    self.keep_reasoning(opening, completion)?;
-                }
-                said
+                let said = match budgets {
+                    Some(budgets) => {
+                        let asking = self.engine.samples(request.clone(), count);
+                        self.within(budgets, &request, heard(&span, asking).await?, &span).await?
+                    }
+                    None => heard(&span, self.engine.samples(request, count)).await?,
+                };
+                said.into_iter().map(|said| self.kept(opening, said)).collect::<Result<_, _>>()?
             }
         };
         let asked = Asked {
@@ -191,16 +197,15 @@ impl Sampler<'_> {
             checkpoint_id: published.map(|p| p.checkpoint_id),
             prompt_hash: prompt.template.hash(),
             sampling,
+            reasoning_tokens: budgets.map(|budgets| budgets.reasoning),
         };
         asked.answered(&span, said)
     }
 
     /// Writes a text with its reasoning, in the form in which texts are kept.
-    fn keep_reasoning(&self, opening: Opening, said: &mut Completion) -> Result<(), Fault> {
-        let text = std::mem::take(&mut said.text);
-        let text = self.encoder.written(opening, &said.token_ids, text);
-        said.text = text.map_err(Fault::fail)?;
-        Ok(())
+    fn kept(&self, opening: Opening, said: Completion) -> Result<Completion, Fault> {
+        let text = self.encoder.written(opening, &said.token_ids, said.text);
+        Ok(Completion { text: text.map_err(Fault::fail)?, ..said })
     }
 
     /// The frozen model's texts, in the tokens that the job's own model would write them in: they are what
@@ -234,6 +239,7 @@ pub(super) struct Asked<'a> {
     pub checkpoint_id: Option<CheckpointId>,
     pub prompt_hash: &'a str,
     pub sampling: Sampling,
+    pub reasoning_tokens: Option<u32>,
 }
 
 impl Asked<'_> {
@@ -260,6 +266,7 @@ impl Asked<'_> {
                 engine: text.engine,
                 prompt_hash: self.prompt_hash.to_owned(),
                 sampling: self.sampling.of_sample(number),
+                reasoning_tokens: self.reasoning_tokens,
                 own_temperature: text.own_temperature,
                 prompt_tokens: i32::try_from(text.prompt_tokens).map_err(Fault::fail)?,
                 token_ids: text.token_ids.iter().map(|&t| t.cast_signed()).collect(),

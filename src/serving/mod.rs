@@ -114,6 +114,8 @@ impl Serve for Agents {
         let sampling = SamplingSpec {
             temperature: episode.temperature.or(asked.temperature).unwrap_or(voice.temperature()),
             max_tokens: limits.unwrap_or(voice.max_tokens().unwrap_or(MOST_TOKENS)),
+            // An agent's limit is one of reasoning and answer together.
+            reasoning_tokens: None,
         };
         let chance = asked.seed.map_or(call.id.0.as_u64_pair().1, i64::cast_unsigned);
         let seed = SeedPath::root(chance).label("agent");

@@ -67,10 +67,10 @@ impl Shadows {
             episode: episode.id,
             call: call.id,
             context: call.context.clone(),
-            sampling: SamplingSpec {
-                temperature: call.generation.sampling.temperature,
-                max_tokens: call.generation.sampling.max_tokens,
-            },
+            sampling: SamplingSpec::new(
+                call.generation.sampling.temperature,
+                call.generation.sampling.max_tokens,
+            ),
             stop: stop.to_vec(),
             seed,
             given: call.reply.clone(),

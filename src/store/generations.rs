@@ -46,10 +46,10 @@ pub async fn insert_many<'a>(
         sqlx::query(
             "-- generations::insert_many
              insert into generations (id, job_id, iteration_id, role, weights, checkpoint_id, model,
-                 engine, prompt_hash, seed, temperature, max_tokens, prompt_tokens, token_ids, logprobs,
-                 text, finish_reason)
+                 engine, prompt_hash, seed, temperature, max_tokens, reasoning_tokens, prompt_tokens, token_ids,
+                 logprobs, text, finish_reason)
              select id, $2, $3, role, weights, checkpoint_id, model, engine, prompt_hash, seed,
-                 temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
+                 temperature, max_tokens, reasoning_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
              from json_populate_recordset(null::generations, $1::json)",
         )
         .bind(json(rows)?)

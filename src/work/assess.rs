@@ -180,8 +180,7 @@ impl Worker {
     async fn forgotten(&self, context: &IterationContext) -> Result<Option<f64>, Fault> {
         let general = context.prompts.general();
         let sampler = context.sampler()?;
-        let sampling =
-            SamplingSpec { temperature: 0.0, max_tokens: context.job.spec.rehearsal.max_tokens };
+        let sampling = SamplingSpec::new(0.0, context.job.spec.rehearsal.max_tokens);
         let sampler = &sampler;
         let kept = futures_util::future::try_join_all(general.iter().map(|messages| async move {
             let answer =

@@ -19,7 +19,6 @@ use crate::{
         annotation::Verdict,
         fault::Fault,
         generation::{Generation, Weights},
-        spec::SamplingSpec,
         training::ExampleSource,
     },
     experience::message::Message,
@@ -96,9 +95,7 @@ async fn sample(
     count: u32,
 ) -> Result<Vec<Generation>, Fault> {
     let seed = setting.seed_of(candidate.replayed, "candidate");
-    let rollout = setting.rollout;
-    let sampling =
-        SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
+    let sampling = setting.rollout.sampling();
     try_join_all((0..count).map(|i| {
         let seed = seed.index(u64::from(i));
         setting.sampler.act(&candidate.replayed.state, Weights::Online, sampling, seed)

@@ -26,7 +26,7 @@ pub(super) fn needs(nlac: &NlacSpec) -> Needs {
     Needs {
         prompts: nlac.correct_reasoning.then_some(PromptPart::Corrector).into_iter().collect(),
         revisits: (nlac.ablation == Ablation::RawRollouts).then_some("/algorithm/ablation"),
-        longest_answer: ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0),
+        longest_answer: ours.map(|(_, sampling)| sampling.most_tokens()).max().unwrap_or(0),
         ..Needs::default()
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn asked(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Asked> {
     };
     let [sampled, judged, refined] = rounds(nlac, forecast)?;
     let sampling = &nlac.sampling;
-    let policy = |count| Calls::new(Role::Policy, forecast.rollout.max_tokens, count);
+    let policy = |count| Calls::new(Role::Policy, forecast.rollout.sampling().most_tokens(), count);
     let futures = judged * f64::from(nlac.futures);
     asked.calls.push(policy(sampled));
     if nlac.ablation == Ablation::RawRollouts {
@@ -49,12 +49,12 @@ pub(super) fn asked(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Asked> {
         let rest = forecast.rest?;
         asked.env_steps = forecast.batch * f64::from(nlac.futures * played) * rest;
         asked.calls.push(policy(futures * (rest - 1.0)));
-        asked.calls.push(Calls::new(Role::Bellman, sampling.bellman.max_tokens, futures * rest));
+        asked.calls.push(Calls::new(Role::Bellman, sampling.bellman.most_tokens(), futures * rest));
     } else {
-        asked.calls.push(Calls::new(Role::Successor, sampling.successor.max_tokens, futures));
+        asked.calls.push(Calls::new(Role::Successor, sampling.successor.most_tokens(), futures));
     }
-    asked.calls.push(Calls::new(Role::Evaluator, sampling.evaluator.max_tokens, judged));
-    asked.calls.push(Calls::new(Role::Refiner, sampling.refiner.max_tokens, refined));
+    asked.calls.push(Calls::new(Role::Evaluator, sampling.evaluator.most_tokens(), judged));
+    asked.calls.push(Calls::new(Role::Refiner, sampling.refiner.most_tokens(), refined));
     Some(asked)
 }
 
@@ -81,10 +81,10 @@ fn backup(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Vec<Calls>> {
         (true, _) => joined * tries,
     };
     Some(vec![
-        Calls::new(Role::Policy, sampling.next_action.max_tokens, bootstrapped),
-        Calls::new(Role::Successor, sampling.next_prediction.max_tokens, bootstrapped),
-        Calls::new(Role::Bellman, sampling.bellman.max_tokens, joined * tries),
-        Calls::new(Role::Corrector, sampling.corrector.max_tokens, corrected),
+        Calls::new(Role::Policy, sampling.next_action.most_tokens(), bootstrapped),
+        Calls::new(Role::Successor, sampling.next_prediction.most_tokens(), bootstrapped),
+        Calls::new(Role::Bellman, sampling.bellman.most_tokens(), joined * tries),
+        Calls::new(Role::Corrector, sampling.corrector.most_tokens(), corrected),
     ])
 }
 

@@ -10,7 +10,6 @@ use crate::{
         fault::Fault,
         generation::{Generation, Weights},
         ids::PredictionId,
-        spec::SamplingSpec,
     },
     experience::message::Message,
 };
@@ -37,9 +36,7 @@ pub(super) async fn sample(
     setting: &Setting<'_>,
     step: &Replayed,
 ) -> Result<Vec<Generation>, Fault> {
-    let rollout = setting.rollout;
-    let sampling =
-        SamplingSpec { temperature: rollout.temperature, max_tokens: rollout.max_tokens };
+    let sampling = setting.rollout.sampling();
     try_join_all((0..setting.spec.candidates).map(|ordinal| {
         let seed = setting.seed_of(step, "candidate").index(ordinal.into());
         setting.sampler.act(&step.state, Weights::Online, sampling, seed)

@@ -22,7 +22,7 @@ pub(super) fn needs(nlrl: &NlrlSpec) -> Needs {
     Needs {
         prompts: vec![PromptPart::Aggregator, PromptPart::Chooser],
         on_policy: matches!(nlrl.form, ValueForm::MonteCarlo(_)),
-        longest_answer: ours.map(|(_, sampling)| sampling.max_tokens).max().unwrap_or(0),
+        longest_answer: ours.map(|(_, sampling)| sampling.most_tokens()).max().unwrap_or(0),
         ..Needs::default()
     }
 }
@@ -31,7 +31,7 @@ pub(super) fn needs(nlrl: &NlrlSpec) -> Needs {
 pub(super) fn asked(nlrl: &NlrlSpec, forecast: &Forecast<'_>) -> Option<Asked> {
     let (batch, end, sampling) = (forecast.batch, forecast.end, &nlrl.sampling);
     let open = batch * forecast.open?;
-    let policy = |count| Calls::new(Role::Policy, forecast.rollout.max_tokens, count);
+    let policy = |count| Calls::new(Role::Policy, forecast.rollout.sampling().most_tokens(), count);
     let mut asked = Asked {
         examples: vec![(Objective::Critic, 1.0), (Objective::Policy, 1.0)],
         ..Asked::default()
@@ -49,22 +49,26 @@ pub(super) fn asked(nlrl: &NlrlSpec, forecast: &Forecast<'_>) -> Option<Asked> {
         }
         ValueForm::TemporalDifference(form) => {
             let varied = open * f64::from(form.variations);
-            let action = Calls::new(Role::Policy, form.next_action.max_tokens, varied);
-            let tokens = form.next_prediction.max_tokens;
+            let action = Calls::new(Role::Policy, form.next_action.most_tokens(), varied);
+            let tokens = form.next_prediction.most_tokens();
             asked.calls.extend([action, Calls::new(Role::Successor, tokens, varied)]);
             batch
         }
     };
     // A value that is not accepted is written once more.
     let tries = if end == End::Most { 2.0 } else { 1.0 };
-    asked.calls.push(Calls::new(Role::Aggregator, sampling.aggregator.max_tokens, values * tries));
+    asked.calls.push(Calls::new(
+        Role::Aggregator,
+        sampling.aggregator.most_tokens(),
+        values * tries,
+    ));
     if forecast.iteration > nlrl.warmup_iterations {
         let sampled = batch * f64::from(nlrl.candidates);
         // Where all samples are the same action, nothing is valued or chosen.
         let [valued, chosen] = if end == End::Least { [0.0; 2] } else { [sampled, batch] };
         asked.calls.push(policy(sampled));
-        asked.calls.push(Calls::new(Role::Successor, sampling.value.max_tokens, valued));
-        asked.calls.push(Calls::new(Role::Chooser, sampling.chooser.max_tokens, chosen));
+        asked.calls.push(Calls::new(Role::Successor, sampling.value.most_tokens(), valued));
+        asked.calls.push(Calls::new(Role::Chooser, sampling.chooser.most_tokens(), chosen));
     }
     Some(asked)
 }

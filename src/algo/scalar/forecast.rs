@@ -15,8 +15,8 @@ pub(super) fn asked(scalar: &ScalarSpec, forecast: &Forecast<'_>) -> Option<Aske
     };
     let values = (open + candidates) * f64::from(scalar.values);
     let calls = vec![
-        Calls::new(Role::Policy, scalar.action.max_tokens, open),
-        Calls::new(Role::Policy, forecast.rollout.max_tokens, candidates),
+        Calls::new(Role::Policy, scalar.action.most_tokens(), open),
+        Calls::new(Role::Policy, forecast.rollout.sampling().most_tokens(), candidates),
         Calls::new(Role::Value, VALUE_TOKENS, values),
     ];
     let examples =

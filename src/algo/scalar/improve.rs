@@ -9,8 +9,7 @@ use super::{
 use crate::{
     algo::{Replayed, lesson, message_of},
     domain::{
-        annotation::PredictionUse, fault::Fault, generation::Weights, spec::SamplingSpec,
-        training::ExampleSource,
+        annotation::PredictionUse, fault::Fault, generation::Weights, training::ExampleSource,
     },
 };
 
@@ -19,10 +18,7 @@ use crate::{
 pub(super) async fn made(setting: &Setting<'_>, replayed: &Replayed) -> Result<Annotations, Fault> {
     let seed = setting.seed.index(replayed.position);
     let (state, spec) = (&replayed.state, setting.spec);
-    let sampling = SamplingSpec {
-        temperature: setting.rollout.temperature,
-        max_tokens: setting.rollout.max_tokens,
-    };
+    let sampling = setting.rollout.sampling();
     let actions = try_join_all((0..spec.candidates).map(|i| {
         let seed = seed.label("candidate").index(u64::from(i));
         setting.sampler.act(state, Weights::Target, sampling, seed)

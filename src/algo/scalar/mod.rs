@@ -26,7 +26,7 @@ pub type Setting<'a> = super::Setting<'a, ScalarSpec>;
 #[async_trait]
 impl Algorithm for ScalarSpec {
     fn needs(&self) -> Needs {
-        let longest_answer = self.action.max_tokens;
+        let longest_answer = self.action.most_tokens();
         Needs { prompts: vec![PromptPart::Value], longest_answer, ..Needs::default() }
     }
 

@@ -39,7 +39,7 @@ pub(super) async fn judge(
     let action = setting.quoted(action);
     let context =
         template.render(state, Some(&action), &serde_json::json!({})).map_err(Fault::fail)?;
-    let sampling = SamplingSpec { temperature: 1.0, max_tokens: VALUE_TOKENS };
+    let sampling = SamplingSpec::new(1.0, VALUE_TOKENS);
     let said = try_join_all((0..setting.spec.values).map(|i| {
         setting.sampler.sample(Prompt {
             role: Role::Value,

@@ -105,7 +105,7 @@ impl Default for ScalarSpec {
             critic_weight: 1.0,
             policy_weight: 1.0,
             target: TargetUpdate::default(),
-            action: SamplingSpec { temperature: 1.0, max_tokens: 256 },
+            action: SamplingSpec::new(1.0, 256),
             replay: ReplaySpec::default(),
         }
     }

@@ -221,10 +221,17 @@ pub struct RolloutSpec {
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: f32,
-    /// Maximum number of tokens per action.
+    /// Maximum number of tokens per action; without its reasoning where `reasoning_tokens` is set.
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,
+    /// Maximum number of tokens of the reasoning before an action. nlac then closes the reasoning, and the model acts.
+    /// Algorithms that learn from the policy's own probabilities do not allow it. By default reasoning and action share
+    /// `max_tokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(inner(range(min = 16, max = 131_072)))]
+    #[schema(minimum = 16, maximum = 131_072)]
+    pub reasoning_tokens: Option<u32>,
     /// Number of steps after which an episode is truncated, unless its task has ended.
     #[garde(range(min = 1, max = 10_000))]
     #[schema(minimum = 1, maximum = 10_000)]
@@ -360,6 +367,15 @@ impl JobSpec {
     }
 }
 
+impl RolloutSpec {
+    /// How the policy samples.
+    #[must_use]
+    pub const fn sampling(&self) -> SamplingSpec {
+        let Self { temperature, max_tokens, reasoning_tokens, .. } = *self;
+        SamplingSpec { temperature, max_tokens, reasoning_tokens }
+    }
+}
+
 fn whole_groups(group: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
     move |episodes, ()| {
         if episodes.is_multiple_of((*group).max(1)) {
@@ -384,6 +400,7 @@ impl Default for RolloutSpec {
             group: 1,
             temperature: 1.0,
             max_tokens: 256,
+            reasoning_tokens: None,
             max_steps: 200,
             max_unreadable: 30,
             max_seconds: 3_600,

@@ -147,7 +147,7 @@ impl Default for MonteCarloSpec {
 
 impl Default for TemporalDifferenceSpec {
     fn default() -> Self {
-        let sampled = SamplingSpec { temperature: 1.0, max_tokens: 256 };
+        let sampled = SamplingSpec::new(1.0, 256);
         Self {
             variations: 2,
             target: TargetUpdate::default(),
@@ -166,11 +166,7 @@ impl Default for NlrlWeights {
 
 impl Default for NlrlSampling {
     fn default() -> Self {
-        let greedy = |max_tokens| SamplingSpec { temperature: 0.0, max_tokens };
-        Self {
-            aggregator: greedy(256),
-            value: SamplingSpec { temperature: 1.0, max_tokens: 256 },
-            chooser: greedy(64),
-        }
+        let greedy = |max_tokens| SamplingSpec::new(0.0, max_tokens);
+        Self { aggregator: greedy(256), value: SamplingSpec::new(1.0, 256), chooser: greedy(64) }
     }
 }

@@ -75,10 +75,33 @@ pub struct SamplingSpec {
     #[garde(range(min = 0.0, max = 2.0))]
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: f32,
-    /// Maximum number of tokens.
+    /// Maximum number of tokens; of the answer alone where `reasoning_tokens` is set.
     #[garde(range(min = 1, max = 32_768))]
     #[schema(minimum = 1, maximum = 32_768)]
     pub max_tokens: u32,
+    /// Maximum number of tokens of the reasoning before the answer. nlac then closes the reasoning, and the model
+    /// answers. By default reasoning and answer share `max_tokens`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(inner(range(min = 16, max = 131_072)))]
+    #[schema(minimum = 16, maximum = 131_072)]
+    pub reasoning_tokens: Option<u32>,
+}
+
+impl SamplingSpec {
+    /// One budget for reasoning and answer.
+    #[must_use]
+    pub const fn new(temperature: f32, max_tokens: u32) -> Self {
+        Self { temperature, max_tokens, reasoning_tokens: None }
+    }
+
+    /// Maximum number of tokens of reasoning and answer together.
+    #[must_use]
+    pub const fn most_tokens(&self) -> u32 {
+        match self.reasoning_tokens {
+            Some(reasoning) => self.max_tokens + reasoning,
+            None => self.max_tokens,
+        }
+    }
 }
 
 impl Default for RoleWeights {
@@ -97,8 +120,8 @@ impl Default for RoleWeights {
 
 impl Default for RoleSampling {
     fn default() -> Self {
-        let sampled = |max_tokens| SamplingSpec { temperature: 1.0, max_tokens };
-        let greedy = |max_tokens| SamplingSpec { temperature: 0.0, max_tokens };
+        let sampled = |max_tokens| SamplingSpec::new(1.0, max_tokens);
+        let greedy = |max_tokens| SamplingSpec::new(0.0, max_tokens);
         Self {
             next_action: sampled(256),
             next_prediction: sampled(256),

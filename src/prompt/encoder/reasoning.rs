@@ -4,7 +4,7 @@ use nlac_chat::Reasoning;
 
 use super::{Encoder, harmony};
 use crate::{
-    domain::reasoning::{joined, opened},
+    domain::reasoning::{is_open, joined, opened, split},
     experience::message::{Block, Message},
     prompt::PromptError,
 };
@@ -69,6 +69,49 @@ impl Encoder {
             (Reasoning::Tags, Opening::Inside) => opened(text),
             (Reasoning::Tags | Reasoning::None, _) => text,
         })
+    }
+
+    /// How many of the tokens of a reply come before its answer, marks included; none if its reasoning did not end.
+    ///
+    /// # Errors
+    /// The tokenizer rejects the tokens.
+    pub fn answer_start(
+        &self,
+        opening: Opening,
+        tokens: &[u32],
+    ) -> Result<Option<usize>, PromptError> {
+        if !is_open(&self.written(opening, tokens, self.decode(tokens)?)?) {
+            return Ok(Some(0));
+        }
+        // What reasons at all says nothing before its reasoning ends.
+        let answers = |end: usize| {
+            let begun = &tokens[..end];
+            let text = self.decode(begun).and_then(|t| self.written(Opening::Inside, begun, t));
+            text.is_ok_and(|text| split(&text).answer.is_some())
+        };
+        let (mut least, mut most) = (0, tokens.len());
+        if !answers(most) {
+            return Ok(None);
+        }
+        while least < most {
+            let middle = least.midpoint(most);
+            if answers(middle) { most = middle } else { least = middle + 1 }
+        }
+        Ok(Some(most))
+    }
+
+    /// The tokens that end a reasoning before its time, and begin the answer. None for a model that does not reason.
+    ///
+    /// # Errors
+    /// The tokenizer rejects the marks.
+    pub fn closing(&self) -> Result<Vec<u32>, PromptError> {
+        match self.0.reasoning() {
+            Reasoning::None => Ok(Vec::new()),
+            Reasoning::Tags => self.encode_text("\n</think>\n\n"),
+            Reasoning::Channels => {
+                self.encode_text("<|end|><|start|>assistant<|channel|>final<|message|>")
+            }
+        }
     }
 
     /// The text of tokens, special ones included, but for the end of the turn.

@@ -166,9 +166,15 @@ impl<F: Fn(&str) -> String + Send + Sync> Engine for Thinker<F> {
 
     async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
         let prompt = self.encoder.decode(&request.prompt).unwrap();
+        let closing = self.encoder.closing().unwrap();
         let model = request.adapter.as_ref().map_or("base", |adapter| &*adapter.name);
         let each = (0..count).map(|_| {
-            let mut token_ids = self.encoder.encode_text(&(self.say)(&prompt)).unwrap();
+            let text = (self.say)(&prompt);
+            // The reasoning was closed for it.
+            let marks = ["</think>\n\n", "final<|message|>"];
+            let answer = marks.iter().find_map(|mark| Some(text.split_once(mark)?.1));
+            let text = answer.filter(|_| request.prompt.ends_with(&closing)).unwrap_or(&text);
+            let mut token_ids = self.encoder.encode_text(text).unwrap();
             let most = request.sampling.max_tokens as usize;
             let cut = token_ids.len() > most;
             token_ids.truncate(most);

@@ -1,0 +1,116 @@
+//! Separate budgets of reasoning and answer. Engines have one limit for both, so a text is asked for with the sum, and
+//! what exceeds a budget is thrown away: an answer is cut, and a reasoning is closed by force, so that the model answers.
+
+use futures_util::future::try_join_all;
+use tracing::Span;
+
+use super::sampler::{Sampler, heard, only};
+use crate::{
+    domain::{
+        fault::Fault,
+        generation::{FinishReason, Weights},
+        seed::SeedPath,
+        spec::SamplingSpec,
+    },
+    engine::{Completion, Request},
+    prompt::{Opening, PromptError},
+};
+
+/// Most tokens of the two parts of a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budgets {
+    pub reasoning: u32,
+    answer: u32,
+    opening: Opening,
+}
+
+/// What a budget does to a text.
+enum Excess {
+    None,
+    /// Its answer is cut after so many tokens.
+    Answer(usize),
+    /// Its reasoning is closed after so many tokens.
+    Reasoning(usize),
+}
+
+impl Budgets {
+    /// Those of a part; none where both share a limit, where the model does not reason, and for a frozen model, whose
+    /// tokens nobody can continue.
+    pub fn of(sampling: &SamplingSpec, weights: Weights, opening: Opening) -> Option<Self> {
+        let reasoning = sampling.reasoning_tokens?;
+        let ours = weights != Weights::Frozen && opening.reasons();
+        ours.then_some(Self { reasoning, answer: sampling.max_tokens, opening })
+    }
+
+    fn excess(self, sampler: &Sampler<'_>, said: &Completion) -> Result<Excess, PromptError> {
+        let (tokens, reasoning) = (&said.token_ids, self.reasoning as usize);
+        Ok(match sampler.encoder.answer_start(self.opening, tokens)? {
+            Some(start) if start <= reasoning => {
+                let end = start + self.answer as usize;
+                if tokens.len() > end { Excess::Answer(end) } else { Excess::None }
+            }
+            _ if tokens.len() > reasoning => Excess::Reasoning(reasoning),
+            _ => Excess::None,
+        })
+    }
+}
+
+impl Sampler<'_> {
+    /// Texts within their budgets.
+    pub(super) async fn within(
+        &self,
+        budgets: Budgets,
+        request: &Request,
+        said: Vec<Completion>,
+        span: &Span,
+    ) -> Result<Vec<Completion>, Fault> {
+        let each = (0..).zip(said).map(|(number, said)| async move {
+            match budgets.excess(self, &said).map_err(Fault::fail)? {
+                Excess::None => Ok(said),
+                Excess::Answer(end) => self.cut(said, end),
+                Excess::Reasoning(end) => {
+                    let sampling = request.sampling.of_sample(number);
+                    let mut rest = request.clone();
+                    rest.prompt.extend(&said.token_ids[..end]);
+                    rest.prompt.extend(self.encoder.closing().map_err(Fault::fail)?);
+                    rest.sampling.max_tokens = budgets.answer;
+                    // The answer is drawn by other numbers than the reasoning.
+                    rest.sampling.seed = sampling.seed.map(|seed| {
+                        SeedPath::root(seed.cast_unsigned()).label("answer").sampling_seed()
+                    });
+                    rest.logprobs = false;
+                    let begun = request.prompt.len();
+                    let reasoning = rest.prompt[begun..].to_vec();
+                    let answer = only(heard(span, self.engine.samples(rest, 1)).await?)?;
+                    self.joined(said, reasoning, answer)
+                }
+            }
+        });
+        try_join_all(each).await
+    }
+
+    /// The text up to a token.
+    fn cut(&self, mut said: Completion, end: usize) -> Result<Completion, Fault> {
+        said.token_ids.truncate(end);
+        if let Some(logprobs) = &mut said.logprobs {
+            logprobs.truncate(end);
+        }
+        said.text = self.encoder.decode(&said.token_ids).map_err(Fault::fail)?;
+        said.finish_reason = FinishReason::Length;
+        Ok(said)
+    }
+
+    /// A reasoning that was closed, and the answer to it. Nobody sampled the tokens that closed it, so the
+    /// log-probabilities of the whole are not known.
+    fn joined(
+        &self,
+        said: Completion,
+        mut tokens: Vec<u32>,
+        answer: Completion,
+    ) -> Result<Completion, Fault> {
+        tokens.extend(answer.token_ids);
+        let text = self.encoder.decode(&tokens).map_err(Fault::fail)?;
+        let finish_reason = answer.finish_reason;
+        Ok(Completion { token_ids: tokens, logprobs: None, text, finish_reason, ..said })
+    }
+}
