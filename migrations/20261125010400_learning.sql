@@ -60,6 +60,9 @@ create table refinements (
     generation_id uuid not null references generations,
     valid         boolean not null,         -- the environment can read it
     changed       boolean not null,         -- the environment would see another action than before
+    -- Whether the reasoning that leads to it could be written without its critique; null: the policy does not think, or
+    -- another refinement followed.
+    rationale     text check (rationale in ('accepted', 'leaked', 'unparseable')),
     unique (iteration_id, transition_id, round)
 );
 create index refinements_of_generation on refinements (generation_id);

@@ -5,9 +5,10 @@ use crate::{
     domain::{
         fault::Fault,
         ids::{ExampleId, TransitionId},
+        reasoning::{Parts, split},
         training::{ExampleSource, Objective, TrainingExample},
     },
-    experience::context::Context,
+    experience::{action::thought, context::Context, message::Message},
     prompt::{Encoder, PromptSet},
 };
 
@@ -69,6 +70,26 @@ pub(super) fn policy(
         weight,
     };
     lesson.encode(encoder)
+}
+
+/// The tokens in which the model says a text after a prompt. A model that reasons says it in its own form, with as much
+/// reasoning as the prompt lets it have; another says it as it was `written`, where it was.
+pub(super) fn said<S>(
+    setting: &Setting<'_, S>,
+    prompt: &Context,
+    text: &str,
+    written: Option<&[i32]>,
+) -> Result<Vec<i32>, Fault> {
+    let encoder = setting.sampler.encoder;
+    let reply = match (encoder.can_reason(), written) {
+        (false, Some(written)) => return Ok(written.to_vec()),
+        (false, None) => Message::assistant(text),
+        (true, _) => {
+            let Parts { reasoning, answer } = split(text);
+            thought(reasoning, Message::assistant(answer.unwrap_or_default()))
+        }
+    };
+    Ok(signed(&encoder.completion(prompt, &reply).map_err(Fault::fail)?))
 }
 
 /// The policy says again what it did; what nobody can read, or the token limit cut, it does not.

@@ -36,6 +36,7 @@ pub use needs::Needs;
 use crate::{
     domain::{
         annotation::{Choice, Critique, Prediction, Refinement, Target},
+        fault::Fault,
         generation::{FinishReason, Generation},
         ids::{EpisodeId, TransitionId},
         seed::SeedPath,
@@ -142,6 +143,16 @@ impl<S> Setting<'_, S> {
     fn read(&self, reply: &Generation, state: &Context) -> Read {
         let cut = reply.finish_reason == FinishReason::Length;
         self.codec.read(Reply { text: &reply.text, cut }, state)
+    }
+
+    /// Whether the model thinks before it replies to a prompt.
+    fn thinks(&self, prompt: &Context) -> Result<bool, Fault> {
+        let encoder = self.sampler.encoder;
+        if !encoder.can_reason() {
+            return Ok(false);
+        }
+        let tokens = encoder.encode(prompt).map_err(Fault::fail)?;
+        Ok(encoder.opening(&tokens).map_err(Fault::fail)?.reasons())
     }
 
     /// Real rollouts, at the policy's own temperature.

@@ -93,6 +93,13 @@ pub(super) async fn admit(state: &AppState, spec: &JobSpec) -> Result<Admission,
             false => state.prompts.switches(&out.prompt_hashes).await?,
         };
         out.hold(admission::switches_unread(spec, &own, &read));
+        let thinks = |part| {
+            let own = own.get(&part).cloned().unwrap_or_default();
+            let switches = spec.model.switches_of(part, &own, false);
+            engine.and_then(|engine| state.discover.thinks(&engine.record, &switches)) == Some(true)
+        };
+        let missing = admission::reasoning_prompts_missing(spec, &out.prompt_hashes, thinks);
+        out.hold(missing);
     }
     let shows_tools = engine.and_then(|engine| state.discover.shows_tools(&engine.record));
     if offers_tools && shows_tools == Some(false) {

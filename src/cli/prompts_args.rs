@@ -37,8 +37,9 @@ pub enum PromptsCommand {
     /// Push a directory as a prompt set, and print which parts changed.
     ///
     /// The directory has one file per part: policy.md, successor.md, bellman.md, bellman_terminal.md,
-    /// evaluator.md and refiner.md. Optional are corrector.md, value.md, aggregator.md, chooser.md and
-    /// general.yaml. Submitted jobs keep their prompts. New jobs that name the set use the new ones.
+    /// evaluator.md and refiner.md. Optional are corrector.md, rationale.md, value.md, aggregator.md,
+    /// chooser.md and general.yaml. Submitted jobs keep their prompts. New jobs that name the set use the new
+    /// ones.
     Push(PushArgs),
     /// Delete one of your prompt sets.
     Delete {

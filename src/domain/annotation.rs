@@ -127,6 +127,9 @@ pub struct Refinement {
     pub valid: bool,
     /// Whether it differs from the previous action for the environment.
     pub changed: bool,
+    /// Whether the reasoning that leads to it could be written without its critique. None if the policy does not think,
+    /// or another refinement followed.
+    pub rationale: Option<TargetStatus>,
 }
 
 /// The best of several actions in the state of a transition, by the language value of each (NLRL).

@@ -23,6 +23,8 @@ text_enum!(
         Refiner = "refiner",
         /// Removes hindsight from the reasoning of a target.
         Corrector = "corrector",
+        /// Writes the reasoning that leads to a refined action, without its critique.
+        Rationale = "rationale",
         /// Predicts the value of an action as a number (the scalar critic).
         Value = "value",
         /// Writes the language value of an action from the outcomes that followed it.

@@ -95,6 +95,9 @@ pub mod names {
         REFINEMENT_CHANGED = "refiner.changed", Share;
         /// Share of refined actions that the environment can parse.
         REFINEMENT_VALID = "refiner.valid", Share, Healthy::above(0.8);
+        /// Share of refined actions that were dropped because no reasoning that leads to them could be written without the
+        /// critique.
+        REFINEMENT_UNEXPLAINED = "refiner.unexplained", Share, Healthy::below(0.2);
         /// Share of Bellman targets that were dropped because they use hindsight.
         TARGETS_LEAKED = "critic.targets_leaked", Share, Healthy::below(0.2);
         /// Distinct word pairs per word pair, over the predictions of the iteration; it falls when predictions collapse.

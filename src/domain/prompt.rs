@@ -24,6 +24,8 @@ text_enum!(
         Refiner = "refiner",
         /// Removes hindsight from a target's reasoning.
         Corrector = "corrector",
+        /// Writes the reasoning that leads to a refined action, without its critique.
+        Rationale = "rationale",
         /// Predicts the value of an action as a number.
         Value = "value",
         /// Writes the language value of an action from the outcomes that followed it.
@@ -47,7 +49,12 @@ impl PromptPart {
     pub const fn is_required(self) -> bool {
         !matches!(
             self,
-            Self::Corrector | Self::Value | Self::Aggregator | Self::Chooser | Self::General
+            Self::Corrector
+                | Self::Rationale
+                | Self::Value
+                | Self::Aggregator
+                | Self::Chooser
+                | Self::General
         )
     }
 
@@ -62,6 +69,7 @@ impl PromptPart {
             Self::Evaluator => "evaluator.md",
             Self::Refiner => "refiner.md",
             Self::Corrector => "corrector.md",
+            Self::Rationale => "rationale.md",
             Self::Value => "value.md",
             Self::Aggregator => "aggregator.md",
             Self::Chooser => "chooser.md",
@@ -79,12 +87,12 @@ impl PromptPart {
     #[must_use]
     pub const fn variables(self) -> &'static [&'static str] {
         match self {
-            Self::Policy | Self::Successor | Self::Value | Self::General => &[],
+            Self::Policy | Self::Successor | Self::Rationale | Self::Value | Self::General => &[],
             Self::Bellman => &["observation", "reward", "prediction"],
             Self::BellmanTerminal => &["observation", "reward"],
             Self::Evaluator => &["futures"],
             Self::Refiner => &["critique"],
-            Self::Corrector => &["target"],
+            Self::Corrector => &["reasoning", "target"],
             Self::Aggregator => &["outcomes"],
             Self::Chooser => &["values"],
         }

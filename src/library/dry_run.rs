@@ -12,7 +12,7 @@ use crate::{
         annotation::TargetStatus,
         fault::Fault,
         prompt::{PromptFiles, PromptHashes, PromptMistake, PromptPart, Switches},
-        reasoning::said,
+        reasoning::{said, split},
         spec::JobSpec,
     },
     env,
@@ -179,7 +179,11 @@ impl Trial<'_> {
                     PromptPart::Bellman
                 };
                 let (text, source) = text_of(writer, "(the target before its correction)");
-                (json!({ "target": text }), BTreeMap::from([("target", source)]))
+                let whole =
+                    self.given.get(&writer).cloned().or_else(|| self.stored.reply(writer, ""));
+                let reasoning = whole.as_deref().and_then(|whole| split(whole).reasoning);
+                let values = json!({ "reasoning": reasoning.unwrap_or("(none)"), "target": text });
+                (values, BTreeMap::from([("reasoning", source), ("target", source)]))
             }
             PromptPart::Aggregator => {
                 let mut outcome = happened;
@@ -203,6 +207,7 @@ impl Trial<'_> {
             }
             PromptPart::Policy
             | PromptPart::Successor
+            | PromptPart::Rationale
             | PromptPart::Value
             | PromptPart::General => (json!({}), BTreeMap::new()),
         }
@@ -229,21 +234,22 @@ impl Trial<'_> {
             }
             PromptPart::Evaluator => Reading { verdict: Some(self.set.verdict(text)), ..reading },
             PromptPart::Successor => Reading { outcome: self.outcome(text), ..self.form(text) },
-            PromptPart::Bellman
-            | PromptPart::BellmanTerminal
-            | PromptPart::Corrector
-            | PromptPart::Aggregator => Reading {
-                target_status: Some(self.target_status(text)),
-                outcome: self.outcome(text),
-                ..self.form(text)
-            },
+            PromptPart::Corrector => self.target(&self.set.rewritten(text).unwrap_or_default()),
+            PromptPart::Bellman | PromptPart::BellmanTerminal | PromptPart::Aggregator => {
+                self.target(text)
+            }
             PromptPart::Chooser => {
                 let (values, _) = self.values();
                 Reading { choice: self.set.choice(text, values.len()), ..reading }
             }
             PromptPart::Value => Reading { value: said(text).trim().parse().ok(), ..reading },
-            PromptPart::General => reading,
+            PromptPart::Rationale | PromptPart::General => reading,
         }
+    }
+
+    fn target(&self, text: &str) -> Reading {
+        let target_status = Some(self.target_status(text));
+        Reading { target_status, outcome: self.outcome(text), ..self.form(text) }
     }
 
     fn form(&self, text: &str) -> Reading {

@@ -31,6 +31,9 @@ pub(super) struct ReplyForm {
     /// Of how a prediction names its end and its reward, with the group `reward`.
     #[serde(default)]
     pub conclusion: Option<String>,
+    /// Of a target that a corrector rewrote, with the groups `reasoning` and `prediction`.
+    #[serde(default)]
+    pub rewritten: Option<String>,
     /// Of a future that ends well.
     #[serde(default)]
     pub success: Option<String>,

@@ -42,6 +42,23 @@ const SUPPOSING: [&str; 11] = [
     "should",
 ];
 
+/// Words that only somebody writes who answers a critique.
+static CRITICISED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r"(?i)\b(?:critic\w*|critiqu\w*|criticis\w*|feedback|evaluat\w*|review\w*|refin\w*|rewr\w*|revis\w*|(?:predicted|possible) futures?|future \d+)\b";
+    Regex::new(words).ok()
+});
+
+/// What a reasoning says of the critique that led to its action; none if nothing. What `known` says itself is no
+/// mention.
+pub(super) fn mention(reasoning: &str, known: &str, critique: &str) -> Option<String> {
+    let known_words = known.to_lowercase();
+    let of_critique = CRITICISED.as_ref().and_then(|form| {
+        let mut found = form.find_iter(reasoning).map(|word| word.as_str());
+        found.find(|word| !known_words.contains(&word.to_lowercase()))
+    });
+    of_critique.map(str::to_owned).or_else(|| quoted(reasoning, known, critique))
+}
+
 /// The words by which a text admits that its writer was shown the outcome. None if no words do, or if
 /// `revealed` says them itself.
 pub(super) fn confession(text: &str, revealed: &str) -> Option<String> {
@@ -52,18 +69,11 @@ pub(super) fn confession(text: &str, revealed: &str) -> Option<String> {
 
 /// What of `revealed` the reasoning tells as a fact although `known` does not hold it; none if nothing.
 pub(super) fn fact(reasoning: &str, known: &str, revealed: &str) -> Option<String> {
-    let (said, known, revealed) = (words(reasoning), words(known), words(revealed));
-    let spans = |words: &[String]| -> HashSet<String> {
-        words.windows(SPAN).map(|span| span.join(" ")).collect()
-    };
-    let (known_spans, revealed_spans) = (spans(&known), spans(&revealed));
-    let quoted = said
-        .windows(SPAN)
-        .map(|span| span.join(" "))
-        .find(|span| revealed_spans.contains(span) && !known_spans.contains(span));
+    let quoted = quoted(reasoning, known, revealed);
     if quoted.is_some() {
         return quoted;
     }
+    let (known, revealed) = (words(known), words(revealed));
     let news: HashSet<_> = revealed.iter().filter(|word| !known.contains(word)).collect();
     reasoning.split(['.', ';', '!', '?', '\n']).find_map(|clause| {
         let told = TOLD.as_ref()?.find(clause)?;
@@ -72,6 +82,16 @@ pub(super) fn fact(reasoning: &str, known: &str, revealed: &str) -> Option<Strin
         let tells = words(&clause[told.end()..]).iter().any(|word| news.contains(word));
         (tells && !supposes).then(|| clause.trim().to_owned())
     })
+}
+
+/// Words in a row that a text has from `source`, and not from `known`.
+fn quoted(text: &str, known: &str, source: &str) -> Option<String> {
+    let spans = |text: &str| -> Vec<String> {
+        words(text).windows(SPAN).map(|span| span.join(" ")).collect()
+    };
+    let (known, source): (HashSet<_>, HashSet<_>) =
+        (spans(known).into_iter().collect(), spans(source).into_iter().collect());
+    spans(text).into_iter().find(|span| source.contains(span) && !known.contains(span))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -83,7 +103,7 @@ fn words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{confession, fact};
+    use super::{confession, fact, mention};
 
     const KNOWN: &str = "I am thinking of an object. Is it alive? The user said it is small.";
 
@@ -98,6 +118,20 @@ mod tests {
         let admits = |text: &str| confession(text, "In hindsight I know.").is_some();
         assert!(admits("As we now know, the question was wasted."));
         assert!(!admits("They say: in hindsight I know."), "that is what came next");
+    }
+
+    #[test]
+    fn a_reasoning_that_knows_its_critique_gives_it_away() {
+        let critique = "Optimal: No. Future 1 fails because the user has no object in mind yet.";
+        let mentions = |text: &str| mention(text, KNOWN, critique).is_some();
+        assert!(mentions("The critique says that I should ask first."));
+        assert!(mentions("Following the feedback, I ask whether it is alive."));
+        assert!(mentions("Future 1 ends badly, so I ask."));
+        assert!(mentions("I ask, because the user has no object in mind."));
+        assert!(!mentions(
+            "The user thinks of an object, and small things are many. I ask if it is alive."
+        ));
+        assert!(mention("I review the text.", "Please review my text.", critique).is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::front::{File, ReplyForm};
 use crate::domain::{
     annotation::{TargetStatus, Verdict},
     prompt::{PromptMistake, PromptPart},
+    reasoning::joined,
 };
 
 /// A target may round a reward by so much.
@@ -28,6 +29,7 @@ pub struct PredictionParts {
 pub(super) struct Replies {
     prediction: Option<Regex>,
     conclusion: Option<Regex>,
+    rewritten: Option<Regex>,
     success: Option<Regex>,
     failure: Option<Regex>,
     yes: Option<Regex>,
@@ -64,6 +66,7 @@ impl Replies {
         let replies = Self {
             prediction: compile("prediction", &form.prediction, &["next", "end"]),
             conclusion: compile("conclusion", &form.conclusion, &["reward"]),
+            rewritten: compile("rewritten", &form.rewritten, &["reasoning", "prediction"]),
             success: compile("success", &form.success, &[]),
             failure: compile("failure", &form.failure, &[]),
             yes: compile("yes", &form.yes, &[]),
@@ -115,6 +118,15 @@ impl Replies {
         // A group in a branch that was not taken is empty.
         let group = |name| parts.name(name).map_or_else(String::new, |part| part.as_str().into());
         Some(PredictionParts { next: group("next"), end: group("end") })
+    }
+
+    /// A target that a corrector rewrote, with its reasoning. All of it is the prediction where no form is prescribed.
+    pub(super) fn rewritten(&self, reply: &str) -> Option<String> {
+        let reply = reply.trim();
+        let Some(form) = &self.rewritten else { return Some(reply.to_owned()) };
+        let parts = form.captures(reply)?;
+        let group = |name| parts.name(name).map(|part| part.as_str().trim());
+        Some(joined(group("reasoning").filter(|text| !text.is_empty()), group("prediction")))
     }
 
     /// Whether a predicted future ends well; none if it names no end, or both.
@@ -193,6 +205,7 @@ mod tests {
     fn replies() -> Replies {
         let form = ReplyForm {
             conclusion: None,
+            rewritten: None,
             prediction: Some("^next (?P<next>.+?) then .+ end (?P<end>.+)$".into()),
             success: Some("end solved$".into()),
             failure: Some("end lost".into()),

@@ -171,6 +171,12 @@ impl PromptSet {
         self.template(PromptPart::Corrector)
     }
 
+    /// The prompt that writes the reasoning of a refined action.
+    #[must_use]
+    pub fn rationale(&self) -> Option<&Template> {
+        self.template(PromptPart::Rationale)
+    }
+
     /// The prompt of the scalar critic.
     #[must_use]
     pub fn value(&self) -> Option<&Template> {
@@ -193,6 +199,27 @@ impl PromptSet {
     #[must_use]
     pub fn choice(&self, reply: &str, candidates: usize) -> Option<usize> {
         self.chooser()?.replies().choice(said(reply), candidates)
+    }
+
+    /// Reads a corrector's reply: the target that it rewrote, with its reasoning.
+    #[must_use]
+    pub fn rewritten(&self, reply: &str) -> Option<String> {
+        self.corrector()?.replies().rewritten(said(reply))
+    }
+
+    /// What the reasoning of a refined action gives away: something of its `critique`, or of the observation that
+    /// followed the action that it replaces, which is not in `known` (state and refined action).
+    #[must_use]
+    pub fn gives_away(
+        &self,
+        reasoning: &str,
+        known: &str,
+        critique: &str,
+        revealed: &str,
+    ) -> Option<String> {
+        let hindsight = || leak::fact(reasoning, known, revealed);
+        let confession = leak::confession(reasoning, known).or_else(hindsight);
+        confession.or_else(|| leak::mention(reasoning, known, critique))
     }
 
     /// What `target` gives away: anywhere, that its writer was shown the outcome; in its reasoning, something

@@ -105,6 +105,7 @@ pub(super) async fn finish(
         (names::VERDICT_UNPARSEABLE, share(sums.first_verdicts_unparseable, sums.first_verdicts)),
         (names::REFINEMENT_CHANGED, share(sums.refinements_changed, sums.refinements)),
         (names::REFINEMENT_VALID, share(sums.refinements_valid, sums.refinements)),
+        (names::REFINEMENT_UNEXPLAINED, share(sums.rationales_rejected, sums.rationales)),
         (names::VALUE_OUTCOMES, sums.outcomes_read),
         (names::CHOICE_UNREADABLE, share(sums.choices - sums.choices_read, sums.choices)),
         (names::CHOICE_CHANGED, share(sums.choices_changed, sums.choices_read)),

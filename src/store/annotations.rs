@@ -80,9 +80,9 @@ pub async fn insert_refinements(
 ) -> Result<(), StoreError> {
     let sql = "-- annotations::insert_refinements
          insert into refinements (id, job_id, iteration_id, transition_id, round,
-             critique_id, generation_id, valid, changed)
+             critique_id, generation_id, valid, changed, rationale)
          select id, $2, $3, transition_id, round, critique_id, generation_id, valid,
-             changed
+             changed, rationale
          from json_populate_recordset(null::refinements, $1::json)";
     insert_rows(conn, sql, job, iteration, refinements).await
 }

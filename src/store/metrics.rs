@@ -107,6 +107,8 @@ pub struct Summary {
     pub refinements: i64,
     pub refinements_changed: i64,
     pub refinements_valid: i64,
+    pub rationales: i64,
+    pub rationales_rejected: i64,
     pub outcomes_read: Option<f64>,
     pub choices: i64,
     pub choices_read: i64,
@@ -158,7 +160,9 @@ pub async fn summary(
               count(*) filter (where verdict = 'unparseable') as first_verdicts_unparseable
           from critiques where iteration_id = $1 and round = 0) c,
          (select count(*) as refinements, count(*) filter (where changed) as refinements_changed,
-              count(*) filter (where valid) as refinements_valid
+              count(*) filter (where valid) as refinements_valid,
+              count(rationale) as rationales,
+              count(*) filter (where rationale <> 'accepted') as rationales_rejected
           from refinements where iteration_id = $1) r,
          (select count(*) as choices, count(action) as choices_read,
               count(*) filter (where changed) as choices_changed

@@ -211,7 +211,7 @@ async fn a_scalar_critic_bootstraps_numbers_and_weighs_actions_by_them() {
         candidates: 8,
         values: 1,
         temperature: 0.25,
-        action: SamplingSpec { temperature: 1.0, max_tokens: 8 },
+        action: SamplingSpec::new(1.0, 8),
         ..ScalarSpec::default()
     };
     let setting = scalar::Setting {

@@ -160,7 +160,7 @@ async fn what_is_impossible_is_never_chosen_and_the_greedy_choice_is_the_likelie
         state.clone().admitting(actions.iter().map(ToString::to_string).collect())
     };
     let reply = async |state: &Context, temperature, seed| {
-        let sampling = SamplingSpec { temperature, max_tokens: 8 };
+        let sampling = SamplingSpec::new(temperature, 8);
         chooser.reply(state, sampling, SeedPath::root(seed)).await
     };
     let three = admitting(&["what", "no", "ok"]);

@@ -420,23 +420,32 @@ fn invariant_08_the_target_follows_by_its_rate() {
 /// A reasoning that cites the outcome is rewritten, checked, rewritten once more, then given up.
 #[tokio::test]
 async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropped() {
-    let leaking = "<think>The user answered Yes, so it was a good question.</think>\nOutcome: success; reward: 0";
-    let conjecture = "<think>If the user answers Yes, half of them are gone.</think>\nOutcome: success; reward: 0";
+    let target =
+        |thought: &str| format!("<think>\n{thought}\n</think>\n\nOutcome: success; reward: 0");
+    let rewritten = |thought: &str| {
+        format!("Reasoning:\n{thought}\n\nPrediction:\nOutcome: success; reward: 0")
+    };
+    let knowing = "The user answered Yes, so it was a good question.";
+    let supposing = "If the user answers Yes, half of them are gone.";
+    let draft = target(knowing);
+    let [leaking, conjecture] = [rewritten(knowing), rewritten(supposing)];
+    let [leaking, conjecture] = [&*leaking, &*conjecture];
     let rest = ["Outcome: success; reward: 0", "Optimal: Yes"];
     for (corrected, expected) in [
         (vec![conjecture], TargetStatus::Accepted),
         (vec![leaking, conjecture], TargetStatus::Accepted),
         (vec![leaking, leaking], TargetStatus::Leaked),
+        (vec!["Outcome: success; reward: 0", leaking], TargetStatus::Leaked),
     ] {
         let calls = 1 + corrected.len() + rest.len();
         let texts: VecDeque<_> =
-            [leaking].into_iter().chain(corrected.clone()).chain(rest).collect();
+            [&*draft].into_iter().chain(corrected.clone()).chain(rest).collect();
         let texts = Mutex::new(texts);
         let engine = Stub::new(|_: Asked<'_>| {
             let next = texts.lock().unwrap().pop_front();
             next.expect("nothing more is asked").to_owned()
         });
-        let spec = NlacSpec { correct_reasoning: true, ..spec(1, 1) };
+        let spec = NlacSpec { correct_reasoning: Some(true), ..spec(1, 1) };
         let question = about(
             &replayed(true),
             "I am thinking of an object.",
@@ -451,7 +460,7 @@ async fn invariant_11_a_target_that_gives_the_outcome_away_is_corrected_or_dropp
         let taught = made.examples.iter().filter(|e| e.objective == Objective::Critic).count();
         assert_eq!(taught, usize::from(expected == TargetStatus::Accepted));
         if expected == TargetStatus::Accepted {
-            assert_eq!(made.targets[0].text, conjecture);
+            assert_eq!(made.targets[0].text, target(supposing));
         }
     }
 }

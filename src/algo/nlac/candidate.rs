@@ -4,6 +4,7 @@ use super::{Annotations, Setting, refine};
 use crate::{
     algo::{Replayed, lesson},
     domain::{
+        annotation::Critique,
         fault::Fault,
         spec::{OnSameAction, OnYes},
         training::{ExampleSource, TrainingExample},
@@ -21,6 +22,10 @@ pub(super) struct Candidate<'a> {
     /// The token limit cut it.
     pub(super) cut: bool,
     pub(super) source: ExampleSource,
+    /// The tokens are a refiner's.
+    pub(super) refined: bool,
+    /// The critiques that it was rewritten by.
+    pub(super) critiques: Vec<String>,
     /// It was judged wanting, and rewritten.
     pub(super) wanting: bool,
     pub(super) fate: Fate,
@@ -45,6 +50,8 @@ impl<'a> Candidate<'a> {
             tokens: replayed.action_tokens.clone(),
             cut: replayed.action_cut,
             source: ExampleSource::Action,
+            refined: false,
+            critiques: Vec::new(),
             wanting: false,
             fate: Fate::Open,
         }
@@ -64,15 +71,22 @@ impl<'a> Candidate<'a> {
 
     /// Continues with a refined action. One that is the same to the environment stands for the rewritten
     /// reasoning, and is taken where that is distilled.
-    pub(super) fn take(&mut self, made: &refine::Refined, setting: &Setting<'_>) {
+    pub(super) fn take(
+        &mut self,
+        made: &refine::Refined,
+        critique: &Critique,
+        setting: &Setting<'_>,
+    ) {
         if !made.refinement.valid {
             self.fate = Fate::Dropped;
             return;
         }
         self.wanting = true;
+        self.critiques.push(critique.text.clone());
         let rewrites = setting.spec.on_same_action == OnSameAction::DistillRefinement;
         if made.refinement.changed || rewrites {
-            self.action.clone_from(&made.action);
+            // Nobody learns what the refiner thought: it thought about the critique.
+            self.action = made.action.without_reasoning();
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
             // A refinement that was cut is not valid.
             self.cut = false;
@@ -81,6 +95,12 @@ impl<'a> Candidate<'a> {
                 setting.key(&self.action, state) == setting.key(&self.replayed.action, state);
             self.source =
                 if same && !rewrites { ExampleSource::Action } else { ExampleSource::Refinement };
+            self.refined = true;
+            if self.source == ExampleSource::Action && setting.sampler.encoder.can_reason() {
+                // The action as it was, with the reasoning that it came from.
+                let critiques = std::mem::take(&mut self.critiques);
+                *self = Self { critiques, wanting: true, ..Self::of(self.replayed) };
+            }
         }
     }
 

@@ -7,7 +7,12 @@ use super::{
 };
 use crate::{
     algo::Replayed,
-    domain::{fault::Fault, generation::Role},
+    domain::{
+        annotation::TargetStatus,
+        fault::Fault,
+        generation::{Generation, Role},
+        reasoning::split,
+    },
     rollout::Prompt,
 };
 
@@ -15,13 +20,18 @@ use crate::{
 pub(super) async fn correct(
     setting: &Setting<'_>,
     replayed: &Replayed,
-    draft: &str,
+    draft: &Generation,
 ) -> Result<Written, Fault> {
     let prompts = setting.sampler.prompts;
-    let template = prompts
-        .corrector()
-        .ok_or_else(|| Fault::Fail(format!("prompt set {} has no corrector", prompts.name())))?;
-    let variables = serde_json::json!({ "target": draft });
+    let missing = || {
+        let what =
+            "has no corrector.md: set correct_reasoning to false, or let the successor not think";
+        Fault::Fail(format!("prompt set {} {what}", prompts.name()))
+    };
+    let template = prompts.corrector().ok_or_else(missing)?;
+    let parts = split(&draft.text);
+    let reasoning = parts.reasoning.unwrap_or("(none)");
+    let variables = serde_json::json!({ "reasoning": reasoning, "target": parts.answer });
     let context = template
         .render(&replayed.state, Some(&setting.quoted(&replayed.action)), &variables)
         .map_err(Fault::fail)?;
@@ -35,9 +45,17 @@ pub(super) async fn correct(
             sampling,
             seed: setting.seed_of(replayed, "corrector").index(attempt),
         };
-        let rewritten = setting.sampler.sample(prompt).await?;
-        let status = target::status(setting, replayed, &rewritten);
-        Ok((rewritten, status))
+        let said = setting.sampler.sample(prompt).await?;
+        let status = match said.answer() {
+            Some(_) => target::status(setting, replayed, &rewritten(setting, &said)),
+            None => TargetStatus::Unparseable,
+        };
+        Ok((said, status))
     })
     .await
+}
+
+/// The target that a corrector wrote, with its reasoning; empty where it cannot be read.
+pub(super) fn rewritten(setting: &Setting<'_>, said: &Generation) -> String {
+    setting.sampler.prompts.rewritten(&said.text).unwrap_or_default()
 }

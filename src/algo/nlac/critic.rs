@@ -1,11 +1,16 @@
 //! What the critic learns of a batch: a Bellman target for each transition.
 
-use super::{Annotations, Setting, successor, target};
+use super::{Annotations, Setting, target};
 use crate::{
-    algo::{Replayed, left_out::all_but_refused, lesson::Lesson},
+    algo::{
+        Replayed,
+        left_out::all_but_refused,
+        lesson::{self, Lesson},
+    },
     domain::{
         annotation::TargetStatus,
         fault::Fault,
+        generation::Role,
         spec::Ablation,
         training::{ExampleSource, Objective, TrainingExample},
     },
@@ -48,14 +53,17 @@ fn example(
     replayed: &Replayed,
     made: &target::Made,
 ) -> Result<TrainingExample, Fault> {
-    let prompt = successor::prompt(setting, &replayed.state, &replayed.action)?;
+    let d_star = made.d_star();
+    // What a corrector wrote is not the target as the model would write it.
+    let written = (d_star.role != Role::Corrector).then_some(&*d_star.token_ids);
+    let completion = lesson::said(setting, &made.prompt, &made.target.text, written)?;
     let lesson = Lesson {
         objective: Objective::Critic,
         source: ExampleSource::Target,
         transition_id: Some(replayed.transition.id),
         prompt_hash: setting.sampler.prompts.successor().hash(),
-        prompt: &prompt,
-        completion: made.d_star().token_ids.clone(),
+        prompt: &made.prompt,
+        completion,
         weight: setting.spec.critic_weight * replayed.importance,
     };
     lesson.encode(setting.sampler.encoder)

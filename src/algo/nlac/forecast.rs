@@ -21,14 +21,20 @@ pub(super) fn needs(nlac: &NlacSpec) -> Needs {
         (w.evaluator, s.evaluator),
         (w.refiner, s.refiner),
         (w.corrector, s.corrector),
+        (w.rationale, s.rationale),
     ];
     let ours = parts.iter().filter(|(weights, _)| *weights != Weights::Frozen);
     Needs {
-        prompts: nlac.correct_reasoning.then_some(PromptPart::Corrector).into_iter().collect(),
+        prompts: corrects(nlac).then_some(PromptPart::Corrector).into_iter().collect(),
         revisits: (nlac.ablation == Ablation::RawRollouts).then_some("/algorithm/ablation"),
         longest_answer: ours.map(|(_, sampling)| sampling.most_tokens()).max().unwrap_or(0),
         ..Needs::default()
     }
+}
+
+/// Whether targets are corrected whatever the model is.
+fn corrects(nlac: &NlacSpec) -> bool {
+    nlac.correct_reasoning == Some(true)
 }
 
 /// What annotating a batch asks; none where a rate is missing.
@@ -76,7 +82,7 @@ fn backup(nlac: &NlacSpec, forecast: &Forecast<'_>) -> Option<Vec<Calls>> {
     };
     // A target that is not accepted is written once more.
     let tries = if end == End::Most { 2.0 } else { 1.0 };
-    let corrected = match (nlac.correct_reasoning, end) {
+    let corrected = match (corrects(nlac), end) {
         (false, _) | (true, End::Least) => 0.0,
         (true, _) => joined * tries,
     };

@@ -5,7 +5,8 @@
 //! critic   a' ~ policy(s')   d' ~ successor(s', a')   d* ~ bellman(s, a, r, s', d')      → L1 example
 //! actor    d1..dk ~ successor(s, x)   q ~ evaluator(s, x, d1..dk)   x ← refiner(s, x, q) → L2 example
 //! ```
-//! The trained prompts hold neither what the target knew (r, s', d') nor what the teacher knew (a, q).
+//! The trained prompts hold neither what the target knew (r, s', d') nor what the teacher knew (a, q). Of a model that
+//! reasons, the trained reasoning does not know it either.
 
 mod advise;
 mod best_of;
@@ -15,6 +16,7 @@ mod critic;
 mod critique;
 mod forecast;
 mod health;
+mod rationale;
 mod real_rollouts;
 mod refine;
 mod rounds;
@@ -101,6 +103,7 @@ pub async fn annotate(setting: &Setting<'_>, batch: &[Replayed]) -> Result<Annot
     critic::learn(setting, batch, &mut annotations).await?;
     let mut candidates: Vec<_> = batch.iter().map(Candidate::of).collect();
     improve(setting, &mut candidates, &mut annotations).await?;
+    rationale::explain(setting, &mut candidates, &mut annotations).await?;
     for candidate in &candidates {
         annotations.examples.extend(candidate.example(setting)?);
     }

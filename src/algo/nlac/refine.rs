@@ -53,9 +53,10 @@ pub(super) async fn rewrite(
         round: i32::try_from(round).map_err(Fault::fail)?,
         critique_id: critique.id,
         generation_id: generation.id,
-        action: generation.text.clone(),
+        action: generation.said().unwrap_or_default().to_owned(),
         valid: after.is_some(),
         changed: after.is_some() && after != before,
+        rationale: None,
     };
     Ok(Refined { refinement, action: message_of(read), generation })
 }

@@ -65,9 +65,9 @@ async fn play_round(
         wanting.iter().map(|(c, q)| refine::rewrite(setting, c.replayed, &c.action, q, round)),
     )
     .await?;
-    for ((candidate, _), made) in wanting.into_iter().zip(refined) {
+    for ((candidate, critique), made) in wanting.into_iter().zip(refined) {
         if let Some(made) = candidate.heard(made, annotations) {
-            candidate.take(&made, setting);
+            candidate.take(&made, critique, setting);
             annotations.generations.push(made.generation);
             annotations.refinements.push(made.refinement);
         }

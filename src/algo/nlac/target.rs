@@ -1,5 +1,6 @@
 //! The language Bellman backup: d* = the observation, joined with the target model's own prediction from there
-//! on. At a terminal transition the ending is all there is: nothing is bootstrapped.
+//! on. At a terminal transition the ending is all there is: nothing is bootstrapped. The target of a model that reasons has
+//! a corrected reasoning, unless the spec says otherwise.
 //!
 //! Every target is checked: for the form that its prompt set prescribes, and for hindsight. One that fails is
 //! written once more, then dropped and counted.
@@ -28,9 +29,11 @@ const ATTEMPTS: u64 = 2;
 /// Lowest temperature of a second attempt: at 0 it would repeat the first.
 const AGAIN: f32 = 0.7;
 
-/// A target and what was generated for it; d* is the last generation.
+/// A target and what was generated for it; the last generation wrote d*.
 pub(super) struct Made {
     pub(super) target: Target,
+    /// P_succ(s, a), after which the model learns d*.
+    pub(super) prompt: Context,
     pub(super) prediction: Option<Prediction>,
     pub(super) generations: Vec<Generation>,
 }
@@ -91,12 +94,24 @@ pub(super) async fn bellman_target(
         reward: transition.reward,
     };
     let rest = prediction.as_ref().map(|p| p.text.as_str());
-    let corrects = setting.spec.correct_reasoning;
+    let prompt = successor::prompt(setting, &replayed.state, &replayed.action)?;
+    let thinks = setting.thinks(&prompt)?;
+    let corrects = setting.spec.correct_reasoning.unwrap_or(thinks);
+    // A successor that does not think learns no reasoning.
+    let learned = |text: &Generation| match setting.sampler.encoder.can_reason() && !thinks {
+        true => text.said().unwrap_or_default().to_owned(),
+        false => text.text.clone(),
+    };
+    let learned = &learned;
     let written = attempts(setting.spec.sampling.bellman, |sampling, attempt| async move {
         let seed = setting.seed_of(replayed, "bellman");
         let seed = if attempt == 0 { seed } else { seed.index(attempt) };
         let joined = join(setting, happened, rest, sampling, seed).await?;
-        let status = match status(setting, replayed, &joined) {
+        let status = match joined.answer() {
+            Some(_) => status(setting, replayed, &learned(&joined)),
+            None => TargetStatus::Unparseable,
+        };
+        let status = match status {
             // The corrector takes it out.
             TargetStatus::Leaked if corrects => TargetStatus::Accepted,
             status => status,
@@ -104,10 +119,12 @@ pub(super) async fn bellman_target(
         Ok((joined, status))
     });
     let Written { mut texts, mut status } = written.await?;
+    let mut text = learned(&texts[texts.len() - 1]);
     if corrects && status == TargetStatus::Accepted {
-        let corrected = corrector::correct(setting, replayed, &texts[texts.len() - 1].text).await?;
+        let corrected = corrector::correct(setting, replayed, &texts[texts.len() - 1]).await?;
         status = corrected.status;
         texts.extend(corrected.texts);
+        text = corrector::rewritten(setting, &texts[texts.len() - 1]);
     }
     generations.extend(texts);
     let d_star = &generations[generations.len() - 1];
@@ -118,10 +135,10 @@ pub(super) async fn bellman_target(
         next_prediction_id: prediction.as_ref().map(|p| p.id),
         generation_id: d_star.id,
         outcomes: 1,
-        text: d_star.text.clone(),
+        text,
         status,
     };
-    Ok(Made { target, prediction, generations })
+    Ok(Made { target, prompt, prediction, generations })
 }
 
 /// Texts that were written until one could be accepted; the status is the last one's.
@@ -152,24 +169,21 @@ where
     Ok(Written { texts, status })
 }
 
-/// Whether a text may be a target.
+/// Whether a text that was not cut may be a target.
 pub(in crate::algo) fn status<S>(
     setting: &algo::Setting<'_, S>,
     replayed: &Replayed,
-    text: &Generation,
+    text: &str,
 ) -> TargetStatus {
     let (prompts, transition) = (setting.sampler.prompts, &replayed.transition);
-    if text.answer().is_none() {
-        return TargetStatus::Unparseable;
-    }
     let observed = replayed.observed();
     let last_reward = transition.reward.filter(|_| transition.done);
-    let status = prompts.target_status(&text.text, &observed, last_reward);
+    let status = prompts.target_status(text, &observed, last_reward);
     if status != TargetStatus::Accepted {
         return status;
     }
     let known = message::written(replayed.state.with([replayed.action.clone()]).messages());
-    match prompts.leak(&text.text, &known, &observed) {
+    match prompts.leak(text, &known, &observed) {
         Some(_) => TargetStatus::Leaked,
         None => TargetStatus::Accepted,
     }

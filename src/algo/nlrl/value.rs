@@ -4,7 +4,7 @@ use super::{Setting, outcome::Outcome};
 use crate::{
     algo::{
         Annotations, Replayed,
-        lesson::Lesson,
+        lesson::{self, Lesson},
         nlac::{
             successor,
             target::{attempts, status},
@@ -13,8 +13,9 @@ use crate::{
     domain::{
         annotation::{Target, TargetStatus},
         fault::Fault,
-        generation::Role,
+        generation::{Generation, Role},
         ids::TargetId,
+        reasoning::said,
         training::{ExampleSource, Objective},
     },
     rollout::Prompt,
@@ -36,6 +37,14 @@ pub(super) async fn value(
     let action = setting.quoted(&step.action);
     let context = template.render(&step.state, Some(&action), &variables).map_err(Fault::fail)?;
     let context = &context;
+    // The successor's prompt of (s, a) alone: it holds no outcome. One that does not think learns no reasoning.
+    let prompt = successor::prompt(setting, &step.state, &step.action)?;
+    let silent = setting.sampler.encoder.can_reason() && !setting.thinks(&prompt)?;
+    let learned = |text: &Generation| match silent {
+        true => said(&text.text).to_owned(),
+        false => text.text.clone(),
+    };
+    let learned = &learned;
     let written = attempts(setting.spec.sampling.aggregator, |sampling, attempt| async move {
         let prompt = Prompt {
             role: Role::Aggregator,
@@ -46,10 +55,12 @@ pub(super) async fn value(
             seed: setting.seed_of(step, "aggregate").index(attempt),
         };
         let text = setting.sampler.sample(prompt).await?;
-        let accepted = |of: &&Replayed| status(setting, of, &text) == TargetStatus::Accepted;
+        let learned = learned(&text);
+        let accepted = |of: &&Replayed| status(setting, of, &learned) == TargetStatus::Accepted;
         let status = match same.iter().copied().any(|of| accepted(&of)) {
+            _ if text.answer().is_none() => TargetStatus::Unparseable,
             true => TargetStatus::Accepted,
-            false => status(setting, step, &text),
+            false => status(setting, step, &learned),
         };
         Ok((text, status))
     });
@@ -67,15 +78,13 @@ pub(super) async fn value(
         status,
     });
     if status == TargetStatus::Accepted {
-        // The successor's prompt of (s, a) alone: it holds no outcome.
-        let prompt = successor::prompt(setting, &step.state, &step.action)?;
         let lesson = Lesson {
             objective: Objective::Critic,
             source: ExampleSource::Target,
             transition_id: Some(step.transition.id),
             prompt_hash: prompts.successor().hash(),
             prompt: &prompt,
-            completion: text.token_ids.clone(),
+            completion: lesson::said(setting, &prompt, &text.text, Some(&text.token_ids))?,
             weight: setting.spec.critic_weight * step.importance,
         };
         made.examples.push(lesson.encode(setting.sampler.encoder)?);

@@ -149,6 +149,7 @@ const fn about(part: PromptPart) -> &'static str {
         PromptPart::Evaluator => "Judges an action by its predictions.",
         PromptPart::Refiner => "Rewrites an action by a critique.",
         PromptPart::Corrector => "Removes hindsight from the reasoning of a target.",
+        PromptPart::Rationale => "Writes the reasoning that leads to a refined action.",
         PromptPart::Value => "Writes the number of the scalar critic.",
         PromptPart::Aggregator => "Writes a language value from outcomes.",
         PromptPart::Chooser => "Chooses the best of several actions by their language values.",
@@ -168,8 +169,13 @@ const fn weights(algorithm: &AlgorithmSpec, part: PromptPart) -> Option<Weights>
         (AlgorithmSpec::Nlac(nlac), P::Bellman | P::BellmanTerminal) => nlac.weights.bellman,
         (AlgorithmSpec::Nlac(nlac), P::Evaluator) => nlac.weights.evaluator,
         (AlgorithmSpec::Nlac(nlac), P::Refiner) => nlac.weights.refiner,
-        (AlgorithmSpec::Nlac(nlac), P::Corrector) if nlac.correct_reasoning => {
-            nlac.weights.corrector
+        // Unless the spec says otherwise, they play where the model reasons.
+        (AlgorithmSpec::Nlac(nlac), P::Corrector) => match nlac.correct_reasoning {
+            Some(false) => return None,
+            _ => nlac.weights.corrector,
+        },
+        (AlgorithmSpec::Nlac(nlac), P::Rationale) if nlac.distills_refinements() => {
+            nlac.weights.rationale
         }
         (AlgorithmSpec::Nlrl(nlrl), P::Successor) => nlrl.weights.value,
         (AlgorithmSpec::Nlrl(nlrl), P::Aggregator) => nlrl.weights.aggregator,

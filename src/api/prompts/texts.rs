@@ -54,6 +54,8 @@ texts!(
         refiner: Refiner,
         /// Text of `corrector.md`.
         corrector: Corrector,
+        /// Text of `rationale.md`.
+        rationale: Rationale,
         /// Text of `value.md`.
         value: Value,
         /// Text of `aggregator.md`.

@@ -135,10 +135,11 @@ pub struct NlacSpec {
     /// How the target weights follow the online weights.
     #[garde(dive)]
     pub target: TargetUpdate,
-    /// Rewrites the reasoning of each target so that it cites nothing that only hindsight knows. For
-    /// reasoning models; the prompt set needs a `corrector`.
+    /// Rewrites the reasoning of each target so that it cites nothing that only hindsight knows. The prompt set needs
+    /// a `corrector`. By default this is on if the model reasons before it predicts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(skip)]
-    pub correct_reasoning: bool,
+    pub correct_reasoning: Option<bool>,
     /// Weights of each part.
     #[garde(skip)]
     pub weights: RoleWeights,
@@ -151,6 +152,14 @@ pub struct NlacSpec {
     /// Ablation: disables one part of the method to measure its effect.
     #[garde(dive)]
     pub ablation: Ablation,
+}
+
+impl NlacSpec {
+    /// Whether the policy learns refined actions.
+    #[must_use]
+    pub const fn distills_refinements(&self) -> bool {
+        self.rounds > 0 && !matches!(self.ablation, Ablation::BestOfActions { .. })
+    }
 }
 
 /// What is distilled if no round changed the action.
@@ -248,7 +257,7 @@ impl Default for NlacSpec {
             critic_weight: 1.0,
             policy_weight: 1.0,
             target: TargetUpdate::default(),
-            correct_reasoning: false,
+            correct_reasoning: None,
             weights: RoleWeights::default(),
             sampling: RoleSampling::default(),
             replay: ReplaySpec::default(),

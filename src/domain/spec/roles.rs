@@ -24,6 +24,8 @@ pub struct RoleWeights {
     pub refiner: Weights,
     /// Corrector: removes hindsight from a target's reasoning.
     pub corrector: Weights,
+    /// Writes the reasoning that leads to a refined action, for models that reason.
+    pub rationale: Weights,
 }
 
 impl RoleWeights {
@@ -35,6 +37,7 @@ impl RoleWeights {
             PromptPart::Evaluator => Some(self.evaluator),
             PromptPart::Refiner => Some(self.refiner),
             PromptPart::Corrector => Some(self.corrector),
+            PromptPart::Rationale => Some(self.rationale),
             _ => None,
         }
     }
@@ -65,6 +68,9 @@ pub struct RoleSampling {
     /// Corrector: removes hindsight from a target's reasoning.
     #[garde(dive)]
     pub corrector: SamplingSpec,
+    /// Writes the reasoning that leads to a refined action, for models that reason.
+    #[garde(dive)]
+    pub rationale: SamplingSpec,
 }
 
 /// Sampling of one part.
@@ -114,6 +120,7 @@ impl Default for RoleWeights {
             evaluator: Weights::Target,
             refiner: Weights::Target,
             corrector: Weights::Target,
+            rationale: Weights::Target,
         }
     }
 }
@@ -130,6 +137,7 @@ impl Default for RoleSampling {
             evaluator: greedy(256),
             refiner: sampled(256),
             corrector: greedy(256),
+            rationale: sampled(256),
         }
     }
 }

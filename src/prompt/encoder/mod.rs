@@ -48,8 +48,8 @@ impl Encoder {
     pub fn completion(&self, prompt: &Context, reply: &Message) -> Result<Vec<u32>, PromptError> {
         let opening = self.encode(prompt)?;
         let reply = match self.opening(&opening)? {
-            Opening::Answer => &reply.without_reasoning(),
-            Opening::Inside | Opening::Reasoning => reply,
+            Opening::Answer if self.can_reason() => &reply.without_reasoning(),
+            _ => reply,
         };
         let said = prompt.with([reply.clone()]);
         let whole = self.0.encode_chat(&conversation(&said), false)?;

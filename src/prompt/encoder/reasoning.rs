@@ -32,6 +32,12 @@ impl Opening {
 }
 
 impl Encoder {
+    /// Whether the model can think before it answers, as far as its chat template tells.
+    #[must_use]
+    pub fn can_reason(&self) -> bool {
+        self.0.reasoning() != Reasoning::None
+    }
+
     /// Where a prompt leaves its reply.
     ///
     /// # Errors
@@ -142,7 +148,7 @@ impl Encoder {
         let text = match self.opening(prompt)? {
             Opening::Inside => {
                 let whole = joined(Some(&thought.unwrap_or_default()), Some(&said));
-                whole.trim_start_matches("<think>\n").to_owned()
+                whole.strip_prefix("<think>\n").unwrap_or(&whole).to_owned()
             }
             Opening::Reasoning => joined(thought.as_deref(), Some(&said)),
             Opening::Answer => said,

@@ -98,8 +98,24 @@ async fn complete(
 
 const EOS: u32 = 2;
 
+const TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}<{{ 'assistant' if message['role'] == \
+    'assistant' else 'user' }}>{{ message['content'] }}{% if message['role'] == 'assistant' %}<eos>\
+    {% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
 /// Writes an untrained model whose tokens are characters.
 pub fn model(directory: &Path) {
+    write(directory, TEMPLATE);
+}
+
+/// One whose chat template opens the reasoning of every reply, as DeepSeek-R1's does.
+pub fn thinking_model(directory: &Path) {
+    write(
+        directory,
+        &TEMPLATE.replace("<assistant>{% endif %}", "<assistant><think>\n{% endif %}"),
+    );
+}
+
+fn write(directory: &Path, template: &str) {
     std::fs::create_dir_all(directory).unwrap();
     let special = ["<pad>", "<bos>", "<eos>", "<unk>", "<user>", "<assistant>"];
     let characters = (' '..='~').chain(['\n']).map(String::from);
@@ -118,9 +134,6 @@ pub fn model(directory: &Path) {
         "post_processor": null, "decoder": { "type": "Fuse" },
         "model": { "type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>" },
     });
-    let template = "{{ bos_token }}{% for message in messages %}<{{ 'assistant' if message['role'] == \
-        'assistant' else 'user' }}>{{ message['content'] }}{% if message['role'] == 'assistant' %}<eos>\
-        {% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
     let config = json!({ "bos_token": "<bos>", "eos_token": "<eos>", "chat_template": template });
     std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).unwrap();
     std::fs::write(directory.join("tokenizer_config.json"), config.to_string()).unwrap();

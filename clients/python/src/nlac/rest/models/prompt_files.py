@@ -33,6 +33,8 @@ class PromptFiles:
     """ Text of `general.yaml`. """
     policy: None | str | Unset = UNSET
     """ Text of `policy.md`. """
+    rationale: None | str | Unset = UNSET
+    """ Text of `rationale.md`. """
     refiner: None | str | Unset = UNSET
     """ Text of `refiner.md`. """
     successor: None | str | Unset = UNSET
@@ -89,6 +91,12 @@ class PromptFiles:
         else:
             policy = self.policy
 
+        rationale: None | str | Unset
+        if isinstance(self.rationale, Unset):
+            rationale = UNSET
+        else:
+            rationale = self.rationale
+
         refiner: None | str | Unset
         if isinstance(self.refiner, Unset):
             refiner = UNSET
@@ -126,6 +134,8 @@ class PromptFiles:
             field_dict["general"] = general
         if policy is not UNSET:
             field_dict["policy"] = policy
+        if rationale is not UNSET:
+            field_dict["rationale"] = rationale
         if refiner is not UNSET:
             field_dict["refiner"] = refiner
         if successor is not UNSET:
@@ -211,6 +221,15 @@ class PromptFiles:
 
         policy = _parse_policy(d.pop("policy", UNSET))
 
+        def _parse_rationale(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        rationale = _parse_rationale(d.pop("rationale", UNSET))
+
         def _parse_refiner(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -247,6 +266,7 @@ class PromptFiles:
             evaluator=evaluator,
             general=general,
             policy=policy,
+            rationale=rationale,
             refiner=refiner,
             successor=successor,
             value=value,

@@ -9,6 +9,7 @@ PromptPart = Literal[
     "evaluator",
     "general",
     "policy",
+    "rationale",
     "refiner",
     "successor",
     "value",

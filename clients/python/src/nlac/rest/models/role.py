@@ -7,6 +7,7 @@ Role = Literal[
     "corrector",
     "evaluator",
     "policy",
+    "rationale",
     "refiner",
     "successor",
     "value",

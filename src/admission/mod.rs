@@ -1,6 +1,8 @@
 //! Checks that a job fits the environment, the engines and the trainer that it names, before the job starts.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod chat_template;
+
+pub use chat_template::{reasoning_prompts_missing, switches_unread};
 
 use crate::{
     algo::{self, Draw},
@@ -8,7 +10,7 @@ use crate::{
         environment::{Capabilities, FoundEnvironment},
         generation::Weights,
         peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
-        prompt::{PromptHashes, PromptPart, Switches},
+        prompt::{PromptHashes, PromptPart},
         spec::{
             AlgorithmSpec, EnvironmentSpec, EvaluationSource, JobSpec, NlacSpec, NlrlSpec,
             Placement, RemoteSpec,
@@ -94,6 +96,7 @@ fn parts(algorithm: &AlgorithmSpec) -> (Vec<Part>, Vec<Part>) {
                 ("evaluator", w.evaluator),
                 ("refiner", w.refiner),
                 ("corrector", w.corrector),
+                ("rationale", w.rationale),
             ],
         ),
         AlgorithmSpec::Nlrl(NlrlSpec { weights: w, .. }) => {
@@ -443,42 +446,6 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
         unfit.push(misfit("/rollout/group", what, "set rollout.group to 8, say"));
     }
     unfit
-}
-
-/// Variables for the chat template that the chat template never reads: `read` are those that it does, and `own` those
-/// that the job's prompt files set. Parts that another model plays are not checked.
-#[must_use]
-pub fn switches_unread(
-    spec: &JobSpec,
-    own: &BTreeMap<PromptPart, Switches>,
-    read: &BTreeSet<String>,
-) -> Vec<Misfit> {
-    let model = &spec.model;
-    let remedy = match read.iter().map(String::as_str).collect::<Vec<_>>().join(", ") {
-        names if names.is_empty() => {
-            "leave it out: the chat template reads no variables".to_owned()
-        }
-        names => format!("use one that it reads: {names}"),
-    };
-    let mut unread = Vec::new();
-    let mut look = |pointer, place: &str, switches: &Switches| {
-        for name in switches.keys().filter(|name| !read.contains(*name)) {
-            let what = format!(
-                "{place} sets {name}, which the chat template of {} never reads",
-                model.base
-            );
-            unread.push(misfit(pointer, what, &*remedy));
-        }
-    };
-    look("/model/switches", "the spec", &model.switches);
-    let ours = |part: &PromptPart| !spec.algorithm.freezes(*part);
-    for (part, switches) in model.role_switches.iter().filter(|(part, _)| ours(part)) {
-        look("/model/role_switches", &format!("the {part}"), switches);
-    }
-    for (part, switches) in own.iter().filter(|(part, _)| ours(part)) {
-        look("/model/prompts", part.file(), switches);
-    }
-    unread
 }
 
 /// Prompts that a job needs and that its set does not have.

@@ -1,0 +1,76 @@
+//! What a job asks of the chat template of its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Misfit, misfit};
+use crate::domain::{
+    prompt::{PromptHashes, PromptPart, Switches},
+    spec::{AlgorithmSpec, JobSpec},
+};
+
+/// Prompts that a job needs because its model thinks before it answers, and that its set does not have. `thinks` tells
+/// whether it does in the prompts of a part.
+#[must_use]
+pub fn reasoning_prompts_missing(
+    spec: &JobSpec,
+    hashes: &PromptHashes,
+    thinks: impl Fn(PromptPart) -> bool,
+) -> Vec<Misfit> {
+    let AlgorithmSpec::Nlac(nlac) = &spec.algorithm else { return Vec::new() };
+    let set = &spec.model.prompts;
+    let lacks = |part: PromptPart| !hashes.is_empty() && !hashes.contains_key(&part);
+    let corrects = nlac.correct_reasoning.is_none() && thinks(PromptPart::Successor);
+    let explains = nlac.distills_refinements() && thinks(PromptPart::Policy);
+    let mut missing = Vec::new();
+    if corrects && lacks(PromptPart::Corrector) {
+        missing.push(misfit(
+            "/model/prompts",
+            format!("the model thinks before it predicts, but set {set} has no corrector.md"),
+            "choose a set that has it, or switch the successor's thinking off (model.role_switches)",
+        ));
+    }
+    if explains && lacks(PromptPart::Rationale) {
+        missing.push(misfit(
+            "/model/prompts",
+            format!("the policy thinks before it acts, but set {set} has no rationale.md"),
+            "choose a set that has it, or switch the policy's thinking off (model.role_switches)",
+        ));
+    }
+    missing
+}
+
+/// Variables for the chat template that the chat template never reads: `read` are those that it does, and `own` those
+/// that the job's prompt files set. Parts that another model plays are not checked.
+#[must_use]
+pub fn switches_unread(
+    spec: &JobSpec,
+    own: &BTreeMap<PromptPart, Switches>,
+    read: &BTreeSet<String>,
+) -> Vec<Misfit> {
+    let model = &spec.model;
+    let remedy = match read.iter().map(String::as_str).collect::<Vec<_>>().join(", ") {
+        names if names.is_empty() => {
+            "leave it out: the chat template reads no variables".to_owned()
+        }
+        names => format!("use one that it reads: {names}"),
+    };
+    let mut unread = Vec::new();
+    let mut look = |pointer, place: &str, switches: &Switches| {
+        for name in switches.keys().filter(|name| !read.contains(*name)) {
+            let what = format!(
+                "{place} sets {name}, which the chat template of {} never reads",
+                model.base
+            );
+            unread.push(misfit(pointer, what, &*remedy));
+        }
+    };
+    look("/model/switches", "the spec", &model.switches);
+    let ours = |part: &PromptPart| !spec.algorithm.freezes(*part);
+    for (part, switches) in model.role_switches.iter().filter(|(part, _)| ours(part)) {
+        look("/model/role_switches", &format!("the {part}"), switches);
+    }
+    for (part, switches) in own.iter().filter(|(part, _)| ours(part)) {
+        look("/model/prompts", part.file(), switches);
+    }
+    unread
+}

@@ -1,0 +1,123 @@
+//! The reasoning that a policy that thinks learns with a refined action. The refiner thinks about the critique, which the
+//! policy never sees. So nothing of the refiner's reasoning is taken: another part writes one from the state and the action
+//! alone, and what it writes is checked. It is tried twice, then the action is dropped and counted.
+
+use super::{
+    Annotations, Setting,
+    candidate::{Candidate, Fate},
+    target::{Written, attempts},
+};
+use crate::{
+    algo::left_out::all_but_refused,
+    domain::{
+        annotation::TargetStatus,
+        fault::Fault,
+        generation::{Generation, Role},
+    },
+    experience::{
+        action::thought,
+        context::Context,
+        message::{self, Message},
+    },
+    rollout::Prompt,
+};
+
+/// Gives every refined action the reasoning that the policy is to learn with it: none where the policy does not think.
+pub(super) async fn explain(
+    setting: &Setting<'_>,
+    candidates: &mut [Candidate<'_>],
+    annotations: &mut Annotations,
+) -> Result<(), Fault> {
+    let encoder = setting.sampler.encoder;
+    if !encoder.can_reason() {
+        return Ok(());
+    }
+    let refined = candidates.iter_mut().filter(|c| c.refined && c.fate != Fate::Dropped);
+    let refined: Vec<_> = refined.collect();
+    let explained = all_but_refused(refined.iter().map(|candidate| async {
+        let template = setting.sampler.prompts.policy();
+        let state = &candidate.replayed.state;
+        let prompt = template.render(state, None, &serde_json::json!({})).map_err(Fault::fail)?;
+        let written = match setting.thinks(&prompt)? {
+            true => Some(write(setting, candidate).await?),
+            false => None,
+        };
+        Ok((prompt, written))
+    }))
+    .await?;
+    for (candidate, explained) in refined.into_iter().zip(explained) {
+        let Some((prompt, written)) = candidate.heard(explained, annotations) else { continue };
+        let reasoning = written.as_ref().and_then(|w| Some(w.texts.last()?.answer()?.to_owned()));
+        if let Some(Written { texts, status }) = written {
+            annotations.generations.extend(texts);
+            let id = candidate.replayed.transition.id;
+            let mut rows = annotations.refinements.iter_mut().rev();
+            if let Some(row) = rows.find(|row| row.transition_id == id) {
+                row.rationale = Some(status);
+            }
+            if status != TargetStatus::Accepted {
+                candidate.fate = Fate::Dropped;
+                continue;
+            }
+        }
+        candidate.tokens = tokens(setting, &prompt, reasoning.as_deref(), &candidate.action)?;
+    }
+    Ok(())
+}
+
+/// The tokens in which the policy itself would write a reasoning and an action.
+fn tokens(
+    setting: &Setting<'_>,
+    prompt: &Context,
+    reasoning: Option<&str>,
+    action: &Message,
+) -> Result<Vec<u32>, Fault> {
+    let reply = thought(reasoning, action.clone());
+    setting.sampler.encoder.completion(prompt, &reply).map_err(Fault::fail)
+}
+
+async fn write(setting: &Setting<'_>, candidate: &Candidate<'_>) -> Result<Written, Fault> {
+    let (prompts, replayed) = (setting.sampler.prompts, candidate.replayed);
+    let missing = || {
+        let what = "has no rationale.md, but the policy thinks before it acts";
+        Fault::Fail(format!("prompt set {} {what}", prompts.name()))
+    };
+    let template = prompts.rationale().ok_or_else(missing)?;
+    let action = setting.quoted(&candidate.action);
+    let context = template.render(&replayed.state, Some(&action), &serde_json::json!({}));
+    let (context, action) = (&context.map_err(Fault::fail)?, &action);
+    attempts(setting.spec.sampling.rationale, |sampling, attempt| async move {
+        let prompt = Prompt {
+            role: Role::Rationale,
+            template,
+            context,
+            weights: setting.spec.weights.rationale,
+            sampling,
+            seed: setting.seed_of(replayed, "rationale").index(attempt),
+        };
+        let said = setting.sampler.sample(prompt).await?;
+        let status = status(setting, candidate, action, &said);
+        Ok((said, status))
+    })
+    .await
+}
+
+/// Whether a text may be the reasoning of a refined action.
+fn status(
+    setting: &Setting<'_>,
+    candidate: &Candidate<'_>,
+    action: &Message,
+    said: &Generation,
+) -> TargetStatus {
+    let Some(reasoning) = said.answer().map(str::trim).filter(|text| !text.is_empty()) else {
+        return TargetStatus::Unparseable;
+    };
+    let replayed = candidate.replayed;
+    let known = message::written(replayed.state.with([action.clone()]).messages());
+    let critiques = candidate.critiques.join("\n");
+    let observed = replayed.observed();
+    match setting.sampler.prompts.gives_away(reasoning, &known, &critiques, &observed) {
+        Some(_) => TargetStatus::Leaked,
+        None => TargetStatus::Accepted,
+    }
+}

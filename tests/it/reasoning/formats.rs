@@ -1,0 +1,98 @@
+//! How a reply is read and written in each format.
+
+use nlac::{
+    domain::{annotation::Verdict, reasoning::split},
+    experience::{action::thought, message::Message},
+    prompt::{Encoder, Opening, PromptSet},
+};
+use serde_json::json;
+
+use super::question;
+use crate::support::thinking::Family;
+
+/// What an evaluator wrote in each format.
+const RECORDED: [(Family, &str); 3] = [
+    (
+        Family::Qwen3,
+        "<think>\nOkay, the user asks if my last message is the best one. Optimal: Yes? The future ends in \
+         failure, so no.\n</think>\n\nOptimal: No\n\nFuture 1 ends in failure. Ask for the card first.<|im_end|>",
+    ),
+    (
+        Family::DeepSeekR1,
+        "Okay, so I need to figure out whether it was best. Optimal: Yes would mean that nothing is better.\n\
+         </think>\n\nOptimal: No\n\nFuture 1 ends in failure. Ask for the card first.<｜end▁of▁sentence｜>",
+    ),
+    (
+        Family::GptOss,
+        "<|channel|>analysis<|message|>We need to judge. Optimal: Yes? The future fails.<|end|><|start|>assistant\
+         <|channel|>final<|message|>Optimal: No\n\nFuture 1 ends in failure. Ask for the card first.<|return|>",
+    ),
+];
+
+const ANSWER: &str = "Optimal: No\n\nFuture 1 ends in failure. Ask for the card first.";
+
+/// What the service keeps of tokens, with the text that an engine returns.
+fn kept(encoder: &Encoder, prompt: &[u32], tokens: &[u32]) -> String {
+    let text = encoder.decode(tokens).unwrap();
+    encoder.written(encoder.opening(prompt).unwrap(), tokens, text).unwrap()
+}
+
+#[test]
+fn recorded_replies_are_read_after_their_reasoning() {
+    let prompts = PromptSet::load("standard").unwrap();
+    for (family, recorded) in RECORDED {
+        let encoder = family.encoder();
+        let prompt = encoder.encode(&question(json!({}))).unwrap();
+        let tokens = encoder.encode_text(recorded).unwrap();
+        let text = kept(&encoder, &prompt, &tokens);
+        let parts = split(&text);
+        assert_eq!(parts.answer, Some(ANSWER), "{family:?}");
+        assert!(parts.reasoning.is_some_and(|thought| thought.contains("Optimal: Yes")), "{text}");
+        assert_eq!(prompts.verdict(&text), Verdict::No, "{family:?}");
+
+        // No beginning of it says what the whole does not say, and none without its answer has one.
+        let said: Vec<_> = (0..=tokens.len())
+            .map(|end| split(&kept(&encoder, &prompt, &tokens[..end])).answer.map(str::to_owned))
+            .collect();
+        let answered = said.iter().rposition(Option::is_none).unwrap_or_default();
+        assert!(said[answered + 1..].iter().flatten().all(|said| ANSWER.starts_with(said.trim())));
+        assert!(tokens.len() - answered <= ANSWER.len() + 8, "{family:?}: {answered}");
+    }
+}
+
+#[test]
+fn a_reply_has_the_tokens_that_its_model_would_have_written() {
+    for (family, recorded) in RECORDED {
+        let encoder = family.encoder();
+        let context = question(json!({}));
+        let prompt = encoder.encode(&context).unwrap();
+        let tokens = encoder.encode_text(recorded).unwrap();
+        let text = kept(&encoder, &prompt, &tokens);
+        let parts = split(&text);
+        let reply = thought(parts.reasoning, Message::assistant(parts.answer.unwrap()));
+        assert_eq!(encoder.completion(&context, &reply).unwrap(), tokens, "{family:?}");
+        // Engines and agents see earlier replies without their reasoning.
+        let seen = encoder.decode(&prompt).unwrap();
+        assert!(seen.contains("What is its number?") && !seen.contains("An order has"), "{seen}");
+    }
+}
+
+#[test]
+fn the_prompt_tells_whether_a_model_thinks() {
+    let opening = |family: Family, switches| {
+        let encoder = family.encoder();
+        encoder.opening(&encoder.encode(&question(switches)).unwrap()).unwrap()
+    };
+    assert_eq!(opening(Family::Qwen3, json!({})), Opening::Reasoning);
+    assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": true })), Opening::Reasoning);
+    assert_eq!(opening(Family::Qwen3, json!({ "enable_thinking": false })), Opening::Answer);
+    assert_eq!(opening(Family::DeepSeekR1, json!({})), Opening::Inside);
+    assert_eq!(opening(Family::GptOss, json!({ "reasoning_effort": "low" })), Opening::Reasoning);
+
+    // After an empty reasoning a reply has none.
+    let (encoder, context) =
+        (Family::Qwen3.encoder(), question(json!({ "enable_thinking": false })));
+    let reply = thought(Some("Hm."), Message::assistant("Yes."));
+    let tokens = encoder.completion(&context, &reply).unwrap();
+    assert_eq!(tokens, encoder.encode_text("Yes.<|im_end|>").unwrap());
+}

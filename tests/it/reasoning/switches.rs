@@ -1,0 +1,89 @@
+//! Variables of the chat template, for all parts and for one.
+
+use nlac::{
+    domain::{prompt::PromptPart, spec::NlacSpec},
+    experience::message::Message,
+    prompt::PromptSet,
+};
+use serde_json::json;
+
+use super::{part_of_a_job, question, spec_with};
+use crate::{
+    invariants::{annotate_with, replayed},
+    support::{
+        Service, small_job,
+        thinking::{Family, Thinker},
+    },
+};
+
+#[test]
+fn a_part_has_the_switches_of_the_job_of_its_file_and_of_its_role() {
+    let mut files = PromptSet::shipped().remove("standard").unwrap();
+    let refiner = files.get_mut(&PromptPart::Refiner).unwrap();
+    *refiner =
+        refiner.replacen("role: refiner", "role: refiner\nswitches: { b: file, c: file }", 1);
+    let spec = spec_with(json!({
+        "switches": { "a": "job", "b": "job", "c": "job" },
+        "role_switches": { "refiner": { "c": "role" } },
+    }));
+    let prompts = PromptSet::parse("mine", &files).unwrap().switched(&spec);
+    let (state, action) =
+        (question(json!({ "a": "agent", "d": "agent" })), Message::assistant("Hm."));
+    let context = prompts.refiner().render(&state, Some(&action), &json!({ "critique": "No." }));
+    let expected = json!({ "a": "job", "b": "file", "c": "role", "d": "agent" });
+    assert_eq!(json!(context.unwrap().frame().switches), expected);
+    let general = prompts.general()[0].frame();
+    assert_eq!(json!(general.switches), json!({ "a": "job", "b": "job", "c": "job" }));
+}
+
+#[tokio::test]
+async fn the_trainer_sees_the_switches_of_the_engine() {
+    let prompts = PromptSet::load("standard").unwrap().switched(&spec_with(json!({
+        "role_switches": {
+            "policy": { "enable_thinking": false }, "successor": { "enable_thinking": false },
+            "evaluator": { "enable_thinking": false }, "refiner": { "enable_thinking": false },
+            "bellman": { "enable_thinking": false },
+        },
+    })));
+    let say = |prompt: &str| {
+        assert!(prompt.ends_with("<think>\n\n</think>\n\n"), "{prompt}");
+        format!("{}<|im_end|>", part_of_a_job(prompt).1)
+    };
+    let engine = Thinker { encoder: Family::Qwen3.encoder(), say };
+    let made =
+        annotate_with(&engine.sampler(&prompts), &NlacSpec::default(), &[replayed(false)]).await;
+    assert_eq!(made.examples.len(), 2);
+    for example in &made.examples {
+        let [prompt, said] = [&example.prompt_tokens, &example.completion_tokens]
+            .map(|ids| ids.iter().map(|id| id.cast_unsigned()).collect::<Vec<_>>());
+        assert!(engine.encoder.decode(&prompt).unwrap().ends_with("<think>\n\n</think>\n\n"));
+        assert!(!engine.encoder.decode(&said).unwrap().contains("think"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_that_the_chat_template_never_reads_is_rejected() {
+    let service = Service::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    Family::Qwen3.write(directory.path());
+    let engine = json!({ "kind": "vllm", "urls": ["http://127.0.0.1:9"], "base_model": "help-desk-base",
+        "model_dir": directory.path() });
+    let (status, said) = service.put("/v1/engines/thinks", &engine).await;
+    assert!(status < 300, "{said}");
+    let mut spec = small_job();
+    spec["model"]["engine"] = "thinks".into();
+    spec["model"]["switches"] = json!({ "enable_thinkin": false });
+    spec["model"]["role_switches"] =
+        json!({ "evaluator": { "enable_thinking": false, "effort": 1 } });
+    let (status, problem) = service.post("/v1/jobs", &spec).await;
+    assert_eq!(status, 422, "{problem}");
+    for (pointer, name) in
+        [("/model/switches", "enable_thinkin"), ("/model/role_switches", "effort")]
+    {
+        let errors = problem["errors"].as_array().unwrap();
+        let error = errors.iter().find(|error| error["pointer"] == pointer).unwrap();
+        assert!(error["message"].as_str().unwrap().contains(name), "{error}");
+        assert_eq!(error["remedy"], "use one that it reads: enable_thinking");
+    }
+    service.stop().await;
+}
