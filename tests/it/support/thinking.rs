@@ -6,7 +6,9 @@ use std::path::Path;
 use async_trait::async_trait;
 use nlac::{
     domain::{generation::FinishReason, ids::CheckpointId, peer::EngineCapabilities},
-    engine::{Adapter, Completion, Engine, EngineError, Request, Scored, Scoring, Tokenized},
+    engine::{
+        Adapter, Completion, Engine, EngineError, Probe, Request, Scored, Scoring, Tokenized,
+    },
     experience::context::Context,
     prompt::{Encoder, PromptSet},
     rollout::{Published, Sampler},
@@ -212,7 +214,15 @@ impl<F: Fn(&str) -> String + Send + Sync> Engine for Thinker<F> {
         unreachable!("nothing is tokenised")
     }
 
-    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<(), EngineError> {
+    async fn sleep(&self) -> Result<(), EngineError> {
+        unreachable!("the algorithm puts nothing to sleep")
+    }
+
+    async fn wake(&self) -> Result<(), EngineError> {
+        unreachable!("the algorithm wakes nothing")
+    }
+
+    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<Probe, EngineError> {
         unreachable!("nothing is probed")
     }
 }
