@@ -299,7 +299,7 @@ pub enum ExperimentCommand {
     /// Run every arm of an experiment with every seed, and write tables and learning curves. If the
     /// experiment has a development part, first choose each arm's settings there. Run the same command again
     /// to continue an interrupted experiment.
-    Run(ExperimentRun),
+    Run(Box<ExperimentRun>),
     /// Write the results of an experiment into a Markdown page, with tables and figures.
     Page(ExperimentPage),
 }
