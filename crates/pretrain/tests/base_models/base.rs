@@ -41,7 +41,7 @@ impl Base {
     /// What it says after a prompt.
     pub fn say(&self, prompt: &Context, temperature: f32, rng: &mut ChaCha8Rng) -> String {
         let mut tokens = self.encoder.encode(prompt).unwrap();
-        let mut cache = KvCache::new(&self.config, tokens.len() + 24);
+        let mut cache = KvCache::new(tokens.len() + 24);
         let mut said = Vec::new();
         for _ in 0..24 {
             let mut batch = [Extend {
