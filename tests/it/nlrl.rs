@@ -418,12 +418,12 @@ async fn small_jobs_of_both_forms_run_to_their_end_and_sets_without_prompts_are_
         let (_, seen) = service.post("/v1/jobs/estimate", &job(form.clone())).await;
         assert!(seen["generation_calls"]["likely"].is_number(), "{seen}");
         let mut lacking = job(form);
-        lacking["model"]["prompts"] = "questions".into();
+        lacking["model"]["prompts"] = "playground".into();
         let (status, problem) = service.post("/v1/jobs", &lacking).await;
         let said = problem.to_string();
         assert_eq!(status, 422, "{said}");
-        assert!(said.contains("questions has no aggregator.md"), "{said}");
-        assert!(said.contains("questions has no chooser.md"), "{said}");
+        assert!(said.contains("playground has no aggregator.md"), "{said}");
+        assert!(said.contains("playground has no chooser.md"), "{said}");
     }
     let mut unknown = job(json!({ "kind": "monte_carlo", "rollouts": 3, "replay": {} }));
     let (status, problem) = service.post("/v1/jobs", &unknown).await;
