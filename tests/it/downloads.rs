@@ -159,7 +159,7 @@ async fn a_wrong_hash_is_an_error_and_the_reader_sees_it() {
     let store = Store::new(content(), &[]);
     let client = store.serve().await;
     let other = Store { content: vec![1; 9], ..store.clone() }.serve().await;
-    let digest = reqwest::get(format!("{}/x", other.address())).await.unwrap();
+    let digest = crate::support::http().get(format!("{}/x", other.address())).send().await.unwrap();
     let digest = digest.headers()["repr-digest"].clone();
     let routes = Router::new().fallback(move || {
         let digest = digest.clone();

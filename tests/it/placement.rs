@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Place, Service,
-    faulty::{Fate, Faulty},
+    faulty::{Decide, Fate, Faulty},
     model_dir, small_job,
 };
 
@@ -15,7 +15,7 @@ use crate::support::{
 struct Asked(Arc<Mutex<Vec<String>>>);
 
 impl Asked {
-    fn noting(&self) -> Box<dyn Fn(&str, u32) -> Fate + Send + Sync> {
+    fn noting(&self) -> Box<Decide> {
         let asked = self.clone();
         Box::new(move |path, _| {
             asked.0.lock().unwrap().push(path.to_owned());
@@ -70,7 +70,7 @@ async fn the_engine_sleeps_while_the_trainer_works() {
             _ => {}
         }
     }
-    assert_eq!((asleep, naps), (false, 2), "one for each iteration");
+    assert_eq!((asleep, naps), (false, 3), "one for the first adapter, one for each iteration");
     service.stop().await;
 }
 

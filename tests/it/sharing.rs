@@ -32,7 +32,7 @@ use crate::support::{Place, Service, cluster, database, settings};
 async fn process(store: &Store) -> ProcessId {
     let roles = ProcessRole::ALL.to_vec();
     let process = Process { id: ProcessId::new(), roles, host: "here".into(), version: "0" };
-    processes::beat(&mut *store.acquire().await.unwrap(), &process).await.unwrap();
+    processes::beat(&mut store.acquire().await.unwrap(), &process).await.unwrap();
     process.id
 }
 
