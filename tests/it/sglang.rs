@@ -175,7 +175,7 @@ async fn what_cannot_be_loaded_is_told_and_what_is_loaded_elsewhere_is_refused()
     assert_eq!(server.asked("/load_lora_adapter").len(), 3);
     engine.load(&adapter("b", "/adapters/b")).await.unwrap();
     pool(&server).load(&adapter("b", "/adapters/b")).await.unwrap();
-    let elsewhere = pool(&server).load(&adapter("b", "/other/b")).await.unwrap_err();
+    let elsewhere = pool(&server).load(&adapter("b", "/other/c")).await.unwrap_err();
     assert!(elsewhere.to_string().contains("from /adapters/b"), "{elsewhere}");
 }
 

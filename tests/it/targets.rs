@@ -84,6 +84,6 @@ async fn a_conclusion_may_tell_what_came() {
     }
     let desk = "next Yes, it is alive. then nothing end lost card is missing";
     assert_eq!(target("desk", &[desk]).await.0, TargetStatus::Accepted);
-    let questions = "next Yes, it is alive. then nothing end lost it was kite";
+    let questions = "next Yes, it is alive. then nothing end lost it was a red kite";
     assert_eq!(target("questions", &[questions]).await.0, TargetStatus::Accepted);
 }

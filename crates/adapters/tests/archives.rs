@@ -1,4 +1,5 @@
 //! Archives of every form become PEFT's two files.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{
     collections::BTreeMap,

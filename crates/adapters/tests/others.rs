@@ -1,4 +1,5 @@
 //! Archives as other trainers write them: fixtures/make.py says after which sources.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{collections::BTreeMap, path::Path};
 

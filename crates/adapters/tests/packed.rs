@@ -1,4 +1,5 @@
 //! Archives that are served: every range of the same bytes, and answers to requests for them.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{io::Read, path::Path};
 
