@@ -2,10 +2,11 @@
 
 use rust_embed::RustEmbed;
 
-/// The files of `examples/`.
+/// The jobs in `examples/`.
 #[derive(RustEmbed)]
 #[folder = "examples"]
 #[include = "*.yaml"]
+#[exclude = "fleets/*"]
 struct Files;
 
 /// The default example.
