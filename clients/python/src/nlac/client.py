@@ -275,7 +275,7 @@ class Nlac:
         score: str | None = None,
         reward: float | None = None,
     ) -> ImportReport:
-        """Adds logged episodes to a dataset; the report names the first hundred records that are refused, and why.
+        """Adds logged episodes to a dataset; the report names the first hundred refused records and why.
 
         A log of others has its own format, or `auto`. `score` names the score that is the reward where
         a log has several, and `reward` is that of episodes that the log gives none. `nlac import` takes
