@@ -151,6 +151,8 @@ async fn each_world_has_a_service_with_its_base_model_and_the_page_shows_what_wa
     write("service.yaml", &job.to_string());
     let arms = json!([
         { "name": "nlac", "title": "NLAC" },
+        // Without a success its short run tells the service nothing about its examples.
+        { "name": "rft", "title": "RFT", "set": { "algorithm": { "kind": "rejection_fine_tuning" } } },
         { "name": "react", "title": "no training", "set": { "algorithm": { "kind": "evaluation" } } },
     ]);
     for (name, base) in [("help", "help.yaml"), ("service", "service.yaml")] {
@@ -166,8 +168,8 @@ async fn each_world_has_a_service_with_its_base_model_and_the_page_shows_what_wa
     };
 
     let said = run(&["--estimate"]).await;
-    assert!(said.contains("help: 2 runs, 2 at a time: about"), "{said}");
-    assert!(said.contains("service: 2 runs, 2 at a time: about"), "{said}");
+    assert!(said.contains("help: 3 runs, 2 at a time: about"), "{said}");
+    assert!(said.contains("service: 3 runs, 2 at a time: about"), "{said}");
     assert!(said.contains("all worlds: about"), "{said}");
     assert!(!place.path().join("results").exists(), "an estimate writes no results");
 

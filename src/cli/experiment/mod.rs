@@ -26,6 +26,7 @@ use serde::de::DeserializeOwned;
 use self::{
     choice::Choice,
     outcome::Run,
+    pilot::Pace,
     plan::{Experiment, Planned},
     results::Kept,
     runs::Progress,
@@ -81,11 +82,12 @@ async fn conduct(args: &ExperimentRun, world: &World, api: &Api) -> Result<Outco
     let kept = results.kept()?;
     let ahead = ahead(world, &kept)?;
     let parallel = args.parallel.max(1);
-    if args.estimate {
-        pilot::run(api, experiment, &ahead, parallel).await?;
-    }
+    let pace = match args.estimate {
+        true => pilot::run(api, experiment, &ahead, parallel).await?,
+        false => Pace::new(),
+    };
     let mut progress = Progress::new(ahead.len(), parallel);
-    let estimated = progress.estimate(api, &ahead).await?;
+    let estimated = progress.estimate(api, &ahead, &pace).await?;
     report::line(&format!("{}: {}", experiment.name, progress.announcement(estimated)));
     if args.estimate {
         return Ok(Outcome { estimated, all_succeeded: true });

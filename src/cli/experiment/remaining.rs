@@ -2,16 +2,28 @@
 
 use std::collections::HashMap;
 
-use super::plan::Planned;
+use super::{
+    pilot::{Pace, episodes},
+    plan::Planned,
+};
 use crate::{
     cli::{Failure, client::Api},
     quantity::summary,
 };
 
-/// Seconds of all these runs, one after the other. None if the service cannot estimate one of them.
-pub(super) async fn estimate(api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
-    let each = each(api, ahead).await?;
-    Ok(each.into_iter().map(|(_, seconds)| seconds).sum())
+/// Seconds of all these runs, one after the other. The pace of short runs stands in for what the service cannot
+/// estimate: a short run without a success tells it nothing about the examples of rejection fine-tuning. None if both
+/// are unknown for one of the runs.
+pub(super) async fn estimate(
+    api: &Api,
+    ahead: &[Planned],
+    pace: &Pace,
+) -> Result<Option<f64>, Failure> {
+    let each = each(api, ahead).await?.into_iter();
+    let seconds = each.map(|(planned, seconds)| {
+        seconds.or_else(|| Some(pace.get(&planned.arm)? * episodes(&planned.spec)))
+    });
+    Ok(seconds.sum())
 }
 
 /// Arms of these runs with a time that the service cannot estimate, in the order of the runs.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{outcome::Run, plan::Planned, remaining, results::Kept};
+use super::{outcome::Run, pilot::Pace, plan::Planned, remaining, results::Kept};
 use crate::{
     cli::{Failure, client::Api, report},
     domain::job::JobStatus,
@@ -26,9 +26,14 @@ impl Progress {
         Self { total, done: 0, parallel, took: HashMap::new() }
     }
 
-    /// Seconds of the remaining runs by the service's estimates. None if unknown.
-    pub async fn estimate(&self, api: &Api, ahead: &[Planned]) -> Result<Option<f64>, Failure> {
-        let seconds = remaining::estimate(api, ahead).await?;
+    /// Seconds of the remaining runs by the service's estimates, or by the pace of short runs. None if unknown.
+    pub async fn estimate(
+        &self,
+        api: &Api,
+        ahead: &[Planned],
+        pace: &Pace,
+    ) -> Result<Option<f64>, Failure> {
+        let seconds = remaining::estimate(api, ahead, pace).await?;
         Ok(seconds.map(|seconds| seconds / self.parallel as f64))
     }
 
