@@ -1,8 +1,8 @@
 //! Whether a replica answers with an adapter, told apart from the noise of its arithmetic.
 //!
-//! In bfloat16 the same question gets other log-probabilities when the replica computes other requests beside it. So a
-//! reading first measures this noise with the base model alone, and judges what an adapter changes by it. One reading
-//! can be bad luck: a replica is wrong only if several readings in a row say so.
+//! In bfloat16 log-probabilities depend on the batch. So a reading first measures this noise with the base model alone, and
+//! compares the effect of the adapter with it. One reading can be wrong by chance: a replica is rejected only after several
+//! bad readings in a row.
 
 use futures_util::future::try_join_all;
 
@@ -62,9 +62,9 @@ struct Reading {
     /// The base model, before and after the adapter: both alone as far as we know.
     alone: [Answer; 2],
     adapted: Answer,
-    /// The base model beside itself.
+    /// The base model, asked several times at once.
     crowd: Vec<Answer>,
-    /// The base model beside the adapter.
+    /// The base model, asked while the adapter answers too.
     beside: Vec<Answer>,
 }
 
