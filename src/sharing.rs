@@ -124,25 +124,54 @@ impl Shares {
 
     /// Sets the shares of what was asked for.
     pub fn set(&self, shares: &HashMap<String, usize>) {
-        let mut left = shares.clone();
         let mut entries = self.entries();
         entries.retain(|entry| entry.places.strong_count() > 0);
-        let newest: HashMap<_, _> =
-            entries.iter().enumerate().map(|(i, entry)| (entry.resource.clone(), i)).collect();
-        for (index, entry) in entries.iter_mut().enumerate() {
+        let mut registrations = BTreeMap::<_, Vec<_>>::new();
+        for entry in entries.iter_mut() {
             let Some(places) = entry.places.upgrade() else { continue };
-            let left = left.entry(entry.resource.clone()).or_default();
-            // An earlier registration of a server keeps what it uses; the newest one gets the rest.
-            let is_newest = newest.get(&entry.resource) == Some(&index);
-            entry.share = if is_newest { *left } else { places.freeze().held.min(*left) };
-            *left -= entry.share;
-            places.set_share(entry.share);
+            registrations.entry(entry.resource.clone()).or_default().push((entry, places));
+        }
+        for (resource, mut registered) in registrations {
+            let demands: Vec<_> = registered.iter().map(|(_, places)| places.freeze()).collect();
+            let all = shares.get(&resource).copied().unwrap_or(0);
+            for ((entry, places), share) in registered.iter_mut().zip(split(all, &demands)) {
+                entry.share = share;
+                places.set_share(share);
+            }
         }
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Splits the share of one server between its registrations, oldest first: one server may be registered twice, or anew
+/// while work still uses the earlier registration. Each keeps what it uses, then each gets one place in turn while it
+/// wants more, and the newest gets what is left.
+fn split(all: usize, demands: &[Demand]) -> Vec<usize> {
+    let mut left = all;
+    let mut give = |want: usize| {
+        let given = want.min(left);
+        left -= given;
+        given
+    };
+    let mut shares: Vec<_> = demands.iter().map(|demand| give(demand.held)).collect();
+    loop {
+        let mut any = false;
+        for (share, demand) in shares.iter_mut().zip(demands) {
+            let given = give(usize::from(*share < demand.wanted));
+            *share += given;
+            any |= given > 0;
+        }
+        if !any {
+            break;
+        }
+    }
+    if let Some(newest) = shares.last_mut() {
+        *newest += give(usize::MAX);
+    }
+    shares
 }
 
 /// Places that are taken in the order of arrival.
@@ -252,7 +281,7 @@ impl Drop for Waits<'_> {
 mod tests {
     use std::{collections::HashMap, sync::Arc, time::Duration};
 
-    use super::{AcquireError, Demand, Seat, Seats, Shares};
+    use super::{AcquireError, Demand, Seat, Seats, Shares, split};
 
     const A: &str = "environment a";
 
@@ -296,6 +325,17 @@ mod tests {
         assert!(now(&seats).await.is_some());
         drop(third);
         Ok(())
+    }
+
+    #[test]
+    fn two_registrations_of_a_server_share_it_as_they_need() {
+        let demand = |held, wanted| Demand { held, wanted };
+        assert_eq!(split(8, &[demand(0, 0), demand(0, 0)]), [0, 8], "the newest keeps the rest");
+        assert_eq!(split(8, &[demand(0, 3), demand(0, 0)]), [3, 5]);
+        assert_eq!(split(8, &[demand(1, 20), demand(5, 20)]), [2, 6], "what is used stays");
+        assert_eq!(split(8, &[demand(0, 20), demand(0, 20)]), [4, 4]);
+        assert_eq!(split(2, &[demand(3, 9), demand(1, 1)]), [2, 0]);
+        assert_eq!(split(8, &[]), [0; 0]);
     }
 
     #[tokio::test]
