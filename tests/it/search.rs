@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 
 use nlac::store::search;
+use parquet::{
+    file::reader::{FileReader as _, SerializedFileReader},
+    record::{Field, Row},
+};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
@@ -261,19 +265,30 @@ async fn a_new_transition_is_made_findable_without_a_walk_through_what_was_said_
 
 /// The rows of a Parquet file as JSON, without the columns that a line leaves out.
 pub fn rows(file: axum::body::Bytes) -> Vec<Value> {
-    let file =
-        parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    let nulls = arrow_json::writer::WriterBuilder::new().with_explicit_nulls(true);
-    let mut lines = nulls.build::<_, arrow_json::writer::LineDelimited>(Vec::new());
-    for batch in file.build().unwrap() {
-        lines.write(&batch.unwrap()).unwrap();
-    }
-    lines.finish().unwrap();
-    let lines = String::from_utf8(lines.into_inner()).unwrap();
-    let mut rows: Vec<Value> =
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let file = SerializedFileReader::new(file).unwrap();
+    let rows = file.get_row_iter(None).unwrap().map(|row| object(&row.unwrap()));
+    let mut rows: Vec<Value> = rows.collect();
     rows.iter_mut().for_each(leave_out);
     rows
+}
+
+fn object(row: &Row) -> Value {
+    row.get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect()
+}
+
+fn value(field: &Field) -> Value {
+    match field {
+        Field::Null => Value::Null,
+        Field::Bool(value) => (*value).into(),
+        Field::Int(value) => (*value).into(),
+        // The shortest digits, as in a line.
+        Field::Float(value) => serde_json::from_str(&format!("{value:?}")).unwrap(),
+        Field::Double(value) => (*value).into(),
+        Field::Str(value) => value.clone().into(),
+        Field::Group(row) => object(row),
+        Field::ListInternal(list) => list.elements().iter().map(value).collect(),
+        other => panic!("no export has a column of {other:?}"),
+    }
 }
 
 /// Takes out what a line leaves out where there is nothing to say, and a table has a column for.

@@ -82,7 +82,7 @@ enum Broken {
     #[error("a row cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("a row does not fit the table: {0}")]
-    Schema(#[from] arrow_schema::ArrowError),
+    Misfit(#[from] parquet::Misfit),
     #[error("the Parquet file cannot be written: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
 }

@@ -1,0 +1,93 @@
+//! Rows as a Parquet file, one row group after the other, so that a file of any size needs bounded memory.
+
+mod columns;
+mod schema;
+
+use std::sync::Arc;
+
+use parquet::{
+    basic::{Compression, ZstdLevel},
+    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    schema::parser::parse_message_type,
+};
+
+use self::columns::Columns;
+pub(super) use self::columns::Misfit;
+use super::{Broken, ExportForm, rows::Row};
+
+/// Bytes of values per row group: large enough for reading columns, small enough for memory.
+const ROW_GROUP: usize = 16 << 20;
+/// Maximum rows per group, even if they are small: a group is sent only when it is full, and clients wait.
+const ROW_GROUP_ROWS: usize = 32_768;
+
+/// A file that is being written.
+pub(super) struct Table {
+    /// The rows of the next row group.
+    columns: Columns,
+    writer: SerializedFileWriter<Vec<u8>>,
+}
+
+impl Table {
+    pub(super) fn new(form: ExportForm, more_than_texts: bool) -> Result<Self, Broken> {
+        let schema = Arc::new(parse_message_type(&schema::of(form, more_than_texts))?);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        let columns = Columns::new(schema.clone())?;
+        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+        Ok(Self { columns, writer })
+    }
+
+    /// Adds rows, and returns the bytes that are ready.
+    pub(super) fn put(&mut self, rows: &[Row]) -> Result<Vec<u8>, Broken> {
+        for row in rows {
+            self.columns.put(&serde_json::to_value(row)?)?;
+            if self.columns.bytes >= ROW_GROUP || self.columns.rows >= ROW_GROUP_ROWS {
+                self.columns.write(&mut self.writer)?;
+            }
+        }
+        // The writer counts what it wrote by itself: offsets stay right.
+        Ok(std::mem::take(self.writer.inner_mut()))
+    }
+
+    /// The last row group, and the footer.
+    pub(super) fn end(mut self) -> Result<Vec<u8>, Broken> {
+        if self.columns.rows > 0 {
+            self.columns.write(&mut self.writer)?;
+        }
+        Ok(self.writer.into_inner()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use rand::{Rng, SeedableRng, distr::Alphanumeric};
+
+    use super::{ROW_GROUP, Row, Table};
+    use crate::{api::export::ExportForm, experience::message::Message};
+
+    #[test]
+    fn a_long_file_is_given_away_in_row_groups() {
+        const ROWS: usize = 80;
+        let mut table = Table::new(ExportForm::Sft, false).unwrap_or_else(|e| panic!("{e}"));
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+        let (mut file, mut largest) = (Vec::new(), 0);
+        for _ in 0..ROWS {
+            // Half a megabyte of chance: nothing to compress much.
+            let said: String =
+                (&mut rng).sample_iter(Alphanumeric).take(512 << 10).map(char::from).collect();
+            let row = Row::Conversation { messages: vec![Message::assistant(said)], tools: None };
+            let piece = table.put(&[row]).unwrap_or_else(|e| panic!("{e}"));
+            largest = largest.max(piece.len());
+            file.extend(piece);
+        }
+        let end = table.end().unwrap_or_else(|e| panic!("{e}"));
+        assert!(largest.max(end.len()) < 2 * ROW_GROUP, "{largest}");
+        file.extend(end);
+        let file = SerializedFileReader::new(axum::body::Bytes::from(file));
+        let file = file.unwrap_or_else(|e| panic!("{e}"));
+        assert!(file.num_row_groups() > 1);
+        assert_eq!(file.metadata().file_metadata().num_rows(), ROWS as i64);
+    }
+}
