@@ -269,9 +269,8 @@ fn place() -> TempDir {
     place
 }
 
-#[expect(clippy::disallowed_methods, reason = "a bench is a client of its own")]
 fn http() -> reqwest::Client {
-    reqwest::Client::new()
+    nlac::net::builder().build().unwrap()
 }
 
 fn free_port() -> u16 {

@@ -92,7 +92,7 @@ async fn main() {
 
 /// A client that waits for no answer for ever.
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().read_timeout(Duration::from_secs(60)).build().unwrap()
+    nlac::net::builder().read_timeout(Duration::from_secs(60)).build().unwrap()
 }
 
 /// A viewer: a page, a second, another one.

@@ -65,6 +65,14 @@ pub struct Client {
     most_bytes: usize,
 }
 
+/// A builder of HTTP clients. It installs the TLS implementation first, once per process.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that installs it")]
+pub fn builder() -> reqwest::ClientBuilder {
+    // An error says that it is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+}
+
 impl Client {
     /// A client of the service at `base` (`http://host:port`).
     ///
@@ -88,7 +96,7 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(header, value);
         }
-        Self::built(base, reqwest::Client::builder().default_headers(headers))
+        Self::built(base, builder().default_headers(headers))
     }
 
     /// A client for a URL that somebody else chose: it connects to public addresses only, and to those that
@@ -99,7 +107,7 @@ impl Client {
     /// request.
     pub fn to_public(url: &str, allowed: &Destinations) -> Result<Self, NetError> {
         allowed.check(url).map_err(|reason| NetError::Private { peer: shown(url), reason })?;
-        Self::built(url, reqwest::Client::builder().dns_resolver(allowed.clone()))
+        Self::built(url, builder().dns_resolver(allowed.clone()))
     }
 
     fn built(base: &str, builder: reqwest::ClientBuilder) -> Result<Self, NetError> {

@@ -22,7 +22,7 @@ pub struct Objects;
 
 impl HttpConnector for Objects {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let http = reqwest::Client::builder()
+        let http = super::builder()
             .connect_timeout(Duration::from_secs(5))
             .no_proxy()
             .redirect(Policy::none())

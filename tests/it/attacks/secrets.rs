@@ -110,8 +110,7 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
         assert_eq!(answer.status(), 200);
     }
     let form = serde_urlencoded::to_string([("key", &key)]).unwrap();
-    let sign_in =
-        reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let sign_in = nlac::net::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let sign_in = sign_in.post(format!("{}/sign-in", program.url)).body(form);
     let signed =
         sign_in.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();

@@ -153,9 +153,8 @@ impl Service {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test is a client of its own")]
 pub fn http() -> reqwest::Client {
-    reqwest::Client::new()
+    nlac::net::builder().build().unwrap()
 }
 
 /// A port that was free just now. Somebody else could take it before it is used; the test would say so.
