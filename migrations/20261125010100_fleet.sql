@@ -1,4 +1,4 @@
--- Who works: nlac's own processes, and what others host: engines that generate, trainers that take gradient steps, and
+-- nlac's own processes, and the servers that others host: engines that generate, trainers that take gradient steps, and
 -- environments.
 
 -- One row is a server that shares this database. One that stops in order deletes its row.
@@ -11,27 +11,27 @@ create table processes (
     heartbeat_at timestamptz not null default now()
 );
 
--- One row is a process's share in the places of an engine's replica or an environment. It ends unless it is renewed.
+-- One row is a process's share of the slots of an engine's replica or an environment. It ends unless it is renewed.
 create table shares (
     resource   text not null,               -- kind and URL
     process_id uuid not null references processes on delete cascade,
     wanted     integer not null,            -- in use or waited for
-    granted    integer not null,            -- the share, and what is still in use beyond it
+    granted    integer not null,            -- the share, or what is in use if that is more
     expires_at timestamptz not null,
     primary key (resource, process_id)
 );
 create index shares_of_process on shares (process_id);
 
--- Grants a process its shares. While somebody has fewer places than it wants, each process gets at most its max-min fair
--- share; otherwise it gets all that is free. Where places do not divide evenly, the remainder goes around every five
--- seconds. What a process uses beyond its share stays granted until it ends.
+-- Grants a process its shares. While another process has fewer slots than it wants, the process gets at most its max-min
+-- fair share; otherwise it gets all free slots. Where slots do not divide evenly, the processes take turns with the
+-- remainder, five seconds each. Slots in use beyond the share stay granted until their requests end.
 create function take_shares(me uuid, resources text[], capacities integer[], helds integer[], wanteds integer[])
-returns table (resource text, share integer, hungry boolean)
+returns table (resource text, share integer, wants_more boolean)
 language plpgsql as $$
 #variable_conflict use_column
 declare
     turn constant bigint := floor(extract(epoch from clock_timestamp()) / 5);
-    place record;
+    wish record;
     others record;
     level integer;
     rest record;
@@ -39,54 +39,54 @@ declare
     mine integer;
     changed boolean := false;
 begin
-    -- One process at a time: what all have together never exceeds a capacity.
+    -- One process at a time, so that all shares together never exceed a capacity.
     perform pg_advisory_xact_lock(hashtextextended('shares', 0));
     delete from shares s where s.expires_at < clock_timestamp();
-    for place in
+    for wish in
         select * from unnest(resources, capacities, helds, wanteds) as a (name, capacity, held, wanted)
     loop
-        select coalesce(sum(s.granted), 0)::integer as taken, coalesce(bool_or(s.wanted > s.granted), false) as hungry
-        into others from shares s where s.resource = place.name and s.process_id <> me;
-        select s.granted into before from shares s where s.resource = place.name and s.process_id = me;
-        if place.wanted = 0 then
+        select coalesce(sum(s.granted), 0)::integer as taken, coalesce(bool_or(s.wanted > s.granted), false) as waiting
+        into others from shares s where s.resource = wish.name and s.process_id <> me;
+        select s.granted into before from shares s where s.resource = wish.name and s.process_id = me;
+        if wish.wanted = 0 then
             mine := 0;
-            delete from shares s where s.resource = place.name and s.process_id = me;
+            delete from shares s where s.resource = wish.name and s.process_id = me;
         else
-            mine := place.capacity;
-            if others.hungry then
+            mine := wish.capacity;
+            if others.waiting then
                 with demands as (
                     select s.wanted as w, s.process_id as id from shares s
-                    where s.resource = place.name and s.process_id <> me
-                    union all select place.wanted, me
+                    where s.resource = wish.name and s.process_id <> me
+                    union all select wish.wanted, me
                 ), lined as (
                     select w, sum(w) over o - w as before, count(*) over () - row_number() over o + 1 as behind
                     from demands window o as (order by w, id)
                 )
-                select coalesce(max((place.capacity - l.before) / l.behind)
-                    filter (where l.w * l.behind + l.before >= place.capacity), place.capacity)::integer
+                select coalesce(max((wish.capacity - l.before) / l.behind)
+                    filter (where l.w * l.behind + l.before >= wish.capacity), wish.capacity)::integer
                 into level from lined l;
-                select place.capacity - sum(least(d.w, level)) as places, count(*) filter (where d.w > level) as many,
+                select wish.capacity - sum(least(d.w, level)) as slots, count(*) filter (where d.w > level) as many,
                     count(*) filter (where d.w > level and d.id < me) as rank
                 into rest from (
                     select s.wanted as w, s.process_id as id from shares s
-                    where s.resource = place.name and s.process_id <> me
-                    union all select place.wanted, me
+                    where s.resource = wish.name and s.process_id <> me
+                    union all select wish.wanted, me
                 ) d;
-                if rest.many > 0 and (rest.rank + turn) % rest.many < rest.places then
+                if rest.many > 0 and (rest.rank + turn) % rest.many < rest.slots then
                     level := level + 1;
                 end if;
-                mine := least(level, place.wanted);
+                mine := least(level, wish.wanted);
             end if;
-            mine := greatest(0, least(mine, place.capacity - others.taken));
+            mine := greatest(0, least(mine, wish.capacity - others.taken));
             insert into shares as s (resource, process_id, wanted, granted, expires_at)
-            values (place.name, me, place.wanted, greatest(mine, place.held), clock_timestamp() + interval '30 seconds')
+            values (wish.name, me, wish.wanted, greatest(mine, wish.held), clock_timestamp() + interval '30 seconds')
             on conflict on constraint shares_pkey do update
                 set wanted = excluded.wanted, granted = excluded.granted, expires_at = excluded.expires_at;
         end if;
-        changed := changed or mine < place.wanted or (others.hungry and greatest(mine, place.held) < coalesce(before, 0));
-        resource := place.name;
+        changed := changed or mine < wish.wanted or (others.waiting and greatest(mine, wish.held) < coalesce(before, 0));
+        resource := wish.name;
         share := mine;
-        hungry := mine < least(place.wanted, place.capacity);
+        wants_more := mine < least(wish.wanted, wish.capacity);
         return next;
     end loop;
     if changed then

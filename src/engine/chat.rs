@@ -29,7 +29,7 @@ use crate::{
         message::{Block, Message, Speaker},
     },
     net::{NetError, retry},
-    sharing::{Seats, Shares},
+    sharing::{Shares, Slots},
     telemetry::spans,
 };
 
@@ -45,9 +45,7 @@ pub struct Chat {
     seeds: bool,
     replicas: Vec<Wire>,
     next: AtomicUsize,
-    slots: Arc<Seats>,
-    /// Slots of all processes.
-    in_flight: usize,
+    slots: Arc<Slots>,
     /// It wants `max_completion_tokens`.
     renamed: AtomicBool,
     /// It takes no temperature and samples by its own.
@@ -73,8 +71,7 @@ impl Chat {
                 .map(|url| Wire::new(engine, url, key, limits))
                 .collect::<Result<_, _>>()?,
             next: AtomicUsize::new(0),
-            slots: Seats::new(limits.in_flight),
-            in_flight: limits.in_flight,
+            slots: Slots::new(limits.in_flight),
             renamed: AtomicBool::new(false),
             own_temperature: AtomicBool::new(false),
         })
@@ -83,7 +80,7 @@ impl Chat {
     /// The same endpoint, which uses its share of the slots.
     #[must_use]
     pub fn sharing(self, shares: &Shares) -> Self {
-        shares.add(format!("chat engine {}", self.name), self.in_flight, &self.slots);
+        shares.add(format!("chat engine {}", self.name), &self.slots);
         self
     }
 
@@ -207,10 +204,8 @@ impl Frozen for Chat {
         context: &Context,
         sampling: Sampling,
     ) -> Result<Completion, EngineError> {
-        let first = self.first()?;
-        let Ok(_slot) = self.slots.take().await else {
-            return Err(first.wrong("the client was shut down"));
-        };
+        self.first()?;
+        let _slot = self.slots.take(None, 1).await;
         // An answer has no effect but itself, so it may be asked for again, and elsewhere.
         retry(ATTEMPTS, PAUSE, EngineError::is_transient, async || {
             let wire = self.wire();

@@ -17,7 +17,6 @@ use crate::{
         checkpoint::Checkpoint,
         fault::Fault,
         generation::{FinishReason, Sampling},
-        ids::JobId,
         peer::EngineCapabilities,
     },
     experience::context::Context,
@@ -27,6 +26,8 @@ use crate::{
 pub use chat::Chat;
 pub use dialect::Limits;
 pub use pool::Pool;
+
+pub use crate::sharing::Origin;
 
 /// A published adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub struct Request {
     pub logprobs: bool,
     /// Requests of one session share a prefix: an episode's turns, the samples of one prompt.
     pub session: u64,
-    /// What it is for; none is asked beside all jobs.
+    /// The job that it is for; none is for no job.
     pub origin: Option<Origin>,
 }
 
@@ -86,16 +87,6 @@ pub struct Scored {
     pub model: String,
     /// Of each token after those before it, natural log, at temperature 1.
     pub logprobs: Vec<f32>,
-}
-
-/// What a request is for. Replicas are shared fairly between jobs, and a job's share goes to its older
-/// iteration first: the newer ones wait for what that one learns.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
-    /// The job.
-    pub job: JobId,
-    /// Its iteration.
-    pub iteration: i32,
 }
 
 /// A generated text.

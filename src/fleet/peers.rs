@@ -35,7 +35,7 @@ use crate::{
 pub struct Peers {
     /// Where the adapters lie.
     pub(crate) bucket: Bucket,
-    /// What this process may use of engines and environments.
+    /// This process's shares of the slots of engines and environments.
     pub(super) shares: Shares,
     /// What the clients are counted on.
     pub(crate) meters: Meters,
@@ -53,8 +53,8 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// No clients yet; those to come show `keys` and count on `meters`. Environments are built of `materials`, and
-    /// engines load adapters of the `bucket`. Of their places this process uses its `shares`.
+    /// No clients yet. Clients will send `keys`, count on `meters` and use their `shares` of the servers' slots. Environments
+    /// are built of `materials`, and engines load adapters of the `bucket`.
     #[must_use]
     pub fn new(
         keys: PeerKeys,

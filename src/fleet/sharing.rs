@@ -1,5 +1,5 @@
-//! Keeps this process's shares in the places of engines and environments: asks for what it needs, and gives back what
-//! others need more.
+//! Renews this process's shares of the slots of engines and environments: asks for the slots that it needs, and gives back
+//! slots that other processes need more.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::{
 
 /// Shortest pause between two questions.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Pause before a process asks again that has fewer places than it wants.
-const HUNGRY: Duration = Duration::from_millis(250);
-/// Pause before a share is renewed, which lasts for 30 seconds.
-const RENEWED: Duration = Duration::from_secs(5);
-/// Deadline of a question. Nothing new begins meanwhile.
+/// Pause before the next question if the process wants more slots than it has.
+const WANTING: Duration = Duration::from_millis(250);
+/// Pause before the shares are renewed. A share lasts for 30 seconds.
+const RENEWAL: Duration = Duration::from_secs(5);
+/// Deadline of a question. No request begins while one is open.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Keeps the shares until `shutdown`.
+/// Renews the shares until `shutdown`.
 ///
 /// # Errors
 /// A database that cannot be listened to at the start.
@@ -40,40 +40,36 @@ pub async fn share(
     let own = process.to_string();
     while !shutdown.is_cancelled() {
         let asked = shares.freeze();
-        let hungry = match ask(&store, process, &asked).await {
+        let wants_more = match ask(&store, process, &asked).await {
             Ok(granted) => {
-                let hungry = granted.iter().any(|share| share.hungry);
+                let wants_more = granted.iter().any(|share| share.wants_more);
                 let of = |share: Share| (share.resource, usize::try_from(share.share).unwrap_or(0));
                 shares.set(&granted.into_iter().map(of).collect());
-                hungry
+                wants_more
             }
-            // Others may have been granted what this process had: nothing new begins until the database answers.
+            // The slots stay frozen: the database may have granted them to another process.
             Err(error) => {
-                tracing::warn!(%error, "cannot renew the shares of this process");
+                tracing::warn!(%error, "cannot renew the shares of this process, so it begins no request");
                 true
             }
         };
         tokio::time::sleep(PAUSE).await;
-        let heard = async {
+        let idle = !wants_more && !shares.any();
+        let notified = async {
             loop {
                 match listener.recv().await {
                     Ok(notice) if notice.payload() == own => {}
-                    // Who has no share has nothing to give back.
-                    Ok(_) if !hungry && !shares.any() => {}
+                    // A process without a share has nothing to give back.
+                    Ok(_) if idle => {}
                     _ => return,
                 }
             }
         };
-        let renewal = async {
-            if !hungry && !shares.any() {
-                return std::future::pending().await;
-            }
-            tokio::time::sleep(if hungry { HUNGRY } else { RENEWED }).await;
-        };
+        let pause = if wants_more { WANTING } else { RENEWAL };
         tokio::select! {
-            () = heard => {}
-            () = renewal => {}
-            () = shares.wanted(), if !hungry => {}
+            () = notified => {}
+            () = tokio::time::sleep(pause), if !idle => {}
+            () = shares.wanted(), if !wants_more => {}
             () = shutdown.cancelled() => {}
         }
     }

@@ -1,11 +1,11 @@
-//! Shares of the processes in the places of engines and environments.
+//! Shares of the processes of the slots of engines and environments.
 
 use sqlx::PgConnection;
 
 use super::StoreError;
 use crate::domain::ids::ProcessId;
 
-/// Channel on which a process tells the others that it needs more places, or has given some back. The payload is its id.
+/// Channel on which a process tells the others that it wants more slots, or has given some back. The payload is its id.
 pub const SHARES_CHANNEL: &str = "nlac_shares";
 
 /// What a process asks for of one resource.
@@ -13,11 +13,11 @@ pub const SHARES_CHANNEL: &str = "nlac_shares";
 pub struct Wish<'a> {
     /// The resource.
     pub resource: &'a str,
-    /// Places that all processes have together.
+    /// Slots that all processes have together.
     pub capacity: i32,
-    /// Places in use.
+    /// Slots in use.
     pub held: i32,
-    /// Places in use or waited for.
+    /// Slots in use or waited for.
     pub wanted: i32,
 }
 
@@ -26,13 +26,13 @@ pub struct Wish<'a> {
 pub struct Share {
     /// The resource.
     pub resource: String,
-    /// Places that it may use. Those in use beyond it end in their time.
+    /// Slots that the process may use. Slots in use beyond that end with their requests.
     pub share: i32,
-    /// Whether they are fewer than the process wants.
-    pub hungry: bool,
+    /// Whether the process wants more.
+    pub wants_more: bool,
 }
 
-/// Asks for shares, all in one statement. What all processes have together never exceeds the capacity.
+/// Asks for shares in one statement. All shares of a resource together never exceed its capacity.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("net", &["domain"]),
     ("telemetry", &["domain", "net"]),
     ("supervision", &["net", "telemetry"]),
-    ("sharing", &[]),
+    ("sharing", &["domain"]),
     ("trainer", &["domain", "net", "telemetry"]),
     ("bucket", &["domain", "net", "trainer"]),
     ("engine", &["domain", "experience", "net", "sharing", "telemetry"]),

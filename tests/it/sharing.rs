@@ -17,7 +17,7 @@ use nlac::{
         process::{Process, ProcessRole},
     },
     fleet,
-    sharing::{Seats, Shares},
+    sharing::{Shares, Slots},
     store::{
         Store, processes,
         shares::{self, Share, Wish},
@@ -44,8 +44,8 @@ async fn shares_are_fair_and_never_more_than_there_is() {
         let wish = Wish { resource: "engine", capacity: 100, held, wanted };
         let mut conn = store.acquire().await.unwrap();
         let mut granted = shares::take(&mut conn, process, &[wish]).await.unwrap();
-        let Share { share, hungry, .. } = granted.remove(0);
-        (share, hungry)
+        let Share { share, wants_more, .. } = granted.remove(0);
+        (share, wants_more)
     };
     assert_eq!(take(a, 0, 10).await, (100, false), "one that is alone gets everything");
     assert_eq!(take(b, 0, 200).await, (0, true), "nobody loses what it has");
@@ -72,7 +72,7 @@ async fn shares_are_fair_and_never_more_than_there_is() {
     assert_eq!(take(a, 0, 1).await, (100, false));
 }
 
-/// A process of its own, with places in the same server as the others.
+/// A process of its own, with slots of the same server as the others.
 struct Rival {
     id: ProcessId,
     played: Arc<AtomicUsize>,
@@ -82,23 +82,22 @@ struct Rival {
 
 impl Rival {
     async fn start(store: &Store, capacity: usize, playing: &Arc<AtomicUsize>) -> Self {
-        let (shares, seats) = (Shares::joint(), Seats::new(capacity));
-        shares.add("environment x".into(), capacity, &seats);
+        let (shares, slots) = (Shares::joint(), Slots::new(capacity));
+        shares.add("environment x".into(), &slots);
         let shutdown = CancellationToken::new();
         let id = process(store).await;
         tokio::spawn(fleet::share(store.clone(), shares, id, shutdown.clone()));
         let played = Arc::new(AtomicUsize::new(0));
         let players = (0..20).map(|_| {
-            let (seats, playing, played) = (seats.clone(), playing.clone(), played.clone());
+            let (slots, playing, played) = (slots.clone(), playing.clone(), played.clone());
             let shutdown = shutdown.clone();
             tokio::spawn(async move {
-                while let Some(seat) = shutdown.run_until_cancelled(seats.take()).await {
-                    let seat = seat.unwrap();
+                while let Some(slot) = shutdown.run_until_cancelled(slots.take(None, 1)).await {
                     assert!(playing.fetch_add(1, SeqCst) < capacity);
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     playing.fetch_sub(1, SeqCst);
                     played.fetch_add(1, SeqCst);
-                    drop(seat);
+                    drop(slot);
                 }
             })
         });
@@ -118,7 +117,7 @@ impl Rival {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_compete_for_places_take_turns_and_exceed_no_limit() {
+async fn processes_that_compete_for_slots_take_turns_and_exceed_no_limit() {
     let (store, _place) = database().await;
     for capacity in [1, 5] {
         let playing = Arc::new(AtomicUsize::new(0));
@@ -128,7 +127,7 @@ async fn processes_that_compete_for_places_take_turns_and_exceed_no_limit() {
         let before = first.played.load(SeqCst);
         second.plays(50 * capacity).await;
         first.plays(before + 50 * capacity).await;
-        // One that stops leaves its places to the other.
+        // One that stops leaves its slots to the other.
         first.shutdown.cancel();
         for player in join_all(first.players).await {
             player.unwrap();

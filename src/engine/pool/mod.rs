@@ -6,7 +6,6 @@ mod load;
 mod probe;
 mod replica;
 mod routing;
-mod slots;
 
 use std::{
     pin::pin,
@@ -17,7 +16,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select, try_join_all};
 
-use self::replica::{Replica, Share, Task};
+use self::replica::{InFlight, Replica, Task};
 use super::{
     Adapter, Completion, Engine, EngineError, Limits, Probe, Request, Scored, Scoring, Tokenized,
     dialect,
@@ -51,8 +50,6 @@ pub struct Pool {
     /// Where the engine's side sees the adapters, if elsewhere.
     adapter_dir: Option<String>,
     replicas: Vec<Arc<Replica>>,
-    /// Slots of each.
-    in_flight: usize,
 }
 
 impl Pool {
@@ -80,7 +77,6 @@ impl Pool {
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,
-            in_flight: limits.in_flight,
         };
         pool.drain(&engine.draining);
         Ok(pool)
@@ -90,8 +86,7 @@ impl Pool {
     #[must_use]
     pub fn sharing(self, shares: &Shares) -> Self {
         for replica in &self.replicas {
-            let resource = format!("engine {}", replica.url);
-            shares.add(resource, self.in_flight, &replica.slots);
+            shares.add(format!("engine {}", replica.url), &replica.slots);
         }
         self
     }
@@ -121,7 +116,7 @@ impl Pool {
         request: &Request,
         task: Task<'_>,
         tried: &[usize],
-    ) -> Result<(usize, Share), EngineError> {
+    ) -> Result<(usize, InFlight), EngineError> {
         let (texts, tokens) = (u64::from(task.texts()), task.load(request));
         let now = Instant::now();
         let (indices, candidates): (Vec<_>, Vec<_>) = (0..)
@@ -150,14 +145,14 @@ impl Pool {
     /// Asks one replica.
     async fn send(
         &self,
-        (index, share): (usize, Share),
+        (index, in_flight): (usize, InFlight),
         request: &Request,
         task: Task<'_>,
     ) -> Result<Vec<Completion>, EngineError> {
         spans::asked(&self.replicas[index].url);
         let outcome = self.replicas[index].answer(request, task).await;
         self.replicas[index].note(&outcome);
-        drop(share);
+        drop(in_flight);
         outcome
     }
 

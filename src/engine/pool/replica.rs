@@ -11,9 +11,10 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{breaker::Breaker, load::Load, slots::Slots};
+use super::{breaker::Breaker, load::Load};
 use crate::{
     engine::{Adapter, Completion, EngineError, Request, dialect::Dialect},
+    sharing::Slots,
     telemetry::Meters,
 };
 
@@ -79,14 +80,14 @@ pub(super) struct Replica {
     asked: Arc<tokio::sync::Mutex<Option<Instant>>>,
 }
 
-/// A request's share of a replica, given back when it is over in whatever way.
-pub(super) struct Share {
+/// A request in flight. Until it is dropped, its tokens count as the replica's load.
+pub(super) struct InFlight {
     replica: Arc<Replica>,
     tokens: u64,
     texts: u64,
 }
 
-impl Drop for Share {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.replica.load.remove(self.tokens, self.texts);
         self.replica.breaker().released();
@@ -133,9 +134,9 @@ impl Replica {
         self.load.now().0 + self.others.load(Relaxed)
     }
 
-    pub fn take(self: &Arc<Self>, tokens: u64, texts: u64) -> Share {
+    pub fn take(self: &Arc<Self>, tokens: u64, texts: u64) -> InFlight {
         self.load.add(tokens, texts);
-        Share { replica: self.clone(), tokens, texts }
+        InFlight { replica: self.clone(), tokens, texts }
     }
 
     /// Asks it how much others have it do, in the background and now and then. Its own page lags and knows

@@ -21,7 +21,7 @@ use crate::{
     domain::environment::{EnvironmentRecord, FoundEnvironment},
     env::EnvError,
     net::{Client, NetError, Secret, Socket, pause_after},
-    sharing::{Seat, Seats, Shares},
+    sharing::{Held, Shares, Slots},
 };
 
 /// Largest frame that is read. No observation that a model can read is as long.
@@ -41,7 +41,7 @@ const HURRY: Duration = Duration::from_secs(2);
 pub struct Server {
     pub(super) record: EnvironmentRecord,
     client: Client,
-    slots: Arc<Seats>,
+    slots: Arc<Slots>,
     counts: tokio::sync::Mutex<HashMap<String, u64>>,
     /// What it said of itself when it was last asked.
     found: tokio::sync::Mutex<Option<FoundEnvironment>>,
@@ -55,7 +55,7 @@ pub struct Server {
 pub(super) struct Connection {
     server: Arc<Server>,
     socket: Socket,
-    slot: Seat,
+    slot: Held,
 }
 
 /// What a server answered to a request.
@@ -68,7 +68,7 @@ pub(super) enum Reply {
 enum Begun {
     Episode(Connection, Observed),
     /// The slot comes back for the next try.
-    NoRoom(Seat, EnvError),
+    NoRoom(Held, EnvError),
 }
 
 impl Server {
@@ -79,7 +79,7 @@ impl Server {
     pub fn new(record: &EnvironmentRecord, key: Option<&str>) -> Result<Self, NetError> {
         Ok(Self {
             client: Client::with_secret(&record.url, key.map(Secret::bearer))?.at_most(MOST_BYTES),
-            slots: Seats::new(sessions(record)),
+            slots: Slots::new(usize::try_from(record.sessions).unwrap_or(1)),
             record: record.clone(),
             counts: tokio::sync::Mutex::default(),
             found: tokio::sync::Mutex::default(),
@@ -92,8 +92,7 @@ impl Server {
     /// The same server, of whose sessions this process uses its share.
     #[must_use]
     pub fn sharing(self, shares: &Shares) -> Self {
-        let resource = format!("environment {}", self.record.url);
-        shares.add(resource, sessions(&self.record), &self.slots);
+        shares.add(format!("environment {}", self.record.url), &self.slots);
         self
     }
 
@@ -163,8 +162,7 @@ impl Server {
         began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<(Connection, Observed), EnvError> {
-        let slot = self.slots.take().await;
-        let mut slot = slot.map_err(|e| self.permanent(e.to_string()))?;
+        let mut slot = self.slots.take(None, 1).await;
         let mut attempt = 1;
         loop {
             let no_room = match self.try_to_begin(slot, began_on, reset).await? {
@@ -188,7 +186,7 @@ impl Server {
 
     async fn try_to_begin(
         self: &Arc<Self>,
-        slot: Seat,
+        slot: Held,
         began_on: &FoundEnvironment,
         reset: &Request<'_>,
     ) -> Result<Begun, EnvError> {
@@ -252,11 +250,6 @@ impl Server {
             _ => EnvError::Permanent { environment, reason },
         }
     }
-}
-
-/// Episodes that it plays at a time.
-fn sessions(record: &EnvironmentRecord) -> usize {
-    usize::try_from(record.sessions).unwrap_or(1)
 }
 
 impl Connection {

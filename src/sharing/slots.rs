@@ -1,30 +1,35 @@
-//! Room for requests on a replica, shared fairly: a slot that comes free goes to the waiting job that holds
-//! fewest, so that a job with thousands of requests does not keep another from its first, and there to its oldest
-//! iteration, so that an overlapping one does not keep the trainer waiting.
+//! Slots of a server: one for each text that a replica writes at a time, or for each episode that an environment plays. A
+//! slot that becomes free goes to the waiting job that holds the fewest, so that a job with thousands of requests does not
+//! keep another job from its first. Within a job it goes to the oldest iteration: the newer ones wait for what the trainer
+//! learns from it.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::{
-    domain::ids::JobId,
-    engine::Origin,
-    sharing::{Demand, Places},
-};
+use crate::domain::ids::JobId;
 
-/// Who holds and who waits; requests of no job are one job.
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// The job.
+    pub job: JobId,
+    /// Its iteration.
+    pub iteration: i32,
+}
+
+/// The job of a request. Requests of no job count as one job.
 type Owner = Option<JobId>;
 
-/// The slots of a replica, one for each text that it writes at a time. This process has a share of them.
-pub(super) struct Slots {
+/// The slots of a server, of which this process may use a share.
+pub struct Slots {
     capacity: usize,
     state: Mutex<State>,
-    hurry: OnceLock<Arc<Notify>>,
-    /// Itself, for who is handed a slot.
-    me: Weak<Self>,
+    /// Notified when a request has to wait.
+    on_wait: OnceLock<Arc<Notify>>,
 }
 
 struct State {
@@ -33,13 +38,13 @@ struct State {
     in_use: usize,
     held: HashMap<Owner, usize>,
     waiting: HashMap<Owner, BTreeMap<Place, Waiting>>,
-    /// Of requests that had to wait, so that between equals the one that waits longest is next.
+    /// Number of requests so far. Of two jobs that hold the same number of slots, the one that waits longer is next.
     arrivals: u64,
-    /// Most slots that were in use since somebody began to watch.
+    /// Largest number of slots in use since [`Slots::watch`].
     most: usize,
 }
 
-/// In a job's queue: the iteration, and when it came.
+/// Place in a job's queue: iteration and arrival.
 type Place = (i32, u64);
 
 struct Waiting {
@@ -47,15 +52,26 @@ struct Waiting {
     turn: oneshot::Sender<Held>,
 }
 
-/// Slots of one request, given back when it is dropped.
-pub(super) struct Held {
-    /// None once they were handed on.
+/// Slots of one request. They are given back when it is dropped.
+pub struct Held {
+    /// None if the request was given up before it got them.
     slots: Option<Arc<Slots>>,
     owner: Owner,
     count: usize,
 }
 
+/// How many slots a process uses and could use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// In use.
+    pub held: usize,
+    /// In use or waited for.
+    pub wanted: usize,
+}
+
 impl Slots {
+    /// Free slots, all of which this process may use until [`Shares::add`](super::Shares::add).
+    #[must_use]
     pub fn new(capacity: usize) -> Arc<Self> {
         let state = State {
             share: capacity,
@@ -65,80 +81,51 @@ impl Slots {
             arrivals: 0,
             most: 0,
         };
-        Arc::new_cyclic(|me| Self {
-            capacity,
-            state: Mutex::new(state),
-            hurry: OnceLock::new(),
-            me: me.clone(),
-        })
+        Arc::new(Self { capacity, state: Mutex::new(state), on_wait: OnceLock::new() })
     }
 
-    /// From now on [`Slots::most`] counts.
+    /// Starts to count for [`Slots::most`].
     pub fn watch(&self) {
         let mut state = self.lock();
         state.most = state.in_use;
     }
 
-    /// Most slots that were held at a time since [`Slots::watch`].
+    /// Largest number of slots in use since [`Slots::watch`].
+    #[must_use]
     pub fn most(&self) -> usize {
         self.lock().most
     }
 
-    /// Waits until so many slots are free, or all that this process may use where those are fewer.
+    /// Waits until `count` slots are free, or all that this process may use if those are fewer.
     pub async fn take(self: &Arc<Self>, origin: Option<Origin>, count: usize) -> Held {
         let (owner, iteration) = (origin.map(|o| o.job), origin.map_or(0, |o| o.iteration));
-        let count = count.min(self.capacity);
+        let count = count.min(self.capacity).max(1);
         loop {
+            let (turn, given) = oneshot::channel();
             let waits = {
                 let mut state = self.lock();
-                // Who asks for little does not pass one who waits for much.
-                if state.waiting.is_empty()
-                    && let Some(count) = state.room(count)
-                {
-                    state.hold(owner, count);
-                    return Held { slots: Some(self.clone()), owner, count };
-                }
-                let (turn, waits) = oneshot::channel();
                 let place = (iteration, state.arrivals);
                 state.arrivals += 1;
                 state.waiting.entry(owner).or_default().insert(place, Waiting { count, turn });
-                waits
+                self.hand_out(&mut state);
+                state.waiting.get(&owner).is_some_and(|queue| queue.contains_key(&place))
             };
-            if let Some(hurry) = self.hurry.get() {
-                hurry.notify_one();
+            if waits && let Some(on_wait) = self.on_wait.get() {
+                on_wait.notify_one();
             }
-            // A sender is dropped only by slots that were handed to nobody: then they are free.
-            if let Ok(held) = waits.await {
+            // This fails only if the queue lost the request. Then it waits again.
+            if let Ok(held) = given.await {
                 return held;
             }
         }
     }
 
-    fn give_back(&self, owner: Owner, count: usize) {
-        let mut state = self.lock();
-        state.release(owner, count);
-        self.hand_on(&mut state);
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
-    /// Hands slots on, past requests that were given up.
-    fn hand_on(&self, state: &mut State) {
-        while let Some((owner, count, turn)) = state.next() {
-            state.hold(owner, count);
-            let held = Held { slots: self.me.upgrade(), owner, count };
-            if let Err(mut refused) = turn.send(held) {
-                refused.slots = None;
-                state.release(owner, count);
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Places for Slots {
-    fn freeze(&self) -> Demand {
+    /// Gives out no slots until [`Slots::set_share`]. Returns what is in use and wanted.
+    pub(super) fn freeze(&self) -> Demand {
         let mut state = self.lock();
         state.share = 0;
         let mut waiting = 0;
@@ -150,19 +137,43 @@ impl Places for Slots {
         Demand { held: state.in_use, wanted: state.in_use + waiting }
     }
 
-    fn set_share(&self, share: usize) {
+    /// Sets how many slots this process may use. Slots in use beyond that are not given out again.
+    pub(super) fn set_share(self: &Arc<Self>, share: usize) {
         let mut state = self.lock();
         state.share = share;
-        self.hand_on(&mut state);
+        self.hand_out(&mut state);
     }
 
-    fn tell(&self, hurry: Arc<Notify>) {
-        let _ = self.hurry.set(hurry);
+    /// Notifies `on_wait` from now on when a request has to wait.
+    pub(super) fn notify(&self, on_wait: Arc<Notify>) {
+        let _ = self.on_wait.set(on_wait);
+    }
+
+    fn give_back(self: &Arc<Self>, owner: Owner, count: usize) {
+        let mut state = self.lock();
+        state.release(owner, count);
+        self.hand_out(&mut state);
+    }
+
+    /// Gives free slots to the requests that are next.
+    fn hand_out(self: &Arc<Self>, state: &mut State) {
+        while let Some((owner, count, turn)) = state.next() {
+            state.hold(owner, count);
+            let held = Held { slots: Some(self.clone()), owner, count };
+            if let Err(mut given_up) = turn.send(held) {
+                given_up.slots = None;
+                state.release(owner, count);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// How many slots a request for so many gets now; none while there is no room.
+    /// How many slots a request for `count` gets now; none while there is no room.
     fn room(&self, count: usize) -> Option<usize> {
         let count = count.min(self.share);
         (count > 0 && self.in_use + count <= self.share).then_some(count)
@@ -184,23 +195,29 @@ impl State {
         }
     }
 
-    /// Takes the first request of the job that holds fewest slots, if there is room for it, with the slots that it gets.
+    /// Takes the first request of the job that holds the fewest slots, if there is room for it. Returns it with the number
+    /// of its slots.
     fn next(&mut self) -> Option<(Owner, usize, oneshot::Sender<Held>)> {
-        let held = |owner: &Owner| self.held.get(owner).copied().unwrap_or(0);
-        let first = |queue: &BTreeMap<Place, Waiting>| {
-            queue.first_key_value().map_or(u64::MAX, |((_, arrival), _)| *arrival)
-        };
-        let owner =
-            *self.waiting.iter().min_by_key(|(owner, queue)| (held(owner), first(queue)))?.0;
-        let queue = self.waiting.get(&owner)?;
-        let first = queue.first_key_value()?.1.count;
-        let count = self.room(first)?;
-        let queue = self.waiting.get_mut(&owner)?;
-        let (_, next) = queue.pop_first()?;
-        if queue.is_empty() {
-            self.waiting.remove(&owner);
+        loop {
+            let held = |owner: &Owner| self.held.get(owner).copied().unwrap_or(0);
+            let arrival = |queue: &BTreeMap<Place, Waiting>| {
+                queue.first_key_value().map_or(u64::MAX, |((_, arrival), _)| *arrival)
+            };
+            let owner =
+                *self.waiting.iter().min_by_key(|(owner, queue)| (held(owner), arrival(queue)))?.0;
+            let first = self.waiting.get(&owner)?.first_key_value()?.1;
+            // Its caller stopped waiting. It must not keep others from free slots.
+            let given_up = first.turn.is_closed();
+            let count = if given_up { 0 } else { self.room(first.count)? };
+            let queue = self.waiting.get_mut(&owner)?;
+            let (_, request) = queue.pop_first()?;
+            if queue.is_empty() {
+                self.waiting.remove(&owner);
+            }
+            if !given_up {
+                return Some((owner, count, request.turn));
+            }
         }
-        Some((owner, count, next.turn))
     }
 }
 
@@ -216,7 +233,7 @@ impl Drop for Held {
 mod tests {
     use std::time::Duration;
 
-    use super::{Demand, JobId, Origin, Places as _, Slots};
+    use super::{Demand, JobId, Origin, Slots};
 
     fn some_job(iteration: i32) -> Option<Origin> {
         Some(Origin { job: JobId::new(), iteration })
@@ -304,6 +321,22 @@ mod tests {
         assert_eq!(slots.lock().in_use, 0);
         drop(slots.take(None, 1).await);
         assert_eq!(slots.lock().in_use, 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_given_up_keeps_no_other_from_free_slots() {
+        let slots = Slots::new(4);
+        let held = slots.take(None, 2).await;
+        let many = {
+            let slots = slots.clone();
+            tokio::spawn(async move { slots.take(some_job(1), 4).await })
+        };
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        many.abort();
+        assert!(many.await.is_err());
+        let one = tokio::time::timeout(Duration::from_secs(10), slots.take(some_job(1), 1)).await;
+        assert_eq!(one.map(|one| one.count), Ok(1));
+        drop(held);
     }
 
     #[tokio::test]

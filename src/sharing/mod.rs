@@ -1,0 +1,244 @@
+//! Limits that hold for all processes together: each process uses a share of the slots of a server.
+
+mod slots;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::sync::Notify;
+
+pub use self::slots::{Demand, Held, Origin, Slots};
+
+/// This process's shares of the slots of all servers.
+#[derive(Clone)]
+pub struct Shares(Arc<Inner>);
+
+struct Inner {
+    /// Whether other processes use the same servers.
+    joint: bool,
+    entries: Mutex<Vec<Entry>>,
+    on_wait: Arc<Notify>,
+}
+
+struct Entry {
+    resource: String,
+    slots: Weak<Slots>,
+    share: usize,
+}
+
+/// What this process asks for of one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Kind and URL.
+    pub resource: String,
+    /// Slots that all processes have together.
+    pub capacity: usize,
+    /// Slots that it uses and wants.
+    pub demand: Demand,
+}
+
+impl Shares {
+    /// For the only process: it may use every slot.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self::new(false)
+    }
+
+    /// For one of several processes: it may use no slot until its share is set.
+    #[must_use]
+    pub fn joint() -> Self {
+        Self::new(true)
+    }
+
+    fn new(joint: bool) -> Self {
+        Self(Arc::new(Inner { joint, entries: Mutex::default(), on_wait: Arc::default() }))
+    }
+
+    /// Adds the slots of a resource.
+    pub fn add(&self, resource: String, slots: &Arc<Slots>) {
+        if self.0.joint {
+            slots.freeze();
+            slots.notify(self.0.on_wait.clone());
+            let slots = Arc::downgrade(slots);
+            self.entries().push(Entry { resource, slots, share: 0 });
+        }
+    }
+
+    /// Returns when a request had to wait since the last call.
+    pub async fn wanted(&self) {
+        self.0.on_wait.notified().await;
+    }
+
+    /// Whether this process has a share of anything.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.entries().iter().any(|entry| entry.share > 0)
+    }
+
+    /// What to ask for. No slot is given out until [`Shares::set`].
+    #[must_use]
+    pub fn freeze(&self) -> Vec<Asked> {
+        let mut asked = BTreeMap::<String, (Asked, usize)>::new();
+        let mut entries = self.entries();
+        entries.retain(|entry| entry.slots.strong_count() > 0);
+        for entry in entries.iter() {
+            let Some(slots) = entry.slots.upgrade() else { continue };
+            let Demand { held, wanted } = slots.freeze();
+            let (sum, share) = asked.entry(entry.resource.clone()).or_insert_with(|| {
+                let resource = entry.resource.clone();
+                (Asked { resource, capacity: 0, demand: Demand::default() }, 0)
+            });
+            sum.capacity = slots.capacity();
+            sum.demand.held += held;
+            sum.demand.wanted += wanted;
+            *share += entry.share;
+        }
+        let asked = asked.into_values().filter(|(sum, share)| *share > 0 || sum.demand.wanted > 0);
+        asked.map(|(sum, _)| sum).collect()
+    }
+
+    /// Sets the shares that were granted. A resource without a grant gets no slots.
+    pub fn set(&self, shares: &HashMap<String, usize>) {
+        let mut entries = self.entries();
+        entries.retain(|entry| entry.slots.strong_count() > 0);
+        let mut registrations = BTreeMap::<_, Vec<_>>::new();
+        for entry in entries.iter_mut() {
+            let Some(slots) = entry.slots.upgrade() else { continue };
+            registrations.entry(entry.resource.clone()).or_default().push((entry, slots));
+        }
+        for (resource, mut registered) in registrations {
+            let demands: Vec<_> = registered.iter().map(|(_, slots)| slots.freeze()).collect();
+            let all = shares.get(&resource).copied().unwrap_or(0);
+            for ((entry, slots), share) in registered.iter_mut().zip(split(all, &demands)) {
+                entry.share = share;
+                slots.set_share(share);
+            }
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Splits the share of one server between its registrations, oldest first: one server may be registered twice, or again
+/// while work still uses the earlier registration. Each registration keeps the slots that it uses. Then each one that wants
+/// more gets one slot in turn. The newest one gets the rest.
+fn split(all: usize, demands: &[Demand]) -> Vec<usize> {
+    let mut left = all;
+    let mut give = |want: usize| {
+        let given = want.min(left);
+        left -= given;
+        given
+    };
+    let mut shares: Vec<_> = demands.iter().map(|demand| give(demand.held)).collect();
+    loop {
+        let mut any = false;
+        for (share, demand) in shares.iter_mut().zip(demands) {
+            let given = give(usize::from(*share < demand.wanted));
+            *share += given;
+            any |= given > 0;
+        }
+        if !any {
+            break;
+        }
+    }
+    if let Some(newest) = shares.last_mut() {
+        *newest += give(usize::MAX);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashMap, sync::Arc, time::Duration};
+
+    use super::{Demand, Held, Shares, Slots, split};
+
+    const A: &str = "environment a";
+
+    fn set(shares: &Shares, share: usize) {
+        shares.set(&HashMap::from([(A.to_owned(), share)]));
+    }
+
+    async fn take(slots: &Arc<Slots>) -> Held {
+        slots.take(None, 1).await
+    }
+
+    /// A slot, if one is free now.
+    async fn now(slots: &Arc<Slots>) -> Option<Held> {
+        tokio::time::timeout(Duration::from_millis(20), take(slots)).await.ok()
+    }
+
+    #[tokio::test]
+    async fn a_share_grows_and_shrinks_around_what_is_in_use() {
+        let (shares, slots) = (Shares::joint(), Slots::new(4));
+        shares.add(A.into(), &slots);
+        assert!(!shares.any() && now(&slots).await.is_none(), "nothing before it is granted");
+        shares.wanted().await;
+        assert!(shares.freeze().is_empty(), "it was given up");
+        let waiting = {
+            let slots = slots.clone();
+            tokio::spawn(async move { take(&slots).await })
+        };
+        shares.wanted().await;
+        let asked = shares.freeze();
+        assert_eq!((asked.len(), asked[0].capacity), (1, 4));
+        assert_eq!(asked[0].demand, Demand { held: 0, wanted: 1 });
+        set(&shares, 3);
+        let Ok(first) = waiting.await else { unreachable!("no panic") };
+        let second = take(&slots).await;
+        assert_eq!(shares.freeze()[0].demand, Demand { held: 2, wanted: 2 });
+        assert!(now(&slots).await.is_none(), "frozen");
+        // Two are in use, one too many.
+        set(&shares, 1);
+        drop(first);
+        assert!(now(&slots).await.is_none(), "what was too much is not taken again");
+        drop(second);
+        let third = take(&slots).await;
+        assert!(now(&slots).await.is_none());
+        set(&shares, 2);
+        assert!(now(&slots).await.is_some());
+        drop(third);
+    }
+
+    #[test]
+    fn two_registrations_of_a_server_share_it_as_they_need() {
+        let demand = |held, wanted| Demand { held, wanted };
+        assert_eq!(split(8, &[demand(0, 0), demand(0, 0)]), [0, 8], "the newest keeps the rest");
+        assert_eq!(split(8, &[demand(0, 3), demand(0, 0)]), [3, 5]);
+        assert_eq!(split(8, &[demand(1, 20), demand(5, 20)]), [2, 6], "what is used stays");
+        assert_eq!(split(8, &[demand(0, 20), demand(0, 20)]), [4, 4]);
+        assert_eq!(split(2, &[demand(3, 9), demand(1, 1)]), [2, 0]);
+        assert_eq!(split(8, &[]), [0; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_new_registration_gets_what_the_old_one_does_not_use() {
+        let (shares, old, new) = (Shares::joint(), Slots::new(4), Slots::new(6));
+        shares.add(A.into(), &old);
+        set(&shares, 4);
+        let held = take(&old).await;
+        shares.add(A.into(), &new);
+        let asked = shares.freeze();
+        assert_eq!((asked.len(), asked[0].capacity, asked[0].demand.held), (1, 6, 1));
+        set(&shares, 5);
+        assert!(now(&old).await.is_none());
+        let mut taken = Vec::new();
+        while let Some(slot) = now(&new).await {
+            taken.push(slot);
+        }
+        assert_eq!(taken.len(), 4);
+        drop((held, old));
+        assert_eq!(shares.freeze()[0].demand.held, 4);
+
+        let alone = Slots::new(2);
+        Shares::alone().add(A.into(), &alone);
+        let both = (take(&alone).await, take(&alone).await);
+        assert!(now(&alone).await.is_none());
+        drop(both);
+        assert!(now(&alone).await.is_some());
+    }
+}
