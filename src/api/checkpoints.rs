@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::{Path, State},
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use nlac_adapters::Packed;
@@ -17,6 +17,7 @@ use super::{
     view::checkpoints::{CheckpointView, WantedAdapter},
 };
 use crate::{
+    bucket::BucketError,
     domain::ids::{CheckpointId, JobId},
     store::{checkpoints, jobs, peers, read::jobs as read_jobs},
 };
@@ -110,12 +111,18 @@ pub(super) async fn files(
     }
     let unreadable = |error: &dyn std::fmt::Display| {
         let detail = format!("the files of {} cannot be read: {error}", checkpoint.name);
-        Problem::with_status(axum::http::StatusCode::NOT_FOUND, detail)
+        Problem::with_status(StatusCode::NOT_FOUND, detail)
             .code(ProblemCode::FilesMissing)
             .remedy("restore them from a backup")
     };
     let fetched = state.bucket.fetch(&checkpoint.path, &checkpoint.sha256).await;
-    let path = fetched.map_err(|error| unreadable(&error))?;
+    let path = fetched.map_err(|error| match error {
+        BucketError::Away { .. } => {
+            Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                .remedy("try again later")
+        }
+        error => unreadable(&error),
+    })?;
     let packed = tokio::task::spawn_blocking(move || Packed::of(&path)).await;
     let packed = packed.map_err(std::io::Error::other).flatten();
     let packed = packed.map_err(|error| unreadable(&error))?;

@@ -45,8 +45,8 @@ pub use settings::ServiceSettings;
 
 pub use crate::embedded::default_data_dir;
 
-/// From which age on a half-written adapter is nobody's: longer than any attempt takes to write one.
-const ABANDONED: Duration = Duration::from_secs(3600);
+/// Age at which a half-written adapter is deleted. A slow download of the largest adapter takes five hours.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The local copies of a bucket's adapters: the ones that were used longest ago go first.
+//! Local copies of a bucket's adapters. Where they take too much room, those that were used longest ago are removed.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// How long a copy stays after its last use, even if there is no room: an engine may still read it.
+/// Time after its last use in which a copy is not removed: an engine may still read it.
 const IN_USE: Duration = Duration::from_secs(600);
 
 /// When each copy was used.
@@ -25,13 +25,13 @@ struct Copy {
 }
 
 impl Cache {
-    /// Notes that a copy is used now, before anyone looks for it.
+    /// Notes that a copy is used now. Call it before you look for the copy, so that nobody removes it in between.
     pub fn touch(&self, name: &str) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.insert(name.to_owned(), Instant::now());
     }
 
-    /// Removes copies until the directory holds at most so many bytes, except those in use.
+    /// Removes copies until the directory holds at most `most` bytes, but none that is in use.
     pub fn trim(&self, directory: &Path, most: u64) -> io::Result<()> {
         self.trim_at(directory, most, Instant::now())
     }
@@ -41,24 +41,24 @@ impl Cache {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if super::plain(&name) {
-                let written = entry.metadata()?.modified()?;
-                copies.push(Copy { bytes: size(&entry.path())?, used: None, name, written });
+            let measure = || io::Result::Ok((size(&entry.path())?, entry.metadata()?.modified()?));
+            if super::is_name(&name)
+                && let Some((bytes, written)) = super::unless_gone(measure())?
+            {
+                copies.push(Copy { bytes, used: None, name, written });
             }
         }
-        let mut bytes: u64 = copies.iter().map(|copy| copy.bytes).sum();
-        for gone in self.surplus(directory, copies, &mut bytes, most, now)? {
-            fs::remove_dir_all(gone)?;
+        for gone in self.take_surplus(directory, copies, most, now)? {
+            super::unless_gone(fs::remove_dir_all(gone))?;
         }
         Ok(())
     }
 
-    /// Takes surplus copies out of the way. Who looks for one from now on does not find it.
-    fn surplus(
+    /// Renames surplus copies, so that nobody finds them any more. Returns their new paths.
+    fn take_surplus(
         &self,
         directory: &Path,
         mut copies: Vec<Copy>,
-        bytes: &mut u64,
         most: u64,
         now: Instant,
     ) -> io::Result<Vec<PathBuf>> {
@@ -67,21 +67,18 @@ impl Cache {
             copy.used = used.get(&copy.name).copied();
         }
         copies.sort_by_key(|copy| (copy.used, copy.written));
+        let mut bytes: u64 = copies.iter().map(|copy| copy.bytes).sum();
         let mut surplus = Vec::new();
         for copy in copies {
             let in_use = copy.used.is_some_and(|used| now.duration_since(used) < IN_USE);
-            if *bytes <= most || in_use {
+            if bytes <= most || in_use {
                 continue;
             }
-            let gone = directory.join(format!(".{}.{}", copy.name, uuid::Uuid::now_v7()));
-            match fs::rename(directory.join(&copy.name), &gone) {
-                Ok(()) => surplus.push(gone),
-                // Another process with the same cache was faster.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+            let gone = directory.join(format!("{}{}", super::GONE, uuid::Uuid::now_v7()));
+            let renamed = super::unless_gone(fs::rename(directory.join(&copy.name), &gone))?;
+            surplus.extend(renamed.map(|()| gone));
             used.remove(&copy.name);
-            *bytes -= copy.bytes;
+            bytes -= copy.bytes;
         }
         Ok(surplus)
     }

@@ -1,6 +1,6 @@
-//! Where adapters lie: in a directory, or in S3-compatible storage with a local cache of bounded size before it.
+//! Stores adapters in a directory, or in S3-compatible storage with a local cache of bounded size.
 //!
-//! A path goes in and a path comes out: engines, trainers and the average of two adapters read plain files.
+//! Callers put in a directory and get back a directory: engines, trainers and the average of two adapters read plain files.
 
 mod cache;
 mod remote;
@@ -20,6 +20,10 @@ use crate::domain::fault::Fault;
 
 pub use settings::{BucketSettings, Place, StorageKey};
 
+/// Beginning of the names of directories that are being written, and of those that are being removed.
+const INCOMING: &str = ".incoming-";
+const GONE: &str = ".gone-";
+
 /// Why an adapter cannot be stored, read or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
@@ -27,15 +31,17 @@ pub enum BucketError {
     #[error("--bucket: {0}")]
     Settings(String),
     /// Files on this machine.
-    #[error("{path}: {source}")]
+    #[error("cannot use {path}: {source}; check its disk and its permissions")]
     Io {
         /// Where.
         path: String,
         /// Why.
         source: io::Error,
     },
-    /// The storage does not answer, or not as it should.
-    #[error("{url}: {reason}")]
+    /// The storage does not answer, or answers with an error.
+    #[error(
+        "the bucket {url} does not answer: {reason}; check the network, the endpoint and the credentials"
+    )]
     Away {
         /// The bucket.
         url: String,
@@ -74,7 +80,7 @@ impl BucketError {
         move |source| Self::Io { path: path.clone(), source }
     }
 
-    /// What it asks of the queue: work waits for storage that is away.
+    /// What the queue does about it. Work waits for storage that does not answer.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -117,6 +123,10 @@ impl Bucket {
     /// # Errors
     /// Settings that name no usable bucket; a directory that cannot be made.
     pub fn open(settings: &BucketSettings, data: &Path) -> Result<Self, BucketError> {
+        if !matches!(settings.place, Some(Place::S3 { .. })) && settings.names_storage() {
+            let what = "its region, endpoint and key are for s3://BUCKET/PREFIX; leave them out for a directory";
+            return Err(BucketError::Settings(what.into()));
+        }
         let bucket = match &settings.place {
             None => Self::directory(&data.join("adapters")),
             Some(Place::Directory(directory)) => Self::directory(directory),
@@ -141,13 +151,13 @@ impl Bucket {
         Self(Arc::new(Inner { local: local.to_owned(), remote: None }))
     }
 
-    /// A directory for files that are being made. Its name is the caller's own.
+    /// Path of a directory for files that are being written. No other caller uses the same `name`.
     #[must_use]
     pub fn incoming(&self, name: impl std::fmt::Display) -> PathBuf {
-        self.0.local.join(format!(".incoming-{name}"))
+        self.0.local.join(format!("{INCOMING}{name}"))
     }
 
-    /// Stores a finished directory under a name that never had other content. Returns where it lies.
+    /// Moves a finished directory to a name that never had other content, and stores it. Returns its location.
     ///
     /// # Errors
     /// See [`BucketError`].
@@ -217,7 +227,7 @@ impl Bucket {
             Some(remote) if location.contains("://") => remote.storage.name_of(location),
             _ => path.file_name().and_then(|name| name.to_str()).filter(|name| {
                 // Only what lies in the adapters' own directory is deleted.
-                plain(name) && path.parent() == Some(local)
+                is_name(name) && path.parent() == Some(local)
             }),
         };
         let name = name.ok_or_else(|| self.elsewhere(location))?;
@@ -227,19 +237,27 @@ impl Bucket {
         remove(&local.join(name)).await
     }
 
-    /// Removes what attempts that died left half-written, from some age on.
+    /// Removes half-written and half-removed directories that are older than `age`: the processes that left them are gone.
+    /// A directory of the user's may hold other hidden entries, which stay.
     ///
     /// # Errors
     /// A directory that cannot be read or removed.
     pub fn clear_incoming(&self, age: Duration) -> Result<(), BucketError> {
         let local = &self.0.local;
         let clear = || {
-            for entry in std::fs::read_dir(local)?.flatten() {
+            for entry in std::fs::read_dir(local)? {
+                let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let written = entry.metadata()?.modified()?;
-                let old = written.elapsed().is_ok_and(|since| since >= age);
-                if old && !plain(&name) {
-                    std::fs::remove_dir_all(entry.path())?;
+                // Unpacking an archive hides the directory once more.
+                let ours = [INCOMING, GONE].iter().any(|begin| {
+                    name.starts_with(begin)
+                        || name.strip_prefix('.').is_some_and(|n| n.starts_with(begin))
+                });
+                let Some(metadata) = unless_gone(entry.metadata())?.filter(|_| ours) else {
+                    continue;
+                };
+                if metadata.modified()?.elapsed().is_ok_and(|since| since >= age) {
+                    unless_gone(std::fs::remove_dir_all(entry.path()))?;
                 }
             }
             Ok(())
@@ -266,12 +284,20 @@ impl Bucket {
     }
 }
 
-/// Whether it is the name of an adapter: no path, and nothing half-written, which is hidden.
-fn plain(name: &str) -> bool {
+/// Whether a text can be the name of an adapter: it is no path, and it is not hidden.
+fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\'])
 }
 
-/// Moves a finished directory to its name; one that lies there already has the same content.
+/// The result of an operation on files. None if another process has removed them.
+fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Moves a finished directory to its name. A directory that already has this name has the same content.
 async fn settle(from: &Path, to: &Path) -> Result<(), BucketError> {
     match fs::rename(from, to).await {
         Err(_) if to.is_dir() => remove(from).await,
@@ -280,10 +306,38 @@ async fn settle(from: &Path, to: &Path) -> Result<(), BucketError> {
 }
 
 async fn remove(directory: &Path) -> Result<(), BucketError> {
-    match fs::remove_dir_all(directory).await {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(BucketError::at(directory)(error))
+    unless_gone(fs::remove_dir_all(directory).await).map(drop).map_err(BucketError::at(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use super::{Bucket, BucketSettings};
+
+    #[test]
+    fn only_what_the_bucket_itself_left_behind_is_cleared() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let mine = [".incoming-a", "..incoming-a.7.partial", ".gone-b"];
+        let others = ["adapter", ".git", ".nfs01"];
+        for name in mine.iter().chain(&others) {
+            fs::create_dir(place.path().join(name))?;
         }
-        _ => Ok(()),
+        fs::write(place.path().join(".hidden"), "a file")?;
+        let bucket = Bucket::directory(place.path());
+        assert!(bucket.clear_incoming(Duration::from_secs(60)).is_ok());
+        assert!(mine.iter().all(|name| place.path().join(name).exists()), "they are too young");
+        assert!(bucket.clear_incoming(Duration::ZERO).is_ok());
+        assert!(mine.iter().all(|name| !place.path().join(name).exists()));
+        assert!(others.iter().all(|name| place.path().join(name).exists()));
+        Ok(())
+    }
+
+    #[test]
+    fn settings_of_s3_are_rejected_for_a_directory() {
+        let region = Some("eu-test-1".to_owned());
+        let settings = BucketSettings { region, ..BucketSettings::default() };
+        let refused = Bucket::open(&settings, std::path::Path::new("/nowhere")).err();
+        assert!(refused.is_some_and(|error| error.to_string().contains("leave them out")));
     }
 }

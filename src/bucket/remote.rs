@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::{
     ObjectStore, ObjectStoreExt as _, RetryConfig, aws::AmazonS3Builder, buffered::BufWriter,
     path::Path as Key,
@@ -16,12 +16,10 @@ use tokio::{
 use super::{BucketError, BucketSettings};
 use crate::{net::Objects, trainer::adapter::TENSORS};
 
-/// Bytes of one part of an upload. Four are on their way at a time.
+/// Bytes of one part of an upload. Four parts are sent at a time.
 const PART: usize = 8 << 20;
-/// Deadline of the next piece of a download.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a request is repeated.
-const REPEATED: Duration = Duration::from_secs(60);
+/// Time in which a failed request is sent again.
+const RETRIES: Duration = Duration::from_secs(60);
 
 /// A bucket, or a part of it.
 #[derive(Debug)]
@@ -44,15 +42,14 @@ impl Remote {
             .with_http_connector(Objects)
             .with_retry(RetryConfig {
                 max_retries: 8,
-                retry_timeout: REPEATED,
+                retry_timeout: RETRIES,
                 ..RetryConfig::default()
             });
         if let Some(region) = &settings.region {
             builder = builder.with_region(region);
         }
         if let Some(endpoint) = &settings.endpoint {
-            builder =
-                builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+            builder = builder.with_endpoint(endpoint);
         }
         if let Some(key) = &settings.key {
             builder =
@@ -67,14 +64,14 @@ impl Remote {
         Ok(Self { objects: Arc::new(builder.build().map_err(settings)?), prefix, url })
     }
 
-    /// Where an adapter lies.
+    /// Location of an adapter.
     pub fn location(&self, name: &str) -> String {
         format!("{}/{name}", self.url)
     }
 
     /// The name of an adapter that lies here.
     pub fn name_of<'a>(&self, location: &'a str) -> Option<&'a str> {
-        location.strip_prefix(&self.url)?.strip_prefix('/').filter(|name| super::plain(name))
+        location.strip_prefix(&self.url)?.strip_prefix('/').filter(|name| super::is_name(name))
     }
 
     /// Uploads the files of a directory.
@@ -92,7 +89,7 @@ impl Remote {
                 writer.shutdown().await
             };
             if let Err(error) = written.await {
-                // Parts without an end cost room until the bucket's own rule removes them.
+                // Without this, the parts stay until a rule of the bucket removes them.
                 let _ = writer.abort().await;
                 return Err(self.away(&error));
             }
@@ -105,14 +102,14 @@ impl Remote {
         fs::create_dir_all(into).await.map_err(BucketError::at(into))?;
         let mut found = None;
         let mut listed = self.objects.list(Some(&self.prefix.clone().join(name)));
-        while let Some(object) = self.next(&mut listed).await? {
+        while let Some(object) = listed.try_next().await.map_err(|e| self.away(&e))? {
             let Some(file) = object.location.filename() else { continue };
             let mut hash = Sha256::new();
             let got = self.objects.get(&object.location).await;
             let mut content = got.map_err(|e| self.away(&e))?.into_stream();
             let path = into.join(file);
             let mut written = fs::File::create(&path).await.map_err(BucketError::at(&path))?;
-            while let Some(piece) = self.next(&mut content).await? {
+            while let Some(piece) = content.try_next().await.map_err(|e| self.away(&e))? {
                 hash.update(&piece);
                 written.write_all(&piece).await.map_err(BucketError::at(&path))?;
             }
@@ -136,20 +133,14 @@ impl Remote {
     pub async fn delete(&self, name: &str) -> Result<(), BucketError> {
         let listed = self.objects.list(Some(&self.prefix.clone().join(name)));
         let keys = listed.map_ok(|object| object.location).boxed();
-        let deleted = self.objects.delete_stream(keys);
-        let deleting = deleted.try_for_each(|_| std::future::ready(Ok(())));
-        match deleting.await {
-            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(self.away(&error)),
+        let mut deleted = self.objects.delete_stream(keys);
+        loop {
+            match deleted.try_next().await {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.away(&error)),
+            }
         }
-    }
-
-    async fn next<T>(
-        &self,
-        stream: &mut (impl Stream<Item = object_store::Result<T>> + Unpin),
-    ) -> Result<Option<T>, BucketError> {
-        let next = tokio::time::timeout(PATIENCE, stream.try_next()).await;
-        next.map_err(|late| self.away(&late))?.map_err(|e| self.away(&e))
     }
 
     fn away(&self, error: &dyn std::error::Error) -> BucketError {

@@ -4,10 +4,10 @@ use std::{path::PathBuf, str::FromStr};
 
 use crate::domain::access::Secret;
 
-/// Bytes of the local cache unless the settings say otherwise: some hundred adapters of a large model.
+/// Default size of the local cache, bytes. It holds about a hundred adapters of a large model.
 const CACHE: u64 = 20_000_000_000;
 
-/// Where adapters lie, for all processes of a service.
+/// Place of the adapters. All processes of a service use the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A directory that every process and every engine on its machine sees under the same path.
@@ -59,8 +59,15 @@ pub struct BucketSettings {
     pub endpoint: Option<String>,
     /// Key to the storage; none takes the usual AWS_* variables, a web identity or the machine's role.
     pub key: Option<StorageKey>,
-    /// Bytes that the local cache may hold, beside what is in use.
+    /// Bytes that the local cache may hold. Copies in use do not count.
     pub cache: u64,
+}
+
+impl BucketSettings {
+    /// Whether they say anything that only S3-compatible storage needs.
+    pub(super) const fn names_storage(&self) -> bool {
+        self.region.is_some() || self.endpoint.is_some() || self.key.is_some()
+    }
 }
 
 impl Default for BucketSettings {

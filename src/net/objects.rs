@@ -1,4 +1,4 @@
-//! The way of objects to and from S3-compatible storage.
+//! HTTP requests to S3-compatible storage, with deadlines.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use object_store::{
 };
 use reqwest::redirect::Policy;
 
-/// Deadline of a request until its answer begins. The body of a request is at most one part of an upload.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// Longest silence: until an answer begins, and between two pieces of it. A request sends at most one part of an upload.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Makes the clients that send requests to a bucket.
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ impl HttpConnector for Objects {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let http = super::builder()
             .connect_timeout(Duration::from_secs(5))
+            .read_timeout(SILENCE)
             .no_proxy()
             .redirect(Policy::none())
             .build()
@@ -46,15 +47,14 @@ impl HttpService for Requests {
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let sent = tokio::time::timeout(DEADLINE, self.0.execute(request)).await;
-        let sent = sent.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?;
-        let answer = http::Response::<reqwest::Body>::from(sent.map_err(failed)?);
+        let answer = self.0.execute(request).await.map_err(failed)?;
+        let answer = http::Response::<reqwest::Body>::from(answer);
         let (parts, body) = answer.into_parts();
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(failed))))
     }
 }
 
-/// What went wrong decides whether the request is sent again. A signed URL is never shown.
+/// Says what went wrong, so that object_store can decide whether to send the request again. Errors show no signed URL.
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = if error.is_timeout() {
         HttpErrorKind::Timeout
