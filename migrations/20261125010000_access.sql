@@ -1,5 +1,5 @@
--- Who may do what, who is signed in on the pages, who did what, and which requests were sent before. Only the hash of a
--- secret is kept, except the service key, without NLAC_SERVICE_KEY.
+-- Who may do what, who is signed in on the pages, who did what, and which requests were sent before. Of secrets, only
+-- hashes are kept. The exception is the service key, unless NLAC_SERVICE_KEY is set.
 
 -- One row is an API key.
 create table api_keys (
@@ -18,22 +18,22 @@ create table api_keys (
 -- A name is one person or one program; it is free again once its key is revoked.
 create unique index api_keys_name on api_keys (name) where revoked_at is null;
 
--- At most one row: the key from which all servers derive the secrets of webhooks and the keys of agents. It is empty
--- while NLAC_SERVICE_KEY gives them the key.
+-- At most one row: the key from which all servers derive the secrets of webhooks and the keys of agents. Servers with
+-- NLAC_SERVICE_KEY do not read it.
 create table service_key (
     one boolean primary key default true check (one),
     key bytea not null check (length(key) >= 32)
 );
 
--- One row is a bucket of requests that all servers count together: those of a key, or those with wrong keys.
+-- One row is a token bucket for the requests of a key, or for all requests with wrong keys. All servers share it.
 create table rate_limits (
     subject text primary key,
-    tokens  double precision not null,      -- requests that may still be sent, at that time
-    granted integer not null,               -- requests that were taken last
+    tokens  double precision not null,      -- requests that may be sent, as of `at`
+    granted integer not null,               -- requests that the last server took
     at      timestamptz not null default now()
 );
 
--- The tokens of a bucket by now. It is full after a minute.
+-- The present tokens of a bucket. An empty bucket is full after a minute.
 create function rate_tokens(tokens double precision, at timestamptz, most double precision)
 returns double precision language sql stable as $$
     select least(most, tokens + greatest(0, extract(epoch from now() - at)::double precision) * most / 60)

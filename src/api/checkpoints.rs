@@ -1,5 +1,7 @@
 //! Checkpoints.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::{Path, State},
@@ -76,6 +78,9 @@ pub(super) async fn one(
     found.map(Into::into).ok_or_else(|| Problem::not_found("checkpoint", id))
 }
 
+/// Deadline of a download from the bucket while a client waits. It is below the deadline of the request.
+const FETCHING: Duration = Duration::from_secs(20);
+
 /// The bytes of a tar.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
@@ -115,12 +120,17 @@ pub(super) async fn files(
             .code(ProblemCode::FilesMissing)
             .remedy("restore them from a backup")
     };
-    let fetched = state.bucket.fetch(&checkpoint.path, &checkpoint.sha256).await;
+    let later = |detail: String| {
+        Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, detail).remedy("try again later")
+    };
+    let fetching = state.bucket.fetch(&checkpoint.path, &checkpoint.sha256);
+    // The download continues after the deadline.
+    let fetched = tokio::time::timeout(FETCHING, fetching).await;
+    let fetched = fetched.map_err(|_| {
+        later(format!("this server is still downloading {} from the bucket", checkpoint.name))
+    })?;
     let path = fetched.map_err(|error| match error {
-        BucketError::Away { .. } => {
-            Problem::with_status(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-                .remedy("try again later")
-        }
+        BucketError::Away { .. } => later(error.to_string()),
         error => unreadable(&error),
     })?;
     let packed = tokio::task::spawn_blocking(move || Packed::of(&path)).await;

@@ -316,7 +316,7 @@ pub struct ExperimentRun {
     /// measures how fast this machine is.
     #[arg(long)]
     pub estimate: bool,
-    /// Directory for the table, the curves and the results. The default is `results/NAME` beside FILE, where NAME
+    /// Directory for the table, the curves and the results. The default is `results/NAME` next to FILE, where NAME
     /// is the name of FILE without its ending.
     #[arg(long)]
     pub out: Option<PathBuf>,

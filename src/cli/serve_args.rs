@@ -25,7 +25,7 @@ pub struct ServeArgs {
     /// Address and port of the API and the dashboard.
     #[arg(long, env = "NLAC_LISTEN", default_value = "127.0.0.1:8470")]
     pub listen: SocketAddr,
-    /// Role of this server; repeat it for several. `api` answers requests, `scheduler` plans work and keeps order,
+    /// Role of this server; repeat it for several. `api` answers requests, `scheduler` plans work and checks engines,
     /// `worker` does the work. Servers of one database need each role at least once. By default a server has all.
     #[arg(
         long = "role",
@@ -56,7 +56,7 @@ pub struct ServeArgs {
     /// URL of S3-compatible storage that is not AWS. By default it comes from AWS_ENDPOINT_URL.
     #[arg(long, env = "NLAC_BUCKET_ENDPOINT", value_name = "URL")]
     pub bucket_endpoint: Option<String>,
-    /// Gigabytes of adapters from the bucket that this server keeps on its disk, beside those in use.
+    /// Gigabytes of adapters from the bucket that this server keeps on its disk. Adapters in use do not count.
     #[arg(
         long,
         env = "NLAC_BUCKET_CACHE",

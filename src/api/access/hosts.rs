@@ -56,7 +56,7 @@ pub(in crate::api) async fn known(
     let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     // HTTP/2 names the host in the request line. A request without a host comes from no browser.
     let host = request.uri().authority().map_or(header, |authority| Some(authority.as_str()));
-    // Of several, a proxy may have checked another one.
+    // If a request has several, a proxy may have checked another one than nlac.
     let alone = request.headers().get_all(header::HOST).iter().count() <= 1;
     let admitted = alone
         && host.is_none_or(|host| {

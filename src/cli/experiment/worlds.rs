@@ -25,7 +25,7 @@ pub(super) struct World {
 }
 
 /// The experiments of a file. If `only` names a world, that world's experiment alone. Results are in `out`; by default
-/// in the folder `results` beside the file, under the file's name.
+/// in the folder `results` next to the file, under the file's name.
 pub(super) fn load(
     file: &Path,
     out: Option<&Path>,
