@@ -12,7 +12,7 @@ mod session;
 mod tinker;
 mod wire;
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, io::ErrorKind, path::Path};
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -277,8 +277,20 @@ impl TrainerError {
                 _ => Fault::retry(self),
             },
             Self::Late { .. } | Self::Failed { .. } => Fault::retry(self),
-            Self::Rejected { .. } | Self::Adapter(_) => Fault::fail(self),
+            Self::Rejected { .. } => Fault::fail(self),
+            Self::Adapter(error) => adapter_fault(error),
         }
+    }
+}
+
+/// What the queue does about adapter files that cannot be used. A full disk may have room later. Damaged files stay damaged.
+#[must_use]
+pub fn adapter_fault(error: &adapter::AdapterError) -> Fault {
+    match error {
+        adapter::AdapterError::Io { source, .. } if source.kind() == ErrorKind::StorageFull => {
+            Fault::retry(error)
+        }
+        _ => Fault::fail(error),
     }
 }
 
@@ -353,4 +365,18 @@ pub trait Run: Send + Sync {
 
     /// Gives the trainer's memory back.
     async fn close(self: Box<Self>) -> Result<(), TrainerError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorKind, Fault, adapter::AdapterError, adapter_fault};
+
+    #[test]
+    fn a_full_disk_is_tried_again_and_damaged_files_are_not() {
+        let io = |kind: ErrorKind| AdapterError::Io { path: "x".into(), source: kind.into() };
+        assert!(matches!(adapter_fault(&io(ErrorKind::StorageFull)), Fault::Retry(_)));
+        assert!(matches!(adapter_fault(&io(ErrorKind::NotFound)), Fault::Fail(_)));
+        let invalid = AdapterError::Invalid { path: "x".into(), reason: "no tensors".into() };
+        assert!(matches!(adapter_fault(&invalid), Fault::Fail(_)));
+    }
 }

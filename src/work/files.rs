@@ -1,10 +1,13 @@
-//! Work on adapters' files, which may have gigabytes: on threads that may block.
+//! Work on adapters' files. They may have gigabytes, so it runs on threads that may block.
 
-use crate::{domain::fault::Fault, trainer::adapter::AdapterError};
+use crate::{
+    domain::fault::Fault,
+    trainer::{adapter::AdapterError, adapter_fault},
+};
 
-/// Reads or writes adapters' files. What is wrong with them stays wrong: the fault ends the work.
+/// Reads or writes adapters' files.
 pub(super) async fn on_files<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AdapterError> + Send + 'static,
 ) -> Result<T, Fault> {
-    tokio::task::spawn_blocking(work).await.map_err(Fault::fail)?.map_err(Fault::fail)
+    tokio::task::spawn_blocking(work).await.map_err(Fault::fail)?.map_err(|e| adapter_fault(&e))
 }
