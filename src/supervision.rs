@@ -1,8 +1,8 @@
-//! Background tasks: one that ends before its time, with an error or by a panic, starts again after a pause.
+//! Background tasks. A task that ends before the shutdown, with an error or by a panic, starts again after a pause.
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::BTreeSet,
     fmt::Display,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,12 +13,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{net::pause_after, telemetry::Meters};
 
-/// Pause before the first restart. The next ones are longer, up to a minute.
+/// Pause before the first restart. Each further pause is twice as long, up to about a minute.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Failures in a row after which the pause grows no more.
-const LONGEST_PAUSE: u32 = 7;
-/// A task that has run for so long is well again.
-const WELL: Duration = Duration::from_secs(10);
+/// Failures in a row after which the pause stays the same.
+const MOST_DOUBLED: u32 = 7;
+/// Time after which a restarted task no longer counts as failing.
+const HEALTHY: Duration = Duration::from_secs(10);
 
 /// Starts tasks and restarts them until the service stops.
 #[derive(Clone)]
@@ -28,26 +28,26 @@ struct Inner {
     meters: Meters,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    /// Why each task that failed a short time ago did so.
-    troubled: Mutex<BTreeMap<&'static str, String>>,
+    /// Tasks that failed and have not been healthy since.
+    failing: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Supervisor {
-    /// No tasks yet; those to come run until `shutdown`.
+    /// A supervisor without tasks. Its tasks will run until `shutdown`.
     #[must_use]
     pub fn new(meters: Meters, shutdown: CancellationToken) -> Self {
-        let (tasks, troubled) = (TaskTracker::new(), Mutex::default());
-        Self(Arc::new(Inner { meters, shutdown, tasks, troubled }))
+        let (tasks, failing) = (TaskTracker::new(), Mutex::default());
+        Self(Arc::new(Inner { meters, shutdown, tasks, failing }))
     }
 
-    /// Runs a task, and makes it again whenever it ends before the shutdown.
+    /// Runs the task that `make` makes. If the task ends before the shutdown, `make` makes the next one.
     pub fn run<F, E>(&self, name: &'static str, make: impl Fn() -> F + Send + 'static)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Display + Send + 'static,
     {
         let supervisor = self.clone();
-        // It exists from the start: an alert on a missing series stays silent.
+        // The counter exists from the start, because an alert on a missing series never fires.
         let restarts = self.0.meters.counter("nlac_task_restarts_total", &[("task", name)]);
         restarts.increment(0);
         self.0.tasks.spawn(async move {
@@ -63,10 +63,10 @@ impl Supervisor {
                 }
                 let why = ended.err().unwrap_or_else(|| "it ended".into());
                 tracing::error!(task = name, why, "a background task failed and starts again");
-                supervisor.troubled().insert(name, why);
+                supervisor.lock().insert(name);
                 restarts.increment(1);
-                failures = if begun.elapsed() < WELL { failures + 1 } else { 1 };
-                let pause = pause_after(failures.min(LONGEST_PAUSE), PAUSE);
+                failures = if begun.elapsed() < HEALTHY { failures + 1 } else { 1 };
+                let pause = pause_after(failures.min(MOST_DOUBLED), PAUSE);
                 if supervisor.0.shutdown.run_until_cancelled(pause).await.is_none() {
                     return;
                 }
@@ -74,18 +74,18 @@ impl Supervisor {
         });
     }
 
-    /// The end of a task, and why, if it failed. On the way the task may become well again.
+    /// Waits for the end of a task, and says why it failed. A task that runs long enough no longer counts as failing.
     async fn watch<E: Display + Send + 'static>(
         &self,
         name: &'static str,
         task: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Result<(), String> {
-        // Its own task, so that a panic is an outcome too.
+        // In a task of its own, so that a panic ends only that task.
         let mut running = tokio::spawn(task);
         let ended = tokio::select! {
             ended = &mut running => ended,
-            () = tokio::time::sleep(WELL) => {
-                self.troubled().remove(name);
+            () = tokio::time::sleep(HEALTHY) => {
+                self.lock().remove(name);
                 running.await
             }
         };
@@ -95,10 +95,10 @@ impl Supervisor {
         }
     }
 
-    /// Names of the tasks that failed and have not run well since.
+    /// Names of the tasks that failed and have not been healthy since.
     #[must_use]
     pub fn failing(&self) -> Vec<&'static str> {
-        self.troubled().keys().copied().collect()
+        self.lock().iter().copied().collect()
     }
 
     /// Waits until all tasks have ended, after the shutdown.
@@ -107,12 +107,12 @@ impl Supervisor {
         self.0.tasks.wait().await;
     }
 
-    fn troubled(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
-        self.0.troubled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
+        self.0.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a task said when it panicked.
+/// The message of a panic.
 fn message(panic: JoinError) -> String {
     let Ok(said) = panic.try_into_panic() else { return "it was aborted".into() };
     let said: &(dyn Any + Send) = &*said;

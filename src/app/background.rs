@@ -1,11 +1,11 @@
-//! The tasks of each role.
+//! The background tasks of each role.
 
 use std::sync::Arc;
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
-use super::presence;
+use super::heartbeat;
 use crate::{
     domain::{
         clock::Clock,
@@ -29,7 +29,7 @@ use crate::{
     work::Worker,
 };
 
-/// What background tasks are made of.
+/// What background tasks need.
 pub(super) struct Background {
     pub process: Process,
     pub store: Store,
@@ -45,13 +45,13 @@ pub(super) struct Background {
     pub shutdown: CancellationToken,
 }
 
-/// A task that is to be made.
+/// Makes a task.
 type Make = fn(&Background) -> BoxFuture<'static, Result<(), StoreError>>;
 
 /// Each task, with the roles that run it.
 const TASKS: &[(&str, &[ProcessRole], Make)] = &[
-    ("presence", ProcessRole::ALL, |b| {
-        presence::keep(b.store.clone(), b.process.clone(), b.shutdown.clone()).boxed()
+    ("heartbeat", ProcessRole::ALL, |b| {
+        heartbeat::run(b.store.clone(), b.process.clone(), b.shutdown.clone()).boxed()
     }),
     ("shares", ProcessRole::ALL, |b| {
         fleet::share(b.store.clone(), b.shares.clone(), b.process.id, b.shutdown.clone()).boxed()

@@ -2,7 +2,7 @@
 
 mod background;
 mod first_key;
-mod presence;
+mod heartbeat;
 mod service_key;
 mod settings;
 
@@ -104,7 +104,7 @@ pub struct App {
     pub address: SocketAddr,
     /// Its database.
     pub store: Store,
-    /// The same, by the API's connections.
+    /// The same database, with connections for requests alone.
     asked: Store,
     /// What this process shows when it asks its own service; none where nobody signs in.
     pub own_key: Option<Secret>,
@@ -114,13 +114,13 @@ pub struct App {
     drain: CancellationToken,
     server: JoinHandle<std::io::Result<()>>,
     process: ProcessId,
-    /// Its background tasks. Those that are added here run until it stops.
+    /// Its background tasks. A task that is added here runs until the service stops.
     pub supervisor: Supervisor,
 }
 
 impl App {
-    /// Starts everything that the settings ask for, the address first, so that a port that is taken
-    /// shows before anything is made.
+    /// Starts everything that the settings ask for. It first checks the settings and opens the address, so that a mistake
+    /// or a port in use is found before anything is written.
     ///
     /// # Errors
     /// See [`AppError`].
@@ -128,6 +128,8 @@ impl App {
         if settings.admin_key.as_ref().is_some_and(|key| !key.is_usable()) {
             return Err(AppError::AdminKey);
         }
+        let checker = settings.answer_checker.as_deref().map(Checker::new).transpose();
+        let checker = checker.map_err(AppError::Checker)?;
         let address = settings.listen;
         let listener = TcpListener::bind(address)
             .await
@@ -182,11 +184,9 @@ impl App {
         };
         drop(conn);
 
-        let meters = Meters::default();
         let (shutdown, drain) = (CancellationToken::new(), CancellationToken::new());
+        let meters = Meters::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let checker = settings.answer_checker.as_deref().map(Checker::new).transpose();
-        let checker = checker.map_err(AppError::Checker)?;
         let materials = Materials {
             data: settings.environment_data.clone(),
             chat: None,
@@ -208,7 +208,9 @@ impl App {
             host: host_name(),
             version: env!("CARGO_PKG_VERSION"),
         };
-        presence::beat(&store, &process).await?;
+        // Requests have connections of their own, so that leases and heartbeats never wait for one.
+        let asked = store.apart().await?;
+        heartbeat::send(&store, &process).await?;
         let id = process.id;
         let supervisor = Supervisor::new(meters.clone(), shutdown.clone());
         let serves = process.is_any(&[ProcessRole::Api]);
@@ -227,8 +229,6 @@ impl App {
             shutdown: shutdown.clone(),
         };
         background.start(&supervisor);
-        // Leases and heartbeats never wait for a connection that a request holds.
-        let asked = store.apart().await?;
         let state = api::AppState {
             store: asked.clone(),
             bucket,
@@ -277,8 +277,8 @@ impl App {
         if let Some(local) = self.local {
             local.stop().await;
         }
-        // What it used is free from here on.
-        presence::leave(&self.store, self.process).await;
+        // Its shares and leases are free from here on.
+        heartbeat::end(&self.store, self.process).await;
         self.asked.close().await;
         self.store.close().await;
         if let Some(postgres) = self.postgres

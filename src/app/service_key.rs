@@ -1,4 +1,4 @@
-//! The key that the secrets of webhooks and agents are made of: given, or made once and kept in the database.
+//! The key from which the secrets of webhooks and agents are derived: NLAC_SERVICE_KEY, or a key in the database.
 
 use rand::{TryRngCore as _, rngs::OsRng};
 
@@ -8,7 +8,7 @@ use crate::{
     store::{Store, service_key},
 };
 
-/// The key that was given, or that of the database.
+/// The key that was given, or else the key of the database. The first server of a database makes it.
 pub(super) async fn service_key(
     store: &Store,
     given: Option<&str>,

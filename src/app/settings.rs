@@ -1,4 +1,4 @@
-//! What a process is told at its start.
+//! Settings of the service.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -17,39 +17,40 @@ use crate::{
 pub struct ServiceSettings {
     /// Where the API and the page listen.
     pub listen: SocketAddr,
-    /// What this process does.
+    /// Roles of this process.
     pub roles: Vec<ProcessRole>,
-    /// Whether one must sign in; where nothing is said, if others than this machine can reach the service.
+    /// Whether users must sign in. By default they must, unless only this machine can reach the service.
     pub sign_in: Option<bool>,
-    /// What becomes the first admin key; none makes one.
+    /// The first admin key. By default the service makes one.
     pub admin_key: Option<Secret>,
-    /// Where everything is kept.
+    /// Directory of all data.
     pub data_dir: PathBuf,
     /// Where adapters lie.
     pub bucket: BucketSettings,
     /// Directory of the data files that environments read.
     pub environment_data: Option<PathBuf>,
-    /// URL of the server that checks answers where a job leaves that to somebody else.
+    /// URL of the server that checks answers for jobs with `checker: external`.
     pub answer_checker: Option<String>,
-    /// A database of the user's; none runs a private one.
+    /// URL of the user's database. By default the service runs a private one.
     pub database_url: Option<String>,
-    /// Whether the private database waits for the disk; off where it is thrown away, as in tests.
+    /// Whether the private database waits for the disk. Tests, which delete the database, switch this off.
     pub durable: bool,
     /// Whether the local engine and trainer run in this process.
     pub local_peers: bool,
     /// The base model that they serve.
     pub base_model: BaseModel,
-    /// What the secrets of webhooks and agents are made of, at least 32 bytes; none keeps a key in the database.
+    /// Key from which the secrets of webhooks and agents are derived, at least 32 bytes. By default the key is in the
+    /// database.
     pub service_key: Option<String>,
     /// API keys of engines and trainers.
     pub peer_keys: PeerKeys,
-    /// Names under which a proxy serves this service, beside addresses and `localhost`.
+    /// Host names under which a proxy serves this service.
     pub allowed_hosts: Vec<String>,
-    /// Where webhooks may go although it is not public.
+    /// Addresses that webhooks may call although they are not public.
     pub webhook_allow: Vec<Allowed>,
     /// How long rows and files are kept.
     pub retention: Retention,
-    /// Compute threads of each; they change nothing but the time.
+    /// Compute threads of the local engine, and of the local trainer. They affect speed only.
     pub threads: usize,
 }
 
@@ -79,7 +80,7 @@ impl Default for ServiceSettings {
 }
 
 impl ServiceSettings {
-    /// Whether one must sign in.
+    /// Whether users must sign in.
     #[must_use]
     pub fn sign_in_required(&self) -> bool {
         self.sign_in.unwrap_or_else(|| !self.listen.ip().is_loopback())

@@ -1,5 +1,5 @@
-//! Keeps what is known of the registered engines, trainers and environments true: whether they answer, and what they can do;
-//! promoted adapters loaded, and engines awake that no trainer needs asleep.
+//! Checks the registered engines, trainers and environments: whether they answer, and what they can do. Loads promoted
+//! adapters that an engine lacks, and wakes engines that no trainer needs asleep.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     store::{Store, StoreError, checkpoints, environments, jobs, peers},
 };
 
-/// How often everybody is asked.
+/// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Asks everybody now and then until `shutdown`.
+/// Checks all servers again and again until `shutdown`.
 ///
 /// # Errors
 /// None: a round that cannot be written is logged, and the next one tries again.
@@ -65,20 +65,24 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     for (row, found) in servers.iter().zip(of_servers) {
         environments::note(&mut conn, &row.record, &found).await?;
     }
+    let mut left_asleep = Vec::new();
     for (view, found) in engines.iter().zip(&of_engines) {
         let sleeps = found.as_ref().is_ok_and(|found| found.asleep == Some(true));
-        if sleeps
-            && jobs::left_asleep(&mut conn, &view.record.name).await?
-            && let Err(fault) = fleet.wake(&view.record).await
-        {
-            tracing::warn!(%fault, engine = view.record.name, "an engine still sleeps");
+        if sleeps && jobs::left_asleep(&mut conn, &view.record.name).await? {
+            left_asleep.push(&view.record);
         }
     }
     let promoted = checkpoints::promoted(&mut conn).await?;
-    let engines = peers::engines(&mut conn).await?;
+    let found = peers::engines(&mut conn).await?;
+    // No connection is held while a server is asked.
     drop(conn);
+    for record in left_asleep {
+        if let Err(fault) = fleet.wake(record).await {
+            tracing::warn!(%fault, engine = record.name, "an engine still sleeps");
+        }
+    }
     for (engine, mut checkpoint) in promoted {
-        let Some(view) = engines.iter().find(|view| view.record.name == engine) else { continue };
+        let Some(view) = found.iter().find(|view| view.record.name == engine) else { continue };
         let known = view.capabilities.as_ref().filter(|_| view.trouble.is_none());
         if known.is_some_and(|known| !known.0.models.contains(&checkpoint.name))
             && let Err(fault) = fleet.load(&view.record, &mut checkpoint).await

@@ -1,4 +1,4 @@
-//! Says now and then that this process runs.
+//! Heartbeats of this process in the database.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::{
     store::{Store, StoreError, processes},
 };
 
-/// Pause between two heartbeats. Others take a process for gone after 30 seconds of silence.
+/// Pause between two heartbeats. After 30 seconds without one, the process counts as gone.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Says so until `shutdown`.
-pub(super) async fn keep(
+/// Sends heartbeats until `shutdown`.
+pub(super) async fn run(
     store: Store,
     process: Process,
     shutdown: CancellationToken,
 ) -> Result<(), StoreError> {
     loop {
-        if let Err(error) = beat(&store, &process).await {
+        if let Err(error) = send(&store, &process).await {
             tracing::warn!(%error, "a heartbeat of this process failed");
         }
         if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
@@ -28,15 +28,15 @@ pub(super) async fn keep(
     }
 }
 
-/// Says that it has stopped. A database that is away takes it for gone after a while.
-pub(super) async fn leave(store: &Store, process: ProcessId) {
+/// Deletes the process's row. If the database does not answer, the row expires.
+pub(super) async fn end(store: &Store, process: ProcessId) {
     let leaving = async { processes::leave(&mut *store.acquire().await?, process).await };
     if let Err(error) = leaving.await {
-        tracing::warn!(%error, "cannot note that this process stops");
+        tracing::warn!(%error, "cannot delete the row of this process");
     }
 }
 
-/// Says so once.
-pub(super) async fn beat(store: &Store, process: &Process) -> Result<(), StoreError> {
+/// Sends one heartbeat.
+pub(super) async fn send(store: &Store, process: &Process) -> Result<(), StoreError> {
     processes::beat(&mut *store.acquire().await?, process).await
 }
