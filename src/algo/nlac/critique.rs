@@ -34,7 +34,7 @@ impl Judged {
         let logprobs = said.logprobs.as_ref()?;
         let ids: Vec<_> = said.token_ids.iter().map(|id| id.cast_unsigned()).collect();
         let sampler = setting.sampler;
-        // Where the whole text reasons, no beginning of it answers before the reasoning ends.
+        // If the whole text has a reasoning, its beginnings start inside that reasoning.
         let opening = match split(&said.text).reasoning {
             Some(_) => Opening::Inside,
             None => Opening::Answer,
@@ -47,7 +47,9 @@ impl Judged {
             let verdict = begun(*end).map(|text| sampler.prompts.verdict(text.trim()));
             verdict.is_ok_and(|verdict| verdict == self.critique.verdict)
         };
-        let end = (1..=ids.len()).find(decides)?;
+        // Reasoning can be long, and it decides nothing.
+        let start = sampler.encoder.answer_start(opening, &ids).ok()??;
+        let end = (start.max(1)..=ids.len()).find(decides)?;
         logprobs.get(end - 1).copied()
     }
 
