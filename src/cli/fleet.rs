@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Failure, args::EstimateArgs, listing, report};
+use super::{Failure, args::EstimateArgs, listing, read_yaml, report};
 use crate::{
     domain::spec::JobSpec,
     estimate::fleet::{self, Fleet, Layout},
@@ -11,15 +11,9 @@ use crate::{
 
 /// Runs the command.
 pub fn run(args: &EstimateArgs) -> Result<ExitCode, Failure> {
-    let read = |path: &std::path::Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
-    let spec: JobSpec = serde_yaml_ng::from_str(&read(&args.spec)?)
-        .map_err(|error| format!("{} is not a job: {error}", args.spec.display()))?;
-    let named = |error| format!("{}: {error}", args.fleet.display());
-    let fleet = Fleet::parse(&read(&args.fleet)?).map_err(named)?;
-    let layouts = fleet::layouts(&fleet, &spec).map_err(named)?;
+    let spec: JobSpec = read_yaml(&args.spec)?;
+    let fleet: Fleet = read_yaml(&args.fleet)?;
+    let layouts = fleet::layouts(&fleet, &spec)?;
     if args.output.json {
         report::json(&serde_json::to_value(&layouts)?)?;
         return Ok(ExitCode::SUCCESS);

@@ -54,9 +54,10 @@ mod transitions_args;
 mod webhooks;
 mod webhooks_args;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
+use serde::de::DeserializeOwned;
 
 pub use args::Cli;
 use args::Command;
@@ -85,6 +86,13 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads a YAML file. Errors name the file.
+fn read_yaml<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    Ok(serde_yaml_ng::from_str(&text).map_err(|e| format!("{shown}: {e}"))?)
 }
 
 async fn run(command: Command) -> Result<ExitCode, Failure> {

@@ -19,9 +19,7 @@ mod service;
 mod table;
 mod worlds;
 
-use std::{path::Path, process::ExitCode};
-
-use serde::de::DeserializeOwned;
+use std::process::ExitCode;
 
 use self::{
     choice::Choice,
@@ -36,7 +34,7 @@ use super::{
     Failure,
     args::{ExperimentArgs, ExperimentCommand, ExperimentRun},
     client::Api,
-    report,
+    read_yaml, report,
 };
 use crate::{domain::job::JobStatus, quantity::span, telemetry};
 
@@ -116,11 +114,4 @@ fn measurement(experiment: &Experiment, kept: &Kept) -> Result<Vec<Planned>, Fai
     let tried: Vec<_> = experiment.development()?.iter().filter_map(|run| kept.get(run)).collect();
     let choice = Choice::of(experiment, &tried);
     experiment.measurement(|arm| choice.of_arm(&arm.name))
-}
-
-/// Reads a YAML file. Errors name the file.
-fn read_yaml<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
-    let shown = file.display();
-    let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    Ok(serde_yaml_ng::from_str(&text).map_err(|e| format!("{shown}: {e}"))?)
 }

@@ -34,7 +34,7 @@ pub struct Fleet {
 #[serde(deny_unknown_fields)]
 pub struct EngineRates {
     /// GPUs of one replica.
-    #[garde(range(min = 1))]
+    #[garde(range(min = 1, max = 100_000))]
     pub gpus_per_replica: u32,
     /// Prompt tokens that a replica reads.
     #[garde(range(min = 1e-6))]
@@ -45,11 +45,11 @@ pub struct EngineRates {
     /// Answer tokens that a replica writes for a request that is alone.
     #[garde(range(min = 1e-6))]
     pub writes_alone: f64,
-    /// Share of the prompt tokens that the replica still has from earlier prompts, 0 to 1.
+    /// Share of the prompt tokens that the replica has cached from earlier prompts, 0 to 1.
     #[serde(default)]
     #[garde(range(min = 0.0, max = 1.0))]
     pub cached: f64,
-    /// Seconds of a call besides its tokens: network, queue, the service.
+    /// Seconds of a call without the time for its tokens: network, queue, the service.
     #[serde(default)]
     #[garde(range(min = 0.0))]
     pub call_seconds: f64,
@@ -63,7 +63,7 @@ pub struct EngineRates {
 #[serde(deny_unknown_fields)]
 pub struct TrainerRates {
     /// GPUs without which the model does not fit. A trainer has a multiple of them.
-    #[garde(range(min = 1))]
+    #[garde(range(min = 1, max = 100_000))]
     pub least_gpus: u32,
     /// Tokens that a GPU trains on with `least_gpus`, forward and backward.
     #[garde(range(min = 1e-6))]
@@ -71,7 +71,7 @@ pub struct TrainerRates {
     /// Share of its rate that a GPU keeps each time the number of GPUs doubles, 0 to 1.
     #[garde(range(min = 0.01, max = 1.0))]
     pub scaling: f64,
-    /// Seconds of an optimizer step besides its tokens.
+    /// Seconds of an optimizer step without the time for its tokens.
     #[serde(default)]
     #[garde(range(min = 0.0))]
     pub step_seconds: f64,
@@ -81,7 +81,7 @@ pub struct TrainerRates {
     pub save_seconds: f64,
 }
 
-/// What a job will measure of itself once it runs.
+/// Assumptions about the job, until it has run and measured them.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Assumed {
@@ -122,32 +122,20 @@ pub struct Call {
 pub struct Example {
     /// Examples for each replayed transition.
     pub share: f64,
-    /// Tokens of one, prompt included.
+    /// Tokens of one example, prompt included.
     pub tokens: f64,
 }
 
-/// Why a file cannot be used.
+/// Why a job cannot be estimated.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// Not YAML of this form.
-    #[error("{0}")]
-    Form(#[from] serde_yaml_ng::Error),
-    /// A number out of its range.
-    #[error("{0}")]
-    Range(#[from] garde::Report),
-    /// The job calls a role or trains an objective whose length is missing.
-    #[error("add {0} to `job`: the algorithm of this job needs it")]
+    /// A number of the fleet's file is out of its range.
+    #[error("the fleet's file: {0}")]
+    Fleet(garde::Report),
+    /// A setting of the job is out of its range.
+    #[error("the job's file: {0}")]
+    Job(garde::Report),
+    /// The fleet's file lacks the length of a call or of an example.
+    #[error("add {0} to `job` in the fleet's file: the algorithm of this job needs it")]
     Missing(String),
-}
-
-impl Fleet {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// See [`Unusable`].
-    pub fn parse(text: &str) -> Result<Self, Unusable> {
-        let fleet: Self = serde_yaml_ng::from_str(text)?;
-        fleet.validate()?;
-        Ok(fleet)
-    }
 }

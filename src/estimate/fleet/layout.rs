@@ -1,5 +1,6 @@
-//! How GPUs are divided between engine and trainer, and what comes of it.
+//! Divides GPUs between engine and trainer, and computes how long an iteration takes and what limits it.
 
+use garde::Validate as _;
 use serde::Serialize;
 
 use super::{
@@ -16,7 +17,7 @@ const TOKEN_BYTES: f64 = 12.0;
 const TRANSITION_BYTES: f64 = 1_500.0;
 
 text_enum!(
-    /// What an iteration takes longest for.
+    /// What limits the speed of an iteration.
     Bottleneck {
         /// The engine has the most to do.
         Engine = "engine",
@@ -50,7 +51,7 @@ pub struct Layout {
     pub engine_busy: f64,
     /// Share of the time in which the trainer's GPUs work, 0 to 1.
     pub trainer_busy: f64,
-    /// What to have more of.
+    /// What limits the speed.
     pub bottleneck: Bottleneck,
     /// Growth of the database, bytes per iteration.
     pub database: f64,
@@ -60,11 +61,13 @@ pub struct Layout {
     pub cost: Option<f64>,
 }
 
-/// The fastest division for each number of GPUs; none for those that are too few.
+/// The fastest division for each number of GPUs. None if the GPUs are too few.
 ///
 /// # Errors
-/// Lengths that the algorithm needs and the file lacks.
+/// Numbers out of their ranges, and lengths that the algorithm needs and the file lacks.
 pub fn layouts(fleet: &Fleet, spec: &JobSpec) -> Result<Vec<Option<Layout>>, Unusable> {
+    fleet.validate().map_err(Unusable::Fleet)?;
+    spec.validate().map_err(Unusable::Job)?;
     let round = Round::of(spec, &fleet.job)?;
     let fastest = |gpus: &u32| {
         let step = fleet.trainer.least_gpus;
@@ -120,18 +123,18 @@ fn layout(fleet: &Fleet, spec: &JobSpec, round: &Round, gpus: u32, trainer_gpus:
 /// A phase of generating.
 struct Phase {
     seconds: f64,
-    /// What its tokens need at full load.
+    /// Seconds that its tokens need at full load.
     work: f64,
 }
 
 impl EngineRates {
-    /// `waiting`: seconds that each chain waits for something else.
+    /// `waiting` are the seconds in which each chain waits for the environment.
     fn phase(&self, asked: &Work, replicas: u32, waiting: f64) -> Phase {
         let read = asked.prompt * (1.0 - self.cached) / self.reads;
         let work = (read + asked.answer / self.writes) / f64::from(replicas);
-        let chain = asked.chain.iter().map(|call| {
+        let chain = asked.chain.iter().map(|(count, call)| {
             let read = call.prompt * (1.0 - self.cached) / self.reads;
-            self.call_seconds + read + call.answer / self.writes_alone
+            count * (self.call_seconds + read + call.answer / self.writes_alone)
         });
         Phase { seconds: work.max(chain.sum::<f64>() + waiting), work }
     }
@@ -160,7 +163,7 @@ mod tests {
     }
 
     fn fleet(change: impl FnOnce(&mut Fleet)) -> Fleet {
-        let mut fleet = Fleet::parse(FLEET).unwrap_or_else(|e| panic!("{e}"));
+        let mut fleet: Fleet = serde_yaml_ng::from_str(FLEET).unwrap_or_else(|e| panic!("{e}"));
         change(&mut fleet);
         fleet
     }
@@ -198,7 +201,12 @@ mod tests {
         without.job.calls.clear();
         let said = layouts(&without, &spec(0)).err().map(|e| e.to_string());
         assert!(said.is_some_and(|said| said.contains("calls.policy")));
-        let told = Fleet::parse(&FLEET.replace("scaling: ", "scaling: 7")).err();
-        assert!(told.is_some_and(|told| told.to_string().contains("trainer.scaling")));
+        let said = |fleet: &Fleet, spec: &JobSpec| {
+            layouts(fleet, spec).err().map_or_else(String::new, |e| e.to_string())
+        };
+        assert!(said(&fleet(|f| f.trainer.scaling = 7.0), &spec(0)).contains("trainer.scaling"));
+        let mut wrong = spec(0);
+        wrong.optimizer.minibatch = 0;
+        assert!(said(&fleet(|_| {}), &wrong).contains("optimizer.minibatch"));
     }
 }

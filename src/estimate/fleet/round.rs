@@ -9,7 +9,7 @@ use crate::{
     domain::{generation::Role, spec::JobSpec},
 };
 
-/// One iteration once the replay buffer is full and the critic is warm.
+/// An iteration with a full replay buffer, after the warm-up of the critic.
 pub(super) struct Round {
     /// Environment steps of the rollouts.
     pub acted: f64,
@@ -17,7 +17,7 @@ pub(super) struct Round {
     pub acting: Work,
     /// Calls of annotating.
     pub annotating: Work,
-    /// Every pass counted.
+    /// Tokens in all passes over the examples.
     pub trained_tokens: f64,
     pub optimizer_steps: f64,
 }
@@ -28,8 +28,8 @@ pub(super) struct Work {
     pub calls: f64,
     pub prompt: f64,
     pub answer: f64,
-    /// Calls of one transition that wait for each other, with their tokens.
-    pub chain: Vec<Call>,
+    /// Calls that wait for each other: how many, and their tokens.
+    pub chain: Vec<(f64, Call)>,
 }
 
 impl Work {
@@ -66,7 +66,7 @@ impl Round {
         if acted > 0.0 {
             let call = job.call(Role::Policy)?;
             acting.add(acted, call);
-            acting.chain = vec![call; job.steps.ceil() as usize];
+            acting.chain.push((job.steps.ceil(), call));
         }
         let annotating = annotating(&asked, batch, job)?;
         let (mut examples, mut tokens) = (0.0, 0.0);
@@ -94,9 +94,8 @@ fn annotating(asked: &Asked, batch: f64, job: &Assumed) -> Result<Work, Unusable
     for Calls { role, count, .. } in asked.calls.iter().filter(|calls| calls.count > 0.0) {
         let call = job.call(*role)?;
         work.add(*count, call);
-        // A transition's calls of a role come one after the other, at most as often as there are of them.
-        let each = if batch > 0.0 { (count / batch).ceil() } else { 0.0 };
-        work.chain.extend(std::iter::repeat_n(call, each as usize));
+        // Calls of one role for one transition wait for each other.
+        work.chain.push((if batch > 0.0 { (count / batch).ceil() } else { 0.0 }, call));
     }
     Ok(work)
 }
