@@ -42,7 +42,7 @@ pub struct Sampler<'a> {
     pub target: Option<Published>,
     /// Who plays the parts that are never trained.
     pub frozen: Option<&'a dyn Frozen>,
-    /// What it speaks for.
+    /// The job that it samples for.
     pub origin: Option<Origin>,
 }
 
@@ -158,9 +158,14 @@ impl Sampler<'_> {
         };
         let opening = self.encoder.opening(&tokens).map_err(Fault::fail)?;
         let budgets = Budgets::of(&prompt.sampling, prompt.weights, opening);
+        let most_tokens = prompt.sampling.most_tokens();
         let sampling = Sampling {
             temperature: prompt.sampling.temperature,
-            max_tokens: prompt.sampling.max_tokens,
+            // A frozen model has one limit for reasoning and answer.
+            max_tokens: match prompt.weights {
+                Weights::Frozen => most_tokens,
+                _ => prompt.sampling.max_tokens,
+            },
             seed: takes_seeds.then(|| prompt.seed.sampling_seed()),
         };
         let adapter = published.map(|p| &*p.adapter.name);
@@ -168,14 +173,16 @@ impl Sampler<'_> {
         if let Some(published) = published {
             span.record("nlac.checkpoint.id", display(published.checkpoint_id));
         }
-        let asked = Sampling { max_tokens: prompt.sampling.most_tokens(), ..sampling };
         let said = match prompt.weights {
-            Weights::Frozen => self.ask_frozen(prompt.context, asked, count, &span).await?,
+            Weights::Frozen => self.ask_frozen(prompt.context, sampling, count, &span).await?,
             _ => {
                 let request = Request {
                     adapter: published.map(|p| p.adapter.clone()),
                     prompt: tokens,
-                    sampling: if budgets.is_some() { asked } else { sampling },
+                    sampling: match budgets {
+                        Some(_) => Sampling { max_tokens: most_tokens, ..sampling },
+                        None => sampling,
+                    },
                     stop: stop.to_vec(),
                     logprobs: matches!(prompt.role, Role::Policy | Role::Evaluator),
                     session: prompt.seed.siblings(),

@@ -60,10 +60,10 @@ impl Voice {
         }
     }
 
-    /// Most tokens of an answer where the agent does not say.
+    /// Maximum number of tokens of reasoning and answer together, if the agent names none.
     pub fn max_tokens(&self) -> Option<u32> {
         match self {
-            Self::Policy(policy) => Some(policy.job.job.spec.rollout.max_tokens),
+            Self::Policy(policy) => Some(policy.job.job.spec.rollout.sampling().most_tokens()),
             Self::Chat(..) => None,
         }
     }
