@@ -46,8 +46,7 @@ fn holds_json(headers: &HeaderMap) -> bool {
 
 fn tag(bytes: &Bytes) -> String {
     let hash = Sha256::digest(bytes);
-    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("W/\"{hex}\"")
+    format!("W/\"{}\"", hex::encode(&hash[..16]))
 }
 
 fn matches(known: &HeaderValue, tag: &HeaderValue) -> bool {

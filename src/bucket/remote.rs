@@ -115,8 +115,7 @@ impl Remote {
             }
             written.sync_all().await.map_err(BucketError::at(&path))?;
             if file == TENSORS {
-                found =
-                    Some(hash.finalize().iter().map(|b| format!("{b:02x}")).collect::<String>());
+                found = Some(hex::encode(hash.finalize()));
             }
         }
         let location = self.location(name);

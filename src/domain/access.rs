@@ -100,8 +100,7 @@ impl Secret {
     /// Of bytes that nobody can guess.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("nlac_{hex}"))
+        Self(format!("nlac_{}", hex::encode(bytes)))
     }
 
     /// The stored hash. A random secret cannot be guessed, so a fast hash is enough.

@@ -67,8 +67,7 @@ impl Shipped {
         for (_, data) in &files {
             hasher.update(data);
         }
-        let digest = hasher.finalize();
-        let hash: String = digest[..4].iter().map(|b| format!("{b:02x}")).collect();
+        let hash = hex::encode(&hasher.finalize()[..4]);
         let directory = data_dir.join("models").join(format!("{}-{hash}", self.name()));
         if directory.exists() {
             return Ok(directory);

@@ -60,7 +60,7 @@ impl LoggedEpisode {
             error: None,
             created_at: now,
         };
-        let written = || content.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let written = || hex::encode(&content[..16]);
         let key = self.id.unwrap_or_else(written);
         Ok(Imported { key, content, episode, steps })
     }

@@ -265,5 +265,5 @@ fn check_variables(
 
 /// SHA-256, hex.
 pub(super) fn content_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }

@@ -20,6 +20,5 @@ pub(super) fn json<T: Serialize>(rows: &[T]) -> Result<String, StoreError> {
 
 /// Bytes as Postgres reads them in JSON.
 pub(super) fn bytes(hash: &ContentHash) -> String {
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\\x{digits}")
+    format!("\\x{}", hex::encode(hash))
 }

@@ -121,8 +121,7 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Result<Response,
     };
     let asset = Assets::get(&file).ok_or_else(|| Problem::not_found("asset", &file))?;
     let hash = asset.metadata.sha256_hash();
-    let tag: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", hex::encode(&hash[..8]));
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return Ok(StatusCode::NOT_MODIFIED.into_response());
     }

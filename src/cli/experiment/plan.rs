@@ -189,7 +189,7 @@ impl Experiment {
         let mut spec = self.spec(arm, settings, seed)?;
         spec["name"] = format!("{}-{purpose}{}", self.name, arm.name).into();
         let digest = Sha256::digest(serde_json::to_vec(&spec)?);
-        let hash: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
+        let hash = hex::encode(&digest[..8]);
         let key = format!("experiment-{}-{}-{seed}-{hash}", self.name, arm.name);
         Ok(Planned { arm: arm.name.clone(), setting, seed, spec, key })
     }

@@ -35,8 +35,7 @@ pub(super) fn initialise(
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    let password: String =
-        rand::random::<[u8; 16]>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let password = hex::encode(rand::random::<[u8; 16]>());
     let partial = root.join(format!("{PARTIAL}{}", &password[..8]));
     make_dir(&partial, account, 0o700)?;
     let mut options = fs::OpenOptions::new();

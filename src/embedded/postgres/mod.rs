@@ -186,8 +186,7 @@ fn socket_dir(root: &Path) -> PathBuf {
     }
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-    let hash: String = digest[..6].iter().map(|b| format!("{b:02x}")).collect();
-    PathBuf::from(format!("/tmp/nlac-{hash}"))
+    PathBuf::from(format!("/tmp/nlac-{}", hex::encode(&digest[..6])))
 }
 
 /// Held as long as the process lives: a kill -9 releases it.
