@@ -17,11 +17,11 @@ use super::{
     extract::{Params, Whole},
     idempotency::{self, Once},
     pagination::{Listing, list},
-    problem::{Problem, ProblemCode, cut},
+    problem::{Problem, ProblemCode},
     view::datasets::Dataset,
 };
 use crate::{
-    domain::{access::Actor, ids::EpisodeId},
+    domain::{access::Actor, excerpt::excerpt, ids::EpisodeId},
     experience::{
         imported::Imported,
         logged::{LoggedEpisode, is_reward},
@@ -73,7 +73,7 @@ impl Refusals {
     fn add(&mut self, line: Option<u64>, record: Option<u64>, reason: String) {
         self.count += 1;
         if self.first.len() < MOST_REFUSED {
-            self.first.push(RefusedRecord { line, record, reason: cut(reason) });
+            self.first.push(RefusedRecord { line, record, reason: excerpt(reason) });
         }
     }
 }

@@ -10,19 +10,7 @@ use utoipa::ToSchema;
 
 pub use super::problem_code::ProblemCode;
 use super::request_id;
-use crate::store::StoreError;
-
-/// Most characters of a text in an error. Errors quote what was sent, and anything may be sent.
-const LONGEST: usize = 1000;
-
-/// The beginning of a text that an error quotes.
-pub(super) fn cut(mut text: String) -> String {
-    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
-        text.truncate(at);
-        text.push('…');
-    }
-    text
-}
+use crate::{domain::excerpt::excerpt, store::StoreError};
 
 /// Error message and remedy.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -82,12 +70,12 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    fn cut(self) -> Self {
+    fn shortened(self) -> Self {
         Self {
-            path: cut(self.path),
-            pointer: cut(self.pointer),
-            message: cut(self.message),
-            remedy: self.remedy.map(cut),
+            path: excerpt(self.path),
+            pointer: excerpt(self.pointer),
+            message: excerpt(self.message),
+            remedy: self.remedy.map(excerpt),
             ..self
         }
     }
@@ -100,7 +88,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             code: status.into(),
-            detail: cut(detail.into()),
+            detail: excerpt(detail.into()),
             remedy: None,
             errors: Vec::new(),
             request_id: None,
@@ -157,7 +145,7 @@ impl Problem {
     }
 
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(cut(remedy.into()));
+        self.remedy = Some(excerpt(remedy.into()));
         self
     }
 
@@ -178,7 +166,7 @@ impl Problem {
     }
 
     pub(super) fn errors(mut self, errors: Vec<FieldError>) -> Self {
-        self.errors = errors.into_iter().map(FieldError::cut).collect();
+        self.errors = errors.into_iter().map(FieldError::shortened).collect();
         self
     }
 }

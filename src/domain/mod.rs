@@ -9,6 +9,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod environment;
 pub mod event;
+pub mod excerpt;
 pub mod fault;
 pub mod generation;
 pub mod guard;

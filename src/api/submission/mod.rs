@@ -25,9 +25,9 @@ pub(super) use self::{
 };
 use super::{
     AppState, admission,
-    problem::{FieldError, Problem, cut},
+    problem::{FieldError, Problem},
 };
-use crate::domain::{prompt::PromptHashes, spec::JobSpec};
+use crate::domain::{excerpt::excerpt, prompt::PromptHashes, spec::JobSpec};
 
 /// Maximum number of reported errors.
 const MOST: usize = 50;
@@ -49,12 +49,12 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub fn at(pointer: &str, message: impl Into<String>) -> Self {
-        let (pointer, message) = (pointer.to_owned(), cut(message.into()));
+        let (pointer, message) = (pointer.to_owned(), excerpt(message.into()));
         Self { pointer, message, remedy: None, line: None, column: None }
     }
 
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(cut(remedy.into())), ..self }
+        Self { remedy: Some(excerpt(remedy.into())), ..self }
     }
 
     fn standing(self, line: usize, column: usize) -> Self {
@@ -130,7 +130,10 @@ fn parse(text: &str, format: Format) -> Result<Parsed, Mistake> {
 pub fn spec_errors(text: &str, yaml: bool) -> Vec<String> {
     let format = if yaml { Format::Yaml } else { Format::Json };
     let mistakes = parse(text, format).map_or_else(|mistake| vec![mistake], |read| read.mistakes);
-    mistakes.iter().map(|mistake| cut(format!("{}: {}", mistake.path(), mistake.message))).collect()
+    mistakes
+        .iter()
+        .map(|mistake| excerpt(format!("{}: {}", mistake.path(), mistake.message)))
+        .collect()
 }
 
 /// Reads a spec and checks all of it.

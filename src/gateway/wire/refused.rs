@@ -1,19 +1,8 @@
 //! Why a request is not answered, in the error format of each API.
 
-use std::borrow::Cow;
-
 use serde_json::{Value, json};
 
-/// Most characters of a message that quotes the request.
-const LONGEST: usize = 1000;
-
-/// The beginning of a text.
-fn beginning(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &text[..at]).into(),
-        None => text.into(),
-    }
-}
+use crate::domain::excerpt::excerpt;
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,12 +77,12 @@ impl Refused {
         }
     }
 
-    /// What happened and what to do, without most of what a long message quotes of the request.
+    /// What happened and what to do.
     fn message(&self) -> String {
-        let what = beginning(&self.what);
+        let what = excerpt(self.what.clone());
         match &self.remedy {
             Some(remedy) => format!("{what}; {remedy}"),
-            None => what.into_owned(),
+            None => what,
         }
     }
 
@@ -126,7 +115,7 @@ impl Refused {
         let error = json!({
             "message": self.message(),
             "type": kind,
-            "param": self.param.as_deref().map(beginning),
+            "param": self.param.clone().map(excerpt),
             "code": code,
         });
         (status, json!({ "error": error }))
