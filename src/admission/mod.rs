@@ -435,8 +435,8 @@ pub fn experience_unfit(spec: &JobSpec) -> Vec<Misfit> {
     }
     if needs.probabilities && spec.rollout.reasoning_tokens.is_some() {
         let what = format!(
-            "{name} learns from the probabilities of all tokens of an action, but nobody sampled those that close \
-             a reasoning beyond its budget"
+            "{name} learns from the probabilities of all tokens of an action, but the model does not sample the tokens \
+             that close a reasoning at its budget"
         );
         let remedy = "leave rollout.reasoning_tokens out, and raise rollout.max_tokens instead";
         unfit.push(misfit("/rollout/reasoning_tokens", what, remedy));

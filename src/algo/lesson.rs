@@ -72,8 +72,8 @@ pub(super) fn policy(
     lesson.encode(encoder)
 }
 
-/// The tokens in which the model says a text after a prompt. A model that reasons says it in its own form, with as much
-/// reasoning as the prompt lets it have; another says it as it was `written`, where it was.
+/// The tokens that the model would write for a text after a prompt. If the model can reason, its chat template writes the
+/// text, with a reasoning where the prompt allows one. Otherwise these are the tokens that were `written`, if there are any.
 pub(super) fn said<S>(
     setting: &Setting<'_, S>,
     prompt: &Context,

@@ -118,7 +118,7 @@ pub struct Generation {
     /// tokens in which the job's own model would write the text.
     pub token_ids: Vec<i32>,
     /// Natural log-probability of each token under the weights. Only for the policy's actions and the
-    /// evaluator's verdicts. None if a budget closed the reasoning: nobody sampled those tokens.
+    /// evaluator's verdicts. None if a budget closed the reasoning, because the model did not sample the tokens that close it.
     pub logprobs: Option<Vec<f32>>,
     /// Natural log-probability of the action among the admissible ones at temperature 1. None if the text was
     /// written freely. It is stored with the step.

@@ -329,8 +329,8 @@ pub trait Engine: Send + Sync {
     /// Wakes all replicas. Idempotent.
     async fn wake(&self) -> Result<(), EngineError>;
 
-    /// Whether each replica answers with the adapter: it is asked the same with and without, and what its answers to one
-    /// question are apart anyway is its noise.
+    /// Checks whether each replica answers with the adapter: sends it the same prompt with and without the adapter. The noise
+    /// is how much answers of the same weights differ.
     ///
     /// # Errors
     /// A replica that answers three times with the base model in the adapter's name, or that mixes the adapter into the
@@ -338,20 +338,20 @@ pub trait Engine: Send + Sync {
     async fn probe(&self, adapter: &Adapter, prompt: &[u32]) -> Result<Probe, EngineError>;
 }
 
-/// What a probe of an adapter saw. Log-probabilities in nats.
+/// Result of a probe of an adapter. Differences of log-probabilities are in nats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Probe {
-    /// Whether the adapter was seen to change an answer. Not if its effect is lost in the noise.
+    /// Whether the adapter changes an answer by more than the noise.
     pub seen: bool,
-    /// How far the adapter takes the log-probability of a token from the base model's.
+    /// Largest difference between the log-probabilities of a token with and without the adapter.
     pub effect: f32,
-    /// How far two answers of the base model to the same question are apart: 0 where a batch changes no result, and up to
-    /// some tenths in bfloat16.
+    /// Largest difference between two answers of the base model to the same prompt. It is 0 if results do not depend on the
+    /// batch, and up to some tenths in bfloat16.
     pub noise: f32,
 }
 
 impl Probe {
-    /// What is true of two replicas.
+    /// Combines two replicas: the smaller effect and the larger noise.
     fn and(self, other: Self) -> Self {
         Self {
             seen: self.seen && other.seen,

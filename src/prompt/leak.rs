@@ -42,14 +42,14 @@ const SUPPOSING: [&str; 11] = [
     "should",
 ];
 
-/// Words that only somebody writes who answers a critique.
+/// Words that occur only in an answer to a critique.
 static CRITICISED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?i)\b(?:critic\w*|critiqu\w*|criticis\w*|feedback|evaluat\w*|review\w*|refin\w*|rewr\w*|revis\w*|(?:predicted|possible) futures?|future \d+)\b";
     Regex::new(words).ok()
 });
 
-/// What a reasoning says of the critique that led to its action; none if nothing. What `known` says itself is no
-/// mention.
+/// The words by which a reasoning mentions the critique that led to its action; none if it does not. Words that are in
+/// `known` do not count.
 pub(super) fn mention(reasoning: &str, known: &str, critique: &str) -> Option<String> {
     let known_words = known.to_lowercase();
     let of_critique = CRITICISED.as_ref().and_then(|form| {

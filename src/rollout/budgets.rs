@@ -1,5 +1,5 @@
-//! Separate budgets of reasoning and answer. Engines have one limit for both, so a text is asked for with the sum, and
-//! what exceeds a budget is thrown away: an answer is cut, and a reasoning is closed by force, so that the model answers.
+//! Separate token budgets of reasoning and answer. Engines have one limit for both, so nlac asks for the sum. It cuts an
+//! answer that exceeds its budget. It cuts and closes a reasoning that exceeds its budget, and asks for the answer again.
 
 use futures_util::future::try_join_all;
 use tracing::Span;
@@ -16,7 +16,7 @@ use crate::{
     prompt::{Opening, PromptError},
 };
 
-/// Most tokens of the two parts of a text.
+/// Maximum numbers of tokens of the two parts of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budgets {
     pub reasoning: u32,
@@ -24,18 +24,18 @@ pub(super) struct Budgets {
     opening: Opening,
 }
 
-/// What a budget does to a text.
+/// What exceeds its budget in a text.
 enum Excess {
     None,
-    /// Its answer is cut after so many tokens.
+    /// The answer. It is cut after this token of the text.
     Answer(usize),
-    /// Its reasoning is closed after so many tokens.
+    /// The reasoning. It is closed after this token of the text.
     Reasoning(usize),
 }
 
 impl Budgets {
-    /// Those of a part; none where both share a limit, where the model does not reason, and for a frozen model, whose
-    /// tokens nobody can continue.
+    /// The budgets of a part. None if reasoning and answer share a limit, if the model does not reason, and for a frozen
+    /// model, because nlac cannot continue its tokens.
     pub fn of(sampling: &SamplingSpec, weights: Weights, opening: Opening) -> Option<Self> {
         let reasoning = sampling.reasoning_tokens?;
         let ours = weights != Weights::Frozen && opening.reasons();
@@ -56,7 +56,7 @@ impl Budgets {
 }
 
 impl Sampler<'_> {
-    /// Texts within their budgets.
+    /// Fits texts into their budgets.
     pub(super) async fn within(
         &self,
         budgets: Budgets,
@@ -74,7 +74,7 @@ impl Sampler<'_> {
                     rest.prompt.extend(&said.token_ids[..end]);
                     rest.prompt.extend(self.encoder.closing().map_err(Fault::fail)?);
                     rest.sampling.max_tokens = budgets.answer;
-                    // The answer is drawn by other numbers than the reasoning.
+                    // The answer has a seed of its own: that of the reasoning would repeat its random numbers.
                     rest.sampling.seed = sampling.seed.map(|seed| {
                         SeedPath::root(seed.cast_unsigned()).label("answer").sampling_seed()
                     });
@@ -100,8 +100,8 @@ impl Sampler<'_> {
         Ok(said)
     }
 
-    /// A reasoning that was closed, and the answer to it. Nobody sampled the tokens that closed it, so the
-    /// log-probabilities of the whole are not known.
+    /// A reasoning that was closed, and its answer. The model did not sample the tokens that closed the reasoning, so the
+    /// text has no log-probabilities.
     fn joined(
         &self,
         said: Completion,

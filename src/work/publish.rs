@@ -1,4 +1,4 @@
-//! A saved adapter becomes usable: the target follows it, and the engine loads and answers for both.
+//! Publishes a saved adapter: averages it into the target, has the engine load both, and probes them.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -28,7 +28,7 @@ use crate::{
     trainer::adapter,
 };
 
-/// Largest entry of an adapter's B from which on an engine of low precision must show that it has it.
+/// Least value of the largest entry of an adapter's B at which every engine must show an effect of the adapter.
 const VISIBLE_UPDATE: f32 = 1e-3;
 
 impl IterationContext {
@@ -75,7 +75,7 @@ impl Worker {
             Some(target) => target,
             None => self.follow(lease, &context, &online).await?,
         };
-        // Before loading: an engine has as many slots as it has.
+        // Unload first, because an engine has a fixed number of slots for adapters.
         self.retire(&context).await;
         let published = [&online, &target];
         let probes = load_and_probe(&*context.engine, &context.encoder, &published).await?;
@@ -88,7 +88,7 @@ impl Worker {
         {
             write!(
                 message,
-                "; no check can see it yet: it changes log-probabilities by {effect:.3} nats, the engine's noise is \
+                "; its effect is below the engine's noise: it changes log-probabilities by {effect:.3} nats, the engine's noise is \
                  {noise:.3}"
             )
             .map_err(Fault::fail)?;
@@ -102,7 +102,7 @@ impl Worker {
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }
 
-    /// target ← (1 − τ) target + τ online, on the files; then it is a checkpoint.
+    /// Computes target ← (1 − τ) target + τ online on the files, and stores it as a checkpoint.
     async fn follow(
         &self,
         lease: &Lease,
@@ -148,7 +148,7 @@ impl Worker {
             expired_at: None,
             created_at: self.clock.now(),
         };
-        // Before it is loaded: who brings the files to the engine learns of them by the row.
+        // Insert the row first: `nlac sync` finds the files by the row and brings them to the engine.
         let mut tx = self.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
         checkpoints::insert(&mut tx, &target).await?;
@@ -157,12 +157,12 @@ impl Worker {
         Ok(target)
     }
 
-    /// Unloads what nothing uses any more: versions that were followed twice, and adapters of jobs that
-    /// are over. Files stay: they are the checkpoints.
+    /// Unloads adapters that nothing uses any more: those of jobs that have ended, and versions that two later versions
+    /// have replaced. The files stay, because checkpoints need them.
     async fn retire(&self, context: &IterationContext) {
         let old = match self.unused(context).await {
             Ok(old) => old,
-            // They take slots and nothing else; the next publication tries again.
+            // They only take slots of the engine. The next publication tries again.
             Err(fault) => return tracing::warn!(%fault, "old adapters stay loaded"),
         };
         for name in old {
@@ -181,8 +181,8 @@ impl Worker {
     }
 }
 
-/// On every replica, one adapter after the other; then each answers in its own name. What the probes saw; none of an
-/// adapter that changes too little to be seen anywhere.
+/// Has every replica load the adapters, one after the other, and then probes each adapter. Returns the results of the
+/// probes. None for an adapter that has changed too little for a probe.
 pub(crate) async fn load_and_probe(
     engine: &dyn Engine,
     encoder: &Encoder,
@@ -195,13 +195,13 @@ pub(crate) async fn load_and_probe(
     let prompt = encoder.encode(&Context::of(vec![Message::user("ok")])).map_err(Fault::fail)?;
     let mut probes = Vec::new();
     for adapter in &adapters {
-        // Never two at once: what leaks from one adapter would pass for the other probe's noise.
+        // One at a time: if a replica mixed two adapters, one probe would measure the other adapter as noise.
         probes.push(probe(engine, &prompt, adapter).await?);
     }
     Ok(probes)
 }
 
-/// Where the adapter changes anything, the answers must not be the base model's.
+/// Checks that the engine answers with the adapter. An adapter that changes too little is only asked for an answer.
 async fn probe(
     engine: &dyn Engine,
     prompt: &[u32],

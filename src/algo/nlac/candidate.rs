@@ -22,11 +22,11 @@ pub(super) struct Candidate<'a> {
     /// The token limit cut it.
     pub(super) cut: bool,
     pub(super) source: ExampleSource,
-    /// The tokens are a refiner's.
+    /// Whether the tokens are a refiner's.
     pub(super) refined: bool,
-    /// The critiques that it was rewritten by.
+    /// The critiques by which it was rewritten.
     pub(super) critiques: Vec<String>,
-    /// It was judged wanting, and rewritten.
+    /// Whether a critique rejected it, and it was rewritten.
     pub(super) wanting: bool,
     pub(super) fate: Fate,
 }
@@ -85,7 +85,7 @@ impl<'a> Candidate<'a> {
         self.critiques.push(critique.text.clone());
         let rewrites = setting.spec.on_same_action == OnSameAction::DistillRefinement;
         if made.refinement.changed || rewrites {
-            // Nobody learns what the refiner thought: it thought about the critique.
+            // The policy must not learn the refiner's reasoning, which is about the critique.
             self.action = made.action.without_reasoning();
             self.tokens = made.generation.token_ids.iter().map(|t| t.cast_unsigned()).collect();
             // A refinement that was cut is not valid.
@@ -97,7 +97,7 @@ impl<'a> Candidate<'a> {
                 if same && !rewrites { ExampleSource::Action } else { ExampleSource::Refinement };
             self.refined = true;
             if self.source == ExampleSource::Action && setting.sampler.encoder.can_reason() {
-                // The action as it was, with the reasoning that it came from.
+                // The original action, with its own reasoning.
                 let critiques = std::mem::take(&mut self.critiques);
                 *self = Self { critiques, wanting: true, ..Self::of(self.replayed) };
             }

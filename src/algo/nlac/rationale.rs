@@ -1,6 +1,6 @@
-//! The reasoning that a policy that thinks learns with a refined action. The refiner thinks about the critique, which the
-//! policy never sees. So nothing of the refiner's reasoning is taken: another part writes one from the state and the action
-//! alone, and what it writes is checked. It is tried twice, then the action is dropped and counted.
+//! Writes the reasoning that a policy learns with a refined action, if the policy thinks. The refiner's own reasoning is
+//! about the critique, which the policy never sees, so it is not used. Another part writes a reasoning from the state and the
+//! action alone, and nlac checks it. After two rejected attempts the action is dropped and counted.
 
 use super::{
     Annotations, Setting,
@@ -22,7 +22,8 @@ use crate::{
     rollout::Prompt,
 };
 
-/// Gives every refined action the reasoning that the policy is to learn with it: none where the policy does not think.
+/// Gives every refined action the reasoning that the policy learns with it. An action of a policy that does not think gets
+/// none.
 pub(super) async fn explain(
     setting: &Setting<'_>,
     candidates: &mut [Candidate<'_>],
@@ -65,7 +66,7 @@ pub(super) async fn explain(
     Ok(())
 }
 
-/// The tokens in which the policy itself would write a reasoning and an action.
+/// The tokens that the policy itself would write for a reasoning and an action.
 fn tokens(
     setting: &Setting<'_>,
     prompt: &Context,
@@ -102,7 +103,7 @@ async fn write(setting: &Setting<'_>, candidate: &Candidate<'_>) -> Result<Writt
     .await
 }
 
-/// Whether a text may be the reasoning of a refined action.
+/// Checks whether a text can be the reasoning of a refined action.
 fn status(
     setting: &Setting<'_>,
     candidate: &Candidate<'_>,

@@ -44,7 +44,10 @@ pub(in crate::algo) async fn predict<S>(
     setting.sampler.samples(prompt, futures).await
 }
 
-/// The texts that predict something, and those whose reasoning never ended. Where none predicts, nobody can go on.
+/// Divides texts into predictions and texts whose reasoning did not end.
+///
+/// # Errors
+/// No text is a prediction.
 pub(super) fn told(texts: Vec<Generation>) -> Result<(Vec<Generation>, Vec<Generation>), Fault> {
     let (told, endless): (Vec<_>, Vec<_>) =
         texts.into_iter().partition(|text| text.said().is_some());

@@ -1,6 +1,6 @@
 //! The language Bellman backup: d* = the observation, joined with the target model's own prediction from there
-//! on. At a terminal transition the ending is all there is: nothing is bootstrapped. The target of a model that reasons has
-//! a corrected reasoning, unless the spec says otherwise.
+//! on. At a terminal transition the ending is all there is: nothing is bootstrapped. If the model reasons, the corrector
+//! rewrites the reasoning of the target, unless the spec switches this off.
 //!
 //! Every target is checked: for the form that its prompt set prescribes, and for hindsight. One that fails is
 //! written once more, then dropped and counted.
@@ -112,7 +112,7 @@ pub(super) async fn bellman_target(
             None => TargetStatus::Unparseable,
         };
         let status = match status {
-            // The corrector takes it out.
+            // The corrector removes the hindsight.
             TargetStatus::Leaked if corrects => TargetStatus::Accepted,
             status => status,
         };

@@ -29,7 +29,7 @@ pub struct RoleWeights {
 }
 
 impl RoleWeights {
-    /// Whose they are that play a part beside the policy and the successor.
+    /// Weights that play a part. None for the policy and the successor, and for parts of other algorithms.
     #[must_use]
     pub const fn of(&self, part: PromptPart) -> Option<Weights> {
         match part {

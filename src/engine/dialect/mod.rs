@@ -111,8 +111,8 @@ pub(super) fn of(
     }
 }
 
-/// Whether a path is another server's copy of an adapter. The directory of a published adapter has its name, and no name
-/// is used twice.
+/// Whether a path is a copy of an adapter, made by another server. The directory of an adapter has the adapter's name, and
+/// each name is used once.
 fn is_copy(root: &str, adapter: &Adapter) -> bool {
     let named = |path: &Path| path.file_name().is_some_and(|name| name == adapter.name.as_str());
     named(Path::new(root)) && named(&adapter.path)

@@ -51,7 +51,7 @@ fn is_late(reason: &str) -> bool {
         .any(|words| reason.contains(words))
 }
 
-/// It can free its memory, but nobody can ask it whether it did.
+/// SGLang can free its memory, but no route says whether it did.
 const NEVER_SLEEPS: &str = "SGLang does not say whether it sleeps, so nlac never puts it to sleep";
 
 impl Sglang {

@@ -234,7 +234,7 @@ impl Dialect for Vllm {
         // The route exists only where run-time updates are on; it answers to nothing but POST.
         let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.limits.control).await;
         let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
-        // It is there in development mode only.
+        // The route exists only in development mode.
         let asleep = wire.http.get::<Sleeping>("/is_sleeping", wire.limits.control).await;
         Ok(EngineCapabilities {
             version,
@@ -263,7 +263,7 @@ impl Dialect for Vllm {
         self.0.gauges("vllm:num_requests_running", "vllm:num_requests_waiting").await
     }
 
-    /// Its weights move to the memory of the CPU, its cache is gone. Level 2 would drop the weights too.
+    /// Level 1 moves the weights to the memory of the CPU and drops the cache. Level 2 would drop the weights too.
     async fn sleep(&self) -> Result<(), EngineError> {
         self.switch("/sleep?level=1").await
     }

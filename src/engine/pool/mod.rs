@@ -1,5 +1,5 @@
-//! Several replicas of one engine as one: requests go where there is room, what fails on one replica
-//! is asked of another, and one that keeps failing is left alone for a while.
+//! Distributes requests over the replicas of one engine. A request that fails on one replica is sent to another. A replica
+//! that keeps failing is put in cool-down.
 
 mod breaker;
 mod load;
@@ -36,8 +36,8 @@ use crate::{
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt; the next ones are longer.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Tries at loading where the engine's side fetches the files for itself: about eight minutes, in which 8 GB come over
-/// a network of 200 Mbit/s.
+/// Attempts to load an adapter if another program copies its files to the engine. They take about eight minutes, in which
+/// 8 GB arrive at 200 Mbit/s.
 const FETCHED_LOAD_ATTEMPTS: u32 = 12;
 
 /// An engine of one or more replicas.

@@ -1,8 +1,8 @@
-//! Whether a replica answers with an adapter, told apart from the noise of its arithmetic.
+//! Checks whether a replica answers with an adapter.
 //!
-//! In bfloat16 log-probabilities depend on the batch. So a reading first measures this noise with the base model alone, and
-//! compares the effect of the adapter with it. One reading can be wrong by chance: a replica is rejected only after several
-//! bad readings in a row.
+//! In bfloat16 log-probabilities depend on the batch. A reading first measures this noise with the base model alone, and
+//! then compares the effect of the adapter with the noise. One reading can be wrong by chance, so a replica is rejected only
+//! after several bad readings in a row.
 
 use futures_util::future::try_join_all;
 
@@ -15,13 +15,13 @@ use crate::{
 
 /// Tokens of an answer.
 const TOKENS: u32 = 16;
-/// Requests of each kind, base and adapter, that are asked at once.
+/// Requests to the base model, and to the adapter, that are sent at once.
 const CROWD: usize = 4;
 /// Readings that must agree before a replica is called wrong, or an adapter invisible.
 const READINGS: u32 = 3;
-/// Log-probabilities of one token that are less far apart, nats, can be of the same weights on any replica.
+/// Largest difference between log-probabilities of a token, nats, that the same weights can have on any replica.
 const ROUNDING: f32 = 0.05;
-/// How many times the measured noise two answers of the same weights may be apart.
+/// Largest difference between two answers of the same weights, as a multiple of the measured noise.
 const OF_NOISE: f32 = 3.0;
 
 /// Reads until a reading is good, [`READINGS`] times at most.
@@ -43,7 +43,7 @@ pub(super) async fn replica(
             )),
             Verdict::Mixes { disturbed } => Some(format!(
                 "replica {} mixes adapters into the base model's answers when both get requests at the same time \
-                 ({disturbed} of {CROWD} answers changed beside {}); vLLM's CPU build does this when all its slots \
+                 ({disturbed} of {CROWD} answers changed while {} answered); vLLM's CPU build does this when all its slots \
                  are used: start it with a --max-loras above the number of adapters that a job publishes, two per \
                  iteration",
                 replica.url, adapter.name
@@ -57,15 +57,15 @@ pub(super) async fn replica(
     }
 }
 
-/// Greedy answers to one question.
+/// Greedy answers to one prompt.
 struct Reading {
-    /// The base model, before and after the adapter: both alone as far as we know.
+    /// Of the base model, before and after the adapter. Both are alone, unless other clients use the replica.
     alone: [Answer; 2],
     adapted: Answer,
-    /// The base model, asked several times at once.
+    /// Of the base model, asked several times at once.
     crowd: Vec<Answer>,
-    /// The base model, asked while the adapter answers too.
-    beside: Vec<Answer>,
+    /// Of the base model, asked while the adapter answers too.
+    mixed: Vec<Answer>,
 }
 
 /// Tokens with their log-probabilities.
@@ -73,9 +73,9 @@ type Answer = Vec<(u32, f32)>;
 
 enum Verdict {
     Fine(Probe),
-    /// The base model answers in the adapter's name.
+    /// The replica answers with the base model in place of the adapter.
     Base,
-    /// So many of the base model's answers have the adapter in them.
+    /// Requests to the adapter change this number of the base model's answers.
     Mixes {
         disturbed: usize,
     },
@@ -105,9 +105,9 @@ async fn read(
     let adapted = ask(&with).await?;
     let after = ask(&base).await?;
     let crowd = try_join_all((0..CROWD).map(|_| ask(&base))).await?;
-    let mixed = try_join_all([&base, &with].into_iter().cycle().take(2 * CROWD).map(&ask)).await?;
-    let beside = mixed.into_iter().step_by(2).collect();
-    Ok(Reading { alone: [before, after], adapted, crowd, beside })
+    let both = try_join_all([&base, &with].into_iter().cycle().take(2 * CROWD).map(&ask)).await?;
+    let mixed = both.into_iter().step_by(2).collect();
+    Ok(Reading { alone: [before, after], adapted, crowd, mixed })
 }
 
 impl Reading {
@@ -116,11 +116,11 @@ impl Reading {
         let others = self.crowd.iter().chain([after]);
         let noise = others.map(|answer| apart(alone, answer)).fold(0.0, f32::max);
         let most = ROUNDING.max(OF_NOISE * noise);
-        let disturbed = self.beside.iter().filter(|answer| apart(alone, answer) > most).count();
+        let disturbed = self.mixed.iter().filter(|answer| apart(alone, answer) > most).count();
         if disturbed > CROWD / 2 {
             return Verdict::Mixes { disturbed };
         }
-        // Asked alone before and after, the base model repeats itself to the bit: so does whatever runs between.
+        // If the base model gives the same bits before and after the adapter, every difference is the adapter's.
         let repeats = alone == after;
         if repeats && self.adapted == *alone {
             return Verdict::Base;
@@ -135,13 +135,13 @@ fn pairs(answer: &Completion) -> Answer {
     answer.token_ids.iter().copied().zip(logprobs.copied()).collect()
 }
 
-/// How far two greedy answers to one question are apart at least, nats: the largest distance of a token's
-/// log-probabilities, up to the first token that differs. What comes after it answers another question.
+/// Lower bound of the difference between two greedy answers to one prompt, nats: the largest difference between a token's
+/// log-probabilities, up to the first token that differs. After that token the answers continue different texts.
 fn apart(one: &Answer, other: &Answer) -> f32 {
     let mut most = 0.0_f32;
     for ((token, a), (instead, b)) in one.iter().zip(other) {
         if token != instead {
-            // Each is its own answer's likeliest. What the other leaves for it is at most the rest.
+            // Each token is the most probable one of its answer. The other answer gives it at most the rest.
             let rest = |best: f32| (-best.exp()).ln_1p();
             return most.max((a - rest(*b)).max(b - rest(*a)).max((a - b).abs()));
         }
@@ -156,8 +156,8 @@ mod tests {
 
     use super::{Answer, CROWD, Reading, Verdict, apart};
 
-    /// Answers of one replica whose log-probabilities are off by `noise` at most, alone and in a crowd, and whose
-    /// adapter takes them `effect` further.
+    /// Answers of a replica whose log-probabilities differ by `offs`. The adapter changes its own answers by `effect`, and
+    /// those of the base model by `mixed`.
     fn reading(offs: &[f32], effect: f32, mixed: f32) -> Reading {
         let answer = |off: f32| -> Answer { vec![(4, -0.9 + off), (5, -1.1 - off)] };
         let mut offs = offs.iter().copied().cycle();
@@ -166,16 +166,16 @@ mod tests {
             alone: [next(0.0), next(0.0)],
             adapted: next(effect),
             crowd: (0..CROWD).map(|_| next(0.0)).collect(),
-            beside: (0..CROWD).map(|_| next(mixed)).collect(),
+            mixed: (0..CROWD).map(|_| next(mixed)).collect(),
         }
     }
 
     proptest! {
         #[test]
         fn noise_is_never_taken_for_an_adapter_that_leaks(
-            noise in 0.0_f32..0.5, beside in prop::array::uniform4(-1.0_f32..1.0), effect in 0.0_f32..1.0,
+            noise in 0.0_f32..0.5, offs in prop::array::uniform4(-1.0_f32..1.0), effect in 0.0_f32..1.0,
         ) {
-            let [a, b, c, d] = beside.map(|off| off * noise);
+            let [a, b, c, d] = offs.map(|off| off * noise);
             let offs = [0.0, noise, 0.0, noise, -noise, noise, -noise, a, b, c, d];
             let mixes = matches!(reading(&offs, effect, 0.0).judge(), Verdict::Mixes { .. });
             prop_assert!(!mixes);
