@@ -72,7 +72,7 @@ impl Shipped {
         if directory.exists() {
             return Ok(directory);
         }
-        let written = nlac_local::train::write_directory(&directory, |partial| {
+        let written = nlac_adapters::write_directory(&directory, |partial| {
             files.iter().try_for_each(|(name, data)| std::fs::write(partial.join(name), data))
         });
         match written {

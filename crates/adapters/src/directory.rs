@@ -1,13 +1,16 @@
 //! Directories that appear with all their files, or not at all.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-/// A directory under construction. Dropped before [`Partial::finish`], it is removed.
-pub struct Partial {
-    path: PathBuf,
+use tempfile::TempDir;
+
+/// A directory under construction, under a temporary name. Dropped before [`Partial::finish`], it is removed.
+pub(crate) struct Partial {
+    files: TempDir,
     into: PathBuf,
 }
 
@@ -15,31 +18,68 @@ impl Partial {
     /// Begins a directory that will have the name `into`.
     pub fn begin(into: &Path) -> std::io::Result<Self> {
         let name = into.file_name().unwrap_or_default().to_string_lossy();
-        let path = into.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-        if path.exists() {
-            fs::remove_dir_all(&path)?;
-        }
-        fs::create_dir_all(&path)?;
-        Ok(Self { path, into: into.to_owned() })
+        fs::create_dir_all(parent(into))?;
+        let files = tempfile::Builder::new()
+            .prefix(&format!(".{name}."))
+            .suffix(".partial")
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir_in(parent(into))?;
+        Ok(Self { files, into: into.to_owned() })
     }
 
-    /// Where a file of it lies for the time being.
+    /// The path of one of its files, until it is finished.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.files.path().join(name)
     }
 
     /// Flushes every file to the disk, then gives the directory its name.
     pub fn finish(self) -> std::io::Result<()> {
-        for entry in fs::read_dir(&self.path)? {
+        let path = self.files.path();
+        for entry in fs::read_dir(path)? {
             File::open(entry?.path())?.sync_all()?;
         }
-        fs::rename(&self.path, &self.into)
+        File::open(path)?.sync_all()?;
+        fs::rename(path, &self.into)?;
+        let _renamed = self.files.keep();
+        File::open(parent(&self.into))?.sync_all()
     }
 }
 
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // After `finish` there is nothing under this name.
-        let _ = fs::remove_dir_all(&self.path);
+/// Writes a directory all at once: `fill` writes its files under a temporary name, then they are flushed and the
+/// directory gets its name. A reader sees all of it or nothing.
+///
+/// # Errors
+/// Errors of `fill`; files that cannot be written; a directory that exists.
+pub fn write_directory(
+    directory: &Path,
+    fill: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let partial = Partial::begin(directory)?;
+    fill(partial.files.path())?;
+    partial.finish()
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_of_the_same_directory_do_not_mix_their_files() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        let into = place.path().join("into");
+        let slower = write_directory(&into, |slower| {
+            fs::write(slower.join("slower"), "")?;
+            write_directory(&into, |faster| fs::write(faster.join("faster"), ""))
+        });
+        assert!(slower.is_err(), "the directory exists");
+        let files: Vec<_> =
+            fs::read_dir(&into)?.map(|e| e.map(|e| e.file_name())).collect::<Result<_, _>>()?;
+        assert_eq!(files, ["faster"]);
+        assert_eq!(fs::read_dir(place.path())?.count(), 1, "nothing temporary stays");
+        Ok(())
     }
 }

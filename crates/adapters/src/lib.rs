@@ -23,6 +23,7 @@ mod write;
 pub use answer::repr_digest;
 pub use archive::unpack;
 pub use average::interpolate;
+pub use directory::write_directory;
 pub use error::AdapterError;
 pub use measure::{largest_update, sha256};
 pub use packed::Packed;

