@@ -1,5 +1,5 @@
-"""An adapter's two files as a plain tar that is written nowhere: a range of it is read from the files, so that a client
-whose connection breaks asks for the rest. Weights hardly compress, so it is not compressed."""
+"""An adapter's two files as a plain tar. The tar itself is never stored: any range of it is read from the two files, so
+a client whose connection breaks can ask for the rest. It is not compressed, because weights hardly compress."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import base64
 import hashlib
 import re
 import tarfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,12 +28,12 @@ class Archive:
         self.tensors = (folder / TENSORS).stat().st_size
         filling = bytes(-len(config) % tarfile.BLOCKSIZE)
         self.head = header(CONFIG, len(config)) + config + filling + header(TENSORS, self.tensors)
-        # What fills the last block, and two empty ones.
+        # Zeros that fill the last block of the tensors, and the two empty blocks that end a tar.
         self.tail = bytes(-self.tensors % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
         self.size = len(self.head) + self.tensors + len(self.tail)
 
     def read(self, first: int, end: int) -> Iterator[bytes]:
-        """Bytes `first` to `end`, piece by piece."""
+        """Reads the bytes from `first` up to `end` in pieces."""
         start = len(self.head)
         if first < start:
             yield self.head[first:end]
@@ -48,28 +49,30 @@ class Archive:
             yield self.tail[max(first - start, 0) : end - start]
 
     def sha256(self) -> bytes:
-        """Its hash. The files never change, so it is kept beside them and goes with them."""
+        """Hash of the archive. It is kept in the adapter's folder, because the files never change."""
         kept = self.folder / "archive.sha256"
         if kept.exists():
             return bytes.fromhex(kept.read_text())
         hashed = hashlib.sha256()
         for piece in self.read(0, self.size):
             hashed.update(piece)
-        partial = kept.with_suffix(".partial")
+        # Another request may read or write the file at the same time.
+        partial = kept.with_suffix(f".{uuid.uuid4().hex}")
         partial.write_text(hashed.hexdigest())
         partial.rename(kept)
         return hashed.digest()
 
 
 def header(name: str, size: int) -> bytes:
-    """The same for the same file, whenever it is packed. GNU's format has sizes beyond 8 GiB."""
+    """The header of a file. It names no time, so the same files always give the same archive. GNU's format allows
+    files above 8 GiB."""
     info = tarfile.TarInfo(name)
     info.size = size
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
 def wanted(request: Request, etag: str, size: int) -> range | None:
-    """The bytes that a request asks for; none where it asks for the whole."""
+    """The range that a request asks for; None if it asks for the whole archive."""
     asked = RANGE.match(request.headers.get("range", ""))
     if asked is None or request.headers.get("if-range", etag) != etag or asked[1] == asked[2] == "":
         return None

@@ -1,6 +1,6 @@
-//! What is asked of an adapter's files: a hash, how far training moved it, whether it is whole.
+//! Measures and checks the files of an adapter: its hash, how far training moved it, whether it is valid.
 
-use std::{fs::File, path::Path};
+use std::{fs::File, io::Read, path::Path};
 
 use sha2::{Digest, Sha256};
 
@@ -15,16 +15,18 @@ use crate::{
 /// # Errors
 /// A file that cannot be read.
 pub fn sha256(directory: &Path) -> Result<String, AdapterError> {
-    let mut file = File::open(directory.join(TENSORS)).map_err(io(directory))?;
-    let mut hash = Sha256::new();
-    let mut block = vec![0; 1 << 20];
+    File::open(directory.join(TENSORS)).and_then(hash).map_err(io(directory))
+}
+
+/// SHA-256 of everything that a stream holds, hex.
+pub(crate) fn hash(mut stream: impl Read) -> std::io::Result<String> {
+    let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
-        match std::io::Read::read(&mut file, &mut block).map_err(io(directory))? {
-            0 => break,
+        match stream.read(&mut block)? {
+            0 => return Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect()),
             read => hash.update(&block[..read]),
         }
     }
-    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
 }
 
 /// Largest absolute entry of the adapter's B matrices, which begin at 0: how far training has moved it.
@@ -44,7 +46,7 @@ pub fn largest_update(directory: &Path) -> Result<f32, AdapterError> {
     Ok(largest)
 }
 
-/// Why tensors make no adapter: every A needs its B, and every number must be finite.
+/// Returns why the tensors are no valid adapter, if they are not: an A lacks its B, or a number is not finite.
 pub(crate) fn fault(tensors: &Tensors) -> std::io::Result<Option<String>> {
     if tensors.is_empty() {
         return Ok(Some("it contains no tensors".into()));

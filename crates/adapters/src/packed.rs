@@ -1,20 +1,19 @@
-//! An adapter's two files as a plain tar that is written nowhere: any range of it can be read from the files. Weights
-//! hardly compress, so it is not compressed.
+//! An adapter's two files as a plain tar. The tar itself is never stored: any range of it is read from the two files.
+//! It is not compressed, because weights hardly compress.
 
 use std::{
     fs::{self, File},
-    io::{Read, Seek, SeekFrom},
+    io::{Read, Seek, SeekFrom, Write},
     ops::Range,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use sha2::{Digest, Sha256};
-
-use crate::{CONFIG, TENSORS};
+use crate::{CONFIG, TENSORS, measure};
 
 /// Bytes of a record of a tar.
 const RECORD: u64 = 512;
-/// Beside the adapter's files: the archive's SHA-256, hex. Files of an adapter never change.
+/// A file in the adapter's directory with the archive's SHA-256, hex. Files of an adapter never change.
 const DIGEST: &str = "archive.sha256";
 
 /// The archive of one adapter.
@@ -24,7 +23,7 @@ pub struct Packed {
     /// The settings with their header, and the header of the tensors.
     head: Vec<u8>,
     tensors: u64,
-    /// What fills the last record, and the two empty ones at an archive's end.
+    /// Zeros that fill the last record of the tensors, and the two empty records that end a tar.
     tail: Vec<u8>,
 }
 
@@ -45,13 +44,13 @@ impl Packed {
         Ok(Self { directory: directory.to_owned(), head, tensors, tail })
     }
 
-    /// Its bytes.
+    /// Size of the archive in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.head.len() as u64 + self.tensors + self.tail.len() as u64
     }
 
-    /// A part of it. The range must lie in it.
+    /// Reads a range of the archive.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -70,7 +69,7 @@ impl Packed {
         Ok(all.take(range.end.saturating_sub(range.start)))
     }
 
-    /// Its SHA-256, hex. The whole archive is read once; the hash is then kept beside the adapter's files.
+    /// SHA-256 of the archive, hex. The first call reads the whole archive and keeps the hash in the adapter's directory.
     ///
     /// # Errors
     /// Files that cannot be read or written.
@@ -79,24 +78,18 @@ impl Packed {
         if let Ok(known) = fs::read_to_string(&kept) {
             return Ok(known.trim().to_owned());
         }
-        let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 20]);
-        let mut all = self.read(&(0..self.size()))?;
-        loop {
-            match all.read(&mut block)? {
-                0 => break,
-                read => hash.update(&block[..read]),
-            }
-        }
-        let found: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        // Under its name only when it is whole: another request may be reading.
-        let partial = self.directory.join(format!(".{DIGEST}.{:?}", std::thread::current().id()));
-        fs::write(&partial, format!("{found}\n"))?;
-        fs::rename(&partial, &kept)?;
+        let found = measure::hash(self.read(&(0..self.size()))?)?;
+        // Another request, or another process, may read or write the file at the same time.
+        let mut partial = tempfile::Builder::new()
+            .permissions(PermissionsExt::from_mode(0o644))
+            .tempfile_in(&self.directory)?;
+        writeln!(partial, "{found}")?;
+        partial.persist(&kept)?;
         Ok(found)
     }
 }
 
-/// The same for the same file, whenever and by whom it is packed.
+/// The header of a file in the tar. It names no time and no owner, so the same files always give the same archive.
 fn header(name: &str, size: u64) -> std::io::Result<tar::Header> {
     let mut header = tar::Header::new_ustar();
     header.set_path(name)?;
