@@ -11,6 +11,7 @@
 //!   thinking-machines-lab/tinker-cookbook 9dfcc3a2; and nlac's own trainers and service.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{BufReader, Read},
@@ -24,7 +25,9 @@ use crate::{
     directory::Partial,
     error::{invalid, io},
     inflated::Inflated,
-    layout, measure, tensors, write,
+    layout,
+    limited::Limited,
+    measure, tensors, write,
 };
 
 /// Names the file of each tensor, where there are several.
@@ -35,6 +38,8 @@ const MOST_SETTINGS: u64 = 64 << 20;
 const MOST_TENSORS: u64 = 16 << 30;
 /// Most files and directories in an archive.
 const MOST_ENTRIES: usize = 1_000;
+/// Most bytes of the headers before a file. They hold its name, and the tar library reads them into memory.
+const MOST_HEADERS: u64 = 1 << 20;
 
 /// Unpacks an archive, a tar or a `tar.gz`, into a new directory, all at once and after checking it. Whatever the
 /// archive looks like, the directory has PEFT's two files with PEFT's names. The archive is read to its end.
@@ -108,11 +113,18 @@ fn entries(
     let mut settings = BTreeMap::new();
     let (mut files, mut left) = (BTreeSet::new(), MOST_TENSORS);
     let mut marker = false;
-    for (number, entry) in tar::Archive::new(stream).entries().map_err(io(into))?.enumerate() {
+    let allowed = Cell::new(MOST_HEADERS);
+    let mut archive = tar::Archive::new(Limited { stream, left: &allowed });
+    for (number, entry) in archive.entries().map_err(io(into))?.enumerate() {
         let mut entry = entry.map_err(io(into))?;
         if number >= MOST_ENTRIES {
             return Err(invalid(into, format!("the archive has more than {MOST_ENTRIES} entries")));
         }
+        if entry.header().entry_type().is_gnu_sparse() {
+            return Err(invalid(into, "the archive has a sparse file"));
+        }
+        // This file, and the headers of the next one.
+        allowed.set(entry.size().saturating_add(MOST_HEADERS));
         let path = entry.path().map_err(io(into))?.into_owned();
         // By file name only: no entry can leave the directory.
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();

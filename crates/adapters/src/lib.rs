@@ -14,6 +14,7 @@ mod directory;
 mod error;
 mod inflated;
 mod layout;
+mod limited;
 mod measure;
 mod packed;
 mod tensors;

@@ -132,6 +132,19 @@ fn bombs_are_stopped_long_before_they_fill_the_memory() {
         io::copy(&mut io::Read::take(io::repeat(0), 1 << 27), &mut packed).unwrap();
         packed.finish().unwrap()
     };
+    // A valid adapter after an entry that names it: a reader that keeps names in memory would keep all of this one.
+    let mut name = Builder::new(Vec::new());
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::GNULongName);
+    header.set_size(1 << 24);
+    header.set_cksum();
+    name.append(&header, io::Read::take(io::repeat(b'n'), 1 << 24)).unwrap();
+    for (path, bytes) in [("named", vec![]), (CONFIG, config()), (TENSORS, tensors())] {
+        let mut header = Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        name.append_data(&mut header, path, &bytes[..]).unwrap();
+    }
+    let name = name.into_inner().unwrap();
     let mut liar = archive(&[(CONFIG, file, "", config()), (TENSORS, file, "", tensors())]);
     liar.truncate(liar.len() / 2);
     let mut lengths = tensors();
@@ -143,6 +156,7 @@ fn bombs_are_stopped_long_before_they_fill_the_memory() {
         ("128 MiB of zeros that nobody wants", huge("other")),
         ("128 MiB of zeros and no archive", gzip_of_zeros(1 << 27)),
         ("20,000 files", many),
+        ("a name of 16 MiB", name),
         ("half an archive", liar),
         ("no archive", b"hello".to_vec()),
         ("nothing", Vec::new()),
