@@ -1,4 +1,4 @@
-//! The answer to an HTTP request for an archive: whole, or a range of it, so that a client can resume.
+//! Answers HTTP requests for an archive, or for a range of it, so that a client can resume a download.
 
 use std::{io::Read, ops::Range};
 
@@ -12,9 +12,18 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::Packed;
 
-/// Bytes of a piece, and pieces that wait for a slow client.
+/// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
+/// Pieces that may wait for a slow client.
 const AHEAD: usize = 4;
+
+/// What the `Range` header of a request asks for.
+enum Wanted {
+    Whole,
+    Part(Range<u64>),
+    /// A range that begins after the archive's end.
+    Nothing,
+}
 
 impl Packed {
     /// Answers a request. `etag` names exactly these bytes, without its quotation marks.
@@ -22,12 +31,12 @@ impl Packed {
         let whole = self.size();
         let quoted = format!("\"{etag}\"");
         let same = asked.get(header::IF_RANGE).is_none_or(|tag| *tag == *quoted);
-        let range =
-            asked.get(header::RANGE).filter(|_| same).and_then(|range| wanted(range, whole));
-        let (status, range) = match range {
-            None => (StatusCode::OK, 0..whole),
-            Some(Some(range)) => (StatusCode::PARTIAL_CONTENT, range),
-            Some(None) => {
+        let range = asked.get(header::RANGE).filter(|_| same);
+        let wanted = range.map_or(Wanted::Whole, |range| Wanted::of(range, whole));
+        let (status, range) = match wanted {
+            Wanted::Whole => (StatusCode::OK, 0..whole),
+            Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+            Wanted::Nothing => {
                 let headers = [(header::CONTENT_RANGE, format!("bytes */{whole}"))];
                 return (StatusCode::RANGE_NOT_SATISFIABLE, headers).into_response();
             }
@@ -50,7 +59,7 @@ impl Packed {
         answer
     }
 
-    /// Reads on a thread that may block, as fast as the client takes it.
+    /// Streams a range. A thread that may block reads it, and waits for a slow client.
     fn body(self, range: Range<u64>) -> Body {
         let (pieces, stream) = mpsc::channel(AHEAD);
         tokio::task::spawn_blocking(move || {
@@ -76,21 +85,28 @@ impl Packed {
     }
 }
 
-/// The range that a header asks for; within it none where the archive ends before. A header that asks for several
-/// ranges, or for something else, asks for the whole.
-fn wanted(header: &HeaderValue, whole: u64) -> Option<Option<Range<u64>>> {
-    let (first, last) = header.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
-    let range = match (first, last) {
-        ("", last) => whole.saturating_sub(last.parse().ok()?)..whole,
-        (first, "") => first.parse().ok()?..whole,
-        (first, last) => {
-            first.parse().ok()?..last.parse::<u64>().ok()?.saturating_add(1).min(whole)
+impl Wanted {
+    /// A header that asks for several ranges, or that is none of bytes, counts as a request for the whole archive.
+    fn of(header: &HeaderValue, whole: u64) -> Self {
+        let range = || {
+            let (first, last) = header.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
+            Some(match (first, last) {
+                ("", last) => whole.saturating_sub(last.parse().ok()?)..whole,
+                (first, "") => first.parse().ok()?..whole,
+                (first, last) => {
+                    first.parse().ok()?..last.parse::<u64>().ok()?.saturating_add(1).min(whole)
+                }
+            })
+        };
+        match range() {
+            None => Self::Whole,
+            Some(range) if range.is_empty() => Self::Nothing,
+            Some(range) => Self::Part(range),
         }
-    };
-    Some(Some(range).filter(|range| range.start < range.end))
+    }
 }
 
-/// `sha-256=:…:` of a hash in hex, as a `Repr-Digest` (RFC 9530) has it.
+/// The value of a `Repr-Digest` header (RFC 9530), `sha-256=:…:`, for a hash in hex.
 #[must_use]
 pub fn repr_digest(sha256: &str) -> String {
     use base64::prelude::{BASE64_STANDARD, Engine};

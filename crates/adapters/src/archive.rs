@@ -1,4 +1,4 @@
-//! Archives of adapters, as trainers write them: read as a stream, so that only the files reach the disk.
+//! Reads the archives of adapters that trainers write, as streams: only the adapter's files are written to disk.
 //!
 //! The files may lie at any depth:
 //! - at the root of a `tar.gz`: SkyRL's JAX backend (save_lora_checkpoint in skyrl/tx/utils/models.py);
@@ -30,9 +30,9 @@ use crate::{
     measure, tensors, write,
 };
 
-/// Names the file of each tensor, where there are several.
+/// The file that names the shard of each tensor, if there are several shards.
 const INDEX: &str = "adapter_model.safetensors.index.json";
-/// Largest files of settings that are read.
+/// Most bytes that are read of the config or the index.
 const MOST_SETTINGS: u64 = 64 << 20;
 /// Most bytes of tensors: an adapter of 8 GB, whose average has twice as many.
 const MOST_TENSORS: u64 = 16 << 30;
@@ -41,8 +41,8 @@ const MOST_ENTRIES: usize = 1_000;
 /// Most bytes of the headers before a file. They hold its name, and the tar library reads them into memory.
 const MOST_HEADERS: u64 = 1 << 20;
 
-/// Unpacks an archive, a tar or a `tar.gz`, into a new directory, all at once and after checking it. Whatever the
-/// archive looks like, the directory has PEFT's two files with PEFT's names. The archive is read to its end.
+/// Unpacks an archive, a tar or a `tar.gz`, into a new directory, which appears when the adapter was found valid. The
+/// directory has PEFT's two files with PEFT's names for any form of archive. The archive is read to its end.
 ///
 /// # Errors
 /// An archive that is damaged or holds no valid adapter; a directory that exists.
@@ -100,7 +100,7 @@ fn receive(archive: impl Read, into: &Path, partial: &Partial) -> Result<Receive
     }
 }
 
-/// Reads the padding too: what is wrong with a stream shows at its end.
+/// Reads the padding too: a stream reports a wrong checksum at its end.
 fn finish(stream: &mut impl Read, into: &Path) -> Result<(), AdapterError> {
     std::io::copy(stream, &mut std::io::sink()).map(drop).map_err(io(into))
 }
@@ -187,19 +187,19 @@ fn place(rest: &str) -> Option<(usize, usize)> {
     Some((number.parse().ok()?, count.parse().ok()?))
 }
 
-/// Whether no file of tensors is missing, by their names and by the index.
+/// Checks by their names and by the index that no file of tensors is missing.
 fn complete(files: &BTreeSet<String>, index: Option<&Vec<u8>>) -> Result<(), String> {
     let Some(first) = files.first() else { return Err("the archive lacks the tensors".into()) };
     let rest = first.trim_start_matches("adapter_model").trim_end_matches(".safetensors");
     let count = place(rest).map_or(1, |(_, count)| count);
     if files.len() != count {
-        return Err(format!("{} of its {count} files of tensors came", files.len()));
+        return Err(format!("the archive has {} of its {count} files of tensors", files.len()));
     }
     let Some(index) = index else { return Ok(()) };
     let index: Value = serde_json::from_slice(index).map_err(|e| format!("its index: {e}"))?;
     let named = index["weight_map"].as_object().ok_or("its index has no weight_map")?;
     match named.values().filter_map(Value::as_str).find(|name| !files.contains(*name)) {
         None => Ok(()),
-        Some(missing) => Err(format!("{missing} is named in its index and did not come")),
+        Some(missing) => Err(format!("the archive lacks {missing}, which its index names")),
     }
 }

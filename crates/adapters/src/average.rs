@@ -11,12 +11,12 @@ use crate::{
     write,
 };
 
-/// Writes `(1 − rate) · target + rate · online` into a new directory, each of A and B on its own.
-/// That is not the average of the products B·A, which has a higher rank; it follows them closely while
-/// the two adapters are close, which is what a lagging target is.
+/// Writes `(1 − rate) · target + rate · online` into a new directory. It averages A and B separately. The average of the
+/// products B·A would have a higher rank; the result is close to it as long as the two adapters are close, as a target
+/// and the weights that it follows are.
 ///
-/// The result is float32 whatever the two are: bfloat16 has 8 bits of precision, and a rate of 0.005 would round to
-/// no step at all. Where the result is the online adapter itself, the directory has the same tensor file.
+/// The result is float32 for every input: bfloat16 has 8 bits of precision, and a step with a rate of 0.005 would round
+/// to zero. If the result equals the online adapter, the directory has the same tensor file.
 ///
 /// # Errors
 /// Adapters of different shapes; files that cannot be read or written.

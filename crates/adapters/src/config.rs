@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::tensors::Tensors;
 
-/// Whether the settings are those of a whole PEFT adapter. Hosted Tinker's may hold rank and alpha alone.
+/// Whether PEFT wrote the settings. Hosted Tinker's may have only the rank and alpha.
 pub fn is_peft(config: &Value) -> bool {
     config.get("peft_type").is_some_and(|kind| !kind.is_null())
 }
@@ -23,7 +23,8 @@ pub fn read(bytes: &[u8]) -> Result<Value, String> {
     Ok(config)
 }
 
-/// Fills in what some trainers leave out and some engines need. Modules are named anew where the tensors were.
+/// Adds settings that some trainers leave out and some engines need. If the tensors were renamed, it lists the modules
+/// under their new names.
 pub fn complete(mut config: Value, tensors: &Tensors, renamed: bool) -> Value {
     for (key, value) in [("peft_type", "LORA"), ("task_type", "CAUSAL_LM"), ("bias", "none")] {
         if config.get(key).is_none_or(Value::is_null) {

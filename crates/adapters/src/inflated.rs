@@ -1,11 +1,11 @@
-//! A compressed stream, read as long as it is no bomb.
+//! Unpacks a gzip stream, and stops when it turns out to be a decompression bomb.
 
 use std::io::{self, BufRead, Error, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// Most bytes that a byte of an archive unpacks to, beside [`SLACK`]: random numbers hardly shrink, but half of a new
-/// adapter is zeros. A bomb has a thousand.
+/// Most bytes that a byte of an archive may unpack to, not counting [`SLACK`]. Random numbers hardly shrink, but half of
+/// a new adapter is zeros. In a bomb a byte becomes a thousand bytes.
 const MOST_GAIN: u64 = 16;
 /// Bytes that any archive may unpack to.
 const SLACK: u64 = 64 << 20;
@@ -16,7 +16,7 @@ pub(super) struct Inflated<R> {
     unpacked: u64,
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counted<R> {
     stream: R,
     read: u64,

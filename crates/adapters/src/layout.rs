@@ -1,4 +1,4 @@
-//! Names of tensors: whatever a trainer calls them, engines know them by PEFT's names of the model's own modules.
+//! Renames tensors. Each trainer has names of its own; engines expect PEFT's names of the model's own modules.
 //!
 //! - PEFT itself, nlac's trainers, and SkyRL: `base_model.model.` and the module's name. SkyRL's JAX backend writes
 //!   them so (skyrl/tx/utils/models.py), as do its FSDP workers (collect_lora_params in
@@ -23,7 +23,7 @@ pub fn is_tinker(tensors: &Tensors) -> bool {
     tensors.keys().any(|name| name.contains(".unembed_tokens.") || expert(name).is_some())
 }
 
-/// Tensors under PEFT's names; `tinker` where they have Tinker's.
+/// Gives tensors PEFT's names. With `tinker`, their names are Tinker's, and it splits the tensors of all experts.
 pub fn peft(tensors: Tensors, tinker: bool) -> Result<Tensors, String> {
     let mut named = Tensors::new();
     // Experts share the A or the B that has a single slice.
@@ -34,7 +34,7 @@ pub fn peft(tensors: Tensors, tinker: bool) -> Result<Tensors, String> {
     for (name, tensor) in &tensors {
         match expert(name).filter(|_| tinker) {
             None => add(&mut named, own_name(name, tinker), tensor.clone())?,
-            // A map that the model's experts lack.
+            // The model's experts lack this map.
             Some(_) if tensor.len() == 0 => {}
             Some((before, (tinkers, models), after)) => {
                 let experts = slices(&format!("{before}.experts.{tinkers}."));

@@ -4,7 +4,7 @@
 //! Files are read at positions and not memory-mapped: pages of a mapped file count as the process's own memory, and a
 //! mapped file that another process shortens ends the process.
 //!
-//! Everything here blocks, so asynchronous callers use a thread for it; [`Packed::answer`] does so itself.
+//! Every function blocks, so asynchronous callers run it on a thread that may block. [`Packed::answer`] does so itself.
 
 mod answer;
 mod archive;

@@ -1,4 +1,4 @@
-//! Tensors in safetensors files, without their numbers: these are read in blocks.
+//! Reads safetensors files: first the names, types and shapes of the tensors, then their numbers in blocks.
 
 use std::{
     collections::BTreeMap, fs::File, ops::Range, os::unix::fs::FileExt, path::Path, sync::Arc,
@@ -21,7 +21,7 @@ const BLOCK: usize = 256 << 10;
 #[derive(Debug, Clone)]
 pub struct Tensor {
     file: Arc<File>,
-    /// Where its first number lies in the file.
+    /// Position of its first number in the file.
     start: u64,
     pub float: Float,
     pub shape: Vec<usize>,
@@ -49,7 +49,7 @@ impl Tensor {
         (0..len).step_by(BLOCK).map(move |from| from..(from + BLOCK).min(len))
     }
 
-    /// Reads the bytes of a block in place of what the buffer holds.
+    /// Reads the bytes of a block; they replace what the buffer holds.
     pub fn read(&self, block: Range<usize>, into: &mut Vec<u8>) -> std::io::Result<()> {
         let width = self.float.width();
         into.resize(block.len() * width, 0);
@@ -57,7 +57,7 @@ impl Tensor {
     }
 }
 
-/// Reads what a file holds. Numbers of other types than bfloat16, float16 and float32 are rejected.
+/// Reads the header of a file. Rejects tensors of other types than bfloat16, float16 and float32.
 pub fn open(path: &Path) -> Result<Tensors, AdapterError> {
     let file = File::open(path).map_err(io(path))?;
     let whole = file.metadata().map_err(io(path))?.len();
@@ -85,7 +85,7 @@ pub fn open(path: &Path) -> Result<Tensors, AdapterError> {
     metadata.tensors().into_iter().map(read).collect()
 }
 
-/// Reads what the tensor file of an adapter holds.
+/// Reads the header of an adapter's tensor file.
 pub fn of(directory: &Path) -> Result<Tensors, AdapterError> {
     open(&directory.join(crate::TENSORS))
 }

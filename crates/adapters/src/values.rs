@@ -1,9 +1,9 @@
-//! Numbers of a tensor: three types of floats, all read as float32.
+//! The three types of floats that adapters use, all read as float32.
 
 use half::{bf16, f16};
 use safetensors::Dtype;
 
-/// A type of numbers that adapters have.
+/// Type of a tensor's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Float {
     Bf16,
@@ -37,7 +37,7 @@ impl Float {
         }
     }
 
-    /// The numbers of a block, which holds whole numbers, little-endian.
+    /// Reads the little-endian numbers of a block.
     pub fn read(self, bytes: &[u8]) -> impl Iterator<Item = f32> {
         bytes.chunks_exact(self.width()).map(move |number| match (self, number) {
             (Self::Bf16, &[a, b]) => bf16::from_le_bytes([a, b]).to_f32(),

@@ -1,4 +1,4 @@
-//! Safetensors files, written in blocks.
+//! Writes safetensors files in blocks.
 
 use std::{
     fs::File,
@@ -15,8 +15,8 @@ use crate::{
     values::Float,
 };
 
-/// Writes tensors of these names and shapes, as numbers of their own types or of another. `fill` writes the bytes of
-/// one of them.
+/// Writes a file with the names and shapes of `tensors`. Their numbers have the type `float`, or each tensor's own type
+/// if it is none. `fill` writes the bytes of one tensor.
 pub fn write(
     path: &Path,
     tensors: &Tensors,
@@ -24,7 +24,7 @@ pub fn write(
     mut fill: impl FnMut(&str, &Tensor, &mut dyn Write) -> Result<(), AdapterError>,
 ) -> Result<(), AdapterError> {
     let float = |tensor: &Tensor| float.unwrap_or(tensor.float);
-    // Wide numbers first, so that all are aligned.
+    // Tensors of wide numbers come first, so that every tensor is aligned.
     let mut order: Vec<_> = tensors.iter().collect();
     order.sort_by_key(|(_, tensor)| std::cmp::Reverse(float(tensor).width()));
     let mut end = 0;

@@ -140,12 +140,12 @@ fn shards_become_one_file() {
     assert_eq!(values[A], (Dtype::BF16, vec![2, 3], a.to_vec()), "each keeps its type");
     assert_eq!(values[B], (Dtype::F32, vec![2, 2], b.to_vec()));
 
-    assert!(rejected(&tar(&[(&one, &first), config])).contains("1 of its 2 files"));
+    assert!(rejected(&tar(&[(&one, &first), config])).contains("1 of its 2 files of tensors"));
     let named =
         json!({ "weight_map": { A: "adapter_model-00003-of-00003.safetensors" } }).to_string();
     let wrong = ("adapter_model.safetensors.index.json", named.as_bytes());
     let reason = rejected(&tar(&[(&one, &first), (&two, &second), wrong, config]));
-    assert!(reason.contains("did not come"), "{reason}");
+    assert!(reason.contains("which its index names"), "{reason}");
     let reason = rejected(&tar(&[(&one, &first), (&two, &first), config]));
     assert!(reason.contains("is in two of its files"), "{reason}");
 }
