@@ -28,6 +28,7 @@ pub use directory::write_directory;
 pub use error::AdapterError;
 pub use measure::{largest_update, sha256};
 pub use packed::Packed;
+pub use values::Float;
 
 /// PEFT's name of the settings.
 pub const CONFIG: &str = "adapter_config.json";

@@ -6,12 +6,17 @@ use safetensors::Dtype;
 /// Type of a tensor's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Float {
+    /// bfloat16.
     Bf16,
+    /// IEEE binary16.
     F16,
+    /// IEEE binary32.
     F32,
 }
 
 impl Float {
+    /// The type of a tensor; none if its numbers are no such floats.
+    #[must_use]
     pub const fn of(dtype: Dtype) -> Option<Self> {
         match dtype {
             Dtype::BF16 => Some(Self::Bf16),
@@ -21,6 +26,8 @@ impl Float {
         }
     }
 
+    /// Its name in safetensors files.
+    #[must_use]
     pub const fn dtype(self) -> Dtype {
         match self {
             Self::Bf16 => Dtype::BF16,
@@ -30,6 +37,7 @@ impl Float {
     }
 
     /// Bytes of one number.
+    #[must_use]
     pub const fn width(self) -> usize {
         match self {
             Self::Bf16 | Self::F16 => 2,

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use half::bf16;
+use nlac_adapters::Float;
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -32,7 +34,9 @@ impl Precision {
     fn bytes_of(self, values: &[f32]) -> Vec<u8> {
         match self {
             Self::Float32 => bytes_of(values),
-            Self::BFloat16 => values.iter().flat_map(|v| rounded(*v).to_le_bytes()).collect(),
+            Self::BFloat16 => {
+                values.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes()).collect()
+            }
         }
     }
 }
@@ -270,12 +274,6 @@ pub(crate) fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-/// The bits of the nearest bfloat16; the even one of two that are equally near.
-const fn rounded(value: f32) -> u16 {
-    let bits = value.to_bits();
-    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
-}
-
 /// Writes float32 tensors, flushed to disk.
 pub(crate) fn write_safetensors(
     tensors: &BTreeMap<String, (Vec<usize>, Vec<u8>)>,
@@ -313,32 +311,7 @@ fn read(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>,
     })
 }
 
-/// Any float tensor as float32.
+/// The numbers of a tensor of floats, as float32.
 pub(crate) fn floats(view: &TensorView<'_>) -> Option<Vec<f32>> {
-    let data = view.data();
-    Some(match view.dtype() {
-        Dtype::F32 => {
-            data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
-        }
-        Dtype::BF16 => data
-            .chunks_exact(2)
-            .map(|b| f32::from_bits(u32::from(u16::from_le_bytes([b[0], b[1]])) << 16))
-            .collect(),
-        Dtype::F16 => {
-            data.chunks_exact(2).map(|b| half(u16::from_le_bytes([b[0], b[1]]))).collect()
-        }
-        _ => return None,
-    })
-}
-
-/// IEEE binary16 to binary32.
-fn half(bits: u16) -> f32 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let (exponent, fraction) = (i32::from((bits >> 10) & 0x1f), f32::from(bits & 0x3ff));
-    match exponent {
-        0 => sign * fraction * 2.0_f32.powi(-24),
-        31 if fraction == 0.0 => sign * f32::INFINITY,
-        31 => f32::NAN,
-        _ => sign * (1.0 + fraction / 1024.0) * 2.0_f32.powi(exponent - 15),
-    }
+    Some(Float::of(view.dtype())?.read(view.data()).collect())
 }
