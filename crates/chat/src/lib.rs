@@ -312,7 +312,7 @@ impl ChatTokenizer {
         self.tokenizer.token_to_id(&self.eos)
     }
 
-    /// How the model writes what it thinks before it speaks.
+    /// The format in which the model writes its reasoning.
     #[must_use]
     pub const fn reasoning(&self) -> Reasoning {
         self.reasoning
@@ -324,7 +324,7 @@ impl ChatTokenizer {
         &self.switches
     }
 
-    /// Whether the marks around the reasoning are special tokens: engines leave those out of the text.
+    /// Whether the marks around the reasoning are special tokens, which engines leave out of the text.
     #[must_use]
     pub const fn marks_are_special(&self) -> bool {
         self.marks_are_special

@@ -1,5 +1,6 @@
-//! Conversations grow by a turn and are encoded again as a whole. What stands between two added tokens (the marks of
-//! turns, for example) is encoded by itself, so its tokens can be kept.
+//! A cache of tokens. A conversation that grew by a turn is encoded again as a whole, so most of its text was encoded
+//! before. Added tokens, such as the marks of turns, split a text into pieces. The tokens of a piece do not depend on
+//! other pieces, so they can be kept.
 
 use std::{
     collections::HashMap,
@@ -9,17 +10,18 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 use tokenizers::Tokenizer;
 
-/// Bytes of texts whose tokens are kept at least, and twice as many at most.
+/// Bytes of text in a full generation of the cache. The tokens of one to two generations are kept.
 const KEPT: usize = 8 << 20;
 
-/// The tokens of pieces.
+/// Encodes texts piece by piece, and keeps the tokens of recent pieces.
 pub(super) struct Pieces {
     marks: AhoCorasick,
     ids: Vec<u32>,
     known: Mutex<Known>,
 }
 
-/// Two generations: what is used moves to the young one, and when that is full, the old one is dropped.
+/// Tokens of pieces in two generations. An entry that is used moves to the young one. When the young one is full, it
+/// replaces the old one.
 #[derive(Default)]
 struct Known {
     young: HashMap<Box<str>, Arc<[u32]>>,
@@ -28,7 +30,7 @@ struct Known {
 }
 
 impl Pieces {
-    /// None for a tokenizer that encodes a piece by what stands around it.
+    /// Returns none if the tokenizer encodes a piece in different ways, depending on the text around it.
     pub fn of(tokenizer: &Tokenizer) -> Option<Self> {
         let added = tokenizer.get_added_tokens_decoder();
         let bound = added.values().any(|token| token.lstrip || token.rstrip || token.single_word);

@@ -1,17 +1,17 @@
-//! The chat template of a model: what it can do, and what it reads.
+//! The chat template of a model: which functions it may call, which variables it reads, and how it writes reasoning.
 
 use std::collections::BTreeSet;
 
 use minijinja::{Environment, Error, ErrorKind, syntax::SyntaxConfig};
 use time::{OffsetDateTime, format_description};
 
-/// What the service itself gives to a template.
+/// Variables that the service itself sets for a template.
 const GIVEN: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
 
-/// How a model writes what it thinks before it speaks.
+/// The format in which a model writes its reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reasoning {
-    /// It does not, as far as its template tells.
+    /// The template writes no reasoning.
     None,
     /// Between `<think>` and `</think>`: Qwen3, DeepSeek-R1 and many others.
     Tags,
@@ -20,7 +20,7 @@ pub enum Reasoning {
 }
 
 impl Reasoning {
-    /// A text that stands at the end of the reasoning.
+    /// A mark that ends the reasoning.
     pub(super) const fn mark(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -29,7 +29,8 @@ impl Reasoning {
         }
     }
 
-    /// By the texts that its template writes. One that only strips a closing tag from earlier replies writes none.
+    /// Finds the format by the marks that a template writes. A template that only strips `</think>` from earlier replies
+    /// writes no reasoning.
     pub(super) fn of(template: &str) -> Self {
         if template.contains("<|channel|>") {
             Self::Channels

@@ -1,5 +1,5 @@
-//! What a pass costs in processor time, without a server around it. Other programs on the machine disturb it little:
-//! it shows the least of several rounds.
+//! Measures the processor time of passes of engine and trainer, without a server. It shows the least of several rounds,
+//! because other programs on the machine make some rounds slower.
 //!
 //! ```text
 //! passes [ROUNDS]
@@ -15,7 +15,7 @@ use nlac_local::{
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-/// As in the program.
+/// The allocator of nlac itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -96,7 +96,7 @@ impl Model {
         (0..EXAMPLES).map(|_| example(self.tokens(LENGTH + 1))).collect()
     }
 
-    /// Costs of the prompts, of which the first tokens are the same, and the least of those of a step.
+    /// Returns the cost of the prompts, whose first `shared` tokens are the same, and the least cost of a further token.
     fn generate(&mut self, shared: usize) -> Result<(Duration, Duration), Failure> {
         let beginning = self.tokens(shared);
         let rests: Vec<_> = (0..SEQUENCES).map(|_| self.tokens(PROMPT - shared)).collect();

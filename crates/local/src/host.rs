@@ -1,5 +1,5 @@
-//! What the engine and the trainer have in common as servers: why they fail, how they stop, and how
-//! they live on threads of their own inside another process.
+//! What the servers of engine and trainer share: their errors, their shutdown, their threads, and which requests they
+//! reject.
 
 use std::{
     future::Future,
@@ -118,25 +118,25 @@ impl Drop for Hosted {
     }
 }
 
-/// Rejects requests for other names than this machine's, where only this machine can connect: a web page can point a
-/// name of its own at a loopback address (DNS rebinding), and would act here for its reader.
-async fn named_here(request: Request, next: Next) -> Response {
+/// Rejects requests whose `Host` is neither an IP address nor `localhost`. A web page can point a name of its own at a
+/// loopback address (DNS rebinding); its scripts could then use the server from its reader's browser.
+async fn reject_other_hosts(request: Request, next: Next) -> Response {
     let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-    let named = |host: &str| {
+    let allowed = |host: &str| {
         let authority = host.parse::<Authority>();
         authority.is_ok_and(|authority| {
             let host = authority.host().trim_matches(['[', ']']);
             host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok()
         })
     };
-    if host.is_none_or(named) {
+    if host.is_none_or(allowed) {
         return next.run(request).await;
     }
     let said = "this server listens on loopback; use its IP address or localhost";
     (StatusCode::MISDIRECTED_REQUEST, said).into_response()
 }
 
-/// Runs `work` on a thread of a pool of its own. What it gives to rayon runs on these threads, which stay.
+/// Runs `work` on a thread of its own. Tasks that it gives to rayon run on a pool of threads that lives as long as it.
 pub(crate) fn compute(
     name: &'static str,
     threads: usize,
@@ -158,8 +158,8 @@ pub(crate) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
     stop: impl Fn() + Clone + Send + 'static,
 ) -> Result<(), ServeError> {
-    let private = listener.local_addr()?.ip().is_loopback();
-    let app = if private { app.layer(from_fn(named_here)) } else { app };
+    let loopback = listener.local_addr()?.ip().is_loopback();
+    let app = if loopback { app.layer(from_fn(reject_other_hosts)) } else { app };
     let (told, telling) = oneshot::channel::<()>();
     let at_shutdown = stop.clone();
     let served = axum::serve(listener, app).with_graceful_shutdown(async move {

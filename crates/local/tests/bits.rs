@@ -1,5 +1,5 @@
-//! Numbers that published experiments depend on: logits, sampled tokens and trained adapters, to the last bit. Every
-//! instruction set and every change of the kernels must give the same.
+//! Logits, sampled tokens and trained adapters keep their exact bits, because published experiments depend on them.
+//! Every instruction set and every version of the kernels must give the same bits.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use support::{Model, engine, gradients, ids, tokens};
 
-/// The demo's widths; widths that no tile fits, without head norms; and one head of keys for five of queries.
+/// Three models: the widths of the demo; widths that no tile fits, without head norms; five query heads that share keys.
 fn shapes() -> [Config; 3] {
     let of = |hidden_size, intermediate_size, vocab_size, heads: (usize, usize, usize), qk_norm| {
         let (num_attention_heads, num_key_value_heads, head_dim) = heads;
@@ -44,7 +44,7 @@ fn digest(numbers: impl IntoIterator<Item = f32>) -> String {
     hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Prompts of unlike lengths in two pieces, then greedy steps; the batch shrinks by one sequence after another.
+/// Logits of prompts of different lengths, each in two pieces, then of greedy steps of a batch that shrinks.
 fn logits(config: &Config, threads: usize) -> Vec<f32> {
     let weights = Weights::random(config, 3);
     let prompts: Vec<_> =
@@ -107,7 +107,7 @@ fn candidates(loss: impl Fn(usize) -> ScoredLoss) -> Vec<ScoredExample> {
     (0..9).map(example).collect()
 }
 
-/// What three steps on text and on candidates leave behind, with what they predicted on the way.
+/// Predictions and weights of a policy that is trained for three steps on text and on candidates.
 fn policy(config: &Config, threads: usize) -> Vec<f32> {
     let shape = LoraConfig { rank: 6, alpha: 12.0 };
     let base = Weights::random(config, 3);

@@ -8,8 +8,7 @@ use super::{
     math::{softmax, softmax_backward},
 };
 
-/// Queries that are attended from at once. No query sees what comes after it, so a block of them leaves out what comes
-/// after all of them.
+/// Queries of a block. A query attends to no later position, so a block skips the positions after its last query.
 const BLOCK: usize = 16;
 
 /// Attends from `rows` new queries (`[rows, query_width]`, at positions `start..`) over the cache.
@@ -61,7 +60,7 @@ pub(crate) fn attend(
     if keep { scores } else { Buffer::default() }
 }
 
-/// [`attend`] from a single query. The heads that share keys are the rows of one product, and each page is read once.
+/// [`attend`] for a single query. Heads that share keys become the rows of one product, so each page is read once.
 fn attend_alone(
     config: &Config,
     layer: usize,
@@ -185,7 +184,7 @@ pub(crate) fn attend_backward(
     }
 }
 
-/// From rows of `columns` numbers to columns of them, whose numbers lie `stride` apart.
+/// Transposes a matrix of `columns` columns. `stride` is the distance between rows of the result.
 fn transpose(from: &[f32], columns: usize, to: &mut [f32], stride: usize) {
     for (row, from) in from.chunks_exact(columns).enumerate() {
         for (column, value) in from.iter().enumerate() {

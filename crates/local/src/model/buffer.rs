@@ -1,5 +1,5 @@
-//! Memory for what a pass computes on the way. Each thread uses its buffers again in the next pass: fresh memory costs
-//! more than the arithmetic that fills it.
+//! Memory for the intermediate results of a pass. Each thread keeps its buffers for the next pass, because allocating
+//! memory costs more than computing the numbers in it.
 
 use std::{
     cell::RefCell,
@@ -7,29 +7,29 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// Numbers that a thread keeps at most, 64 MiB.
+/// Most numbers that a thread keeps in free buffers, 64 MiB.
 const MOST_KEPT: usize = 1 << 24;
 
 thread_local! {
     static SPARE: RefCell<Spare> = const { RefCell::new(Spare { of_size: BTreeMap::new(), kept: 0 }) };
 }
 
-/// Buffers that nobody uses, by size.
+/// Free buffers of a thread, by size.
 struct Spare {
     of_size: BTreeMap<usize, Vec<Vec<f32>>>,
     kept: usize,
 }
 
-/// Numbers in memory that returns to the thread that drops it.
+/// A vector of numbers. When it is dropped, its memory becomes a free buffer of the thread that drops it.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// A few more numbers, such that buffers of a similar length have the same size.
+    /// At least `length` numbers: the length is rounded up, so that vectors of similar lengths can share buffers.
     memory: Vec<f32>,
     length: usize,
 }
 
 impl Buffer {
-    /// Numbers of any kind, for whoever writes all of them.
+    /// A vector with arbitrary numbers. The caller must write all of them before it reads any.
     pub fn unset(length: usize) -> Self {
         if length == 0 {
             return Self::default();
@@ -45,7 +45,7 @@ impl Buffer {
         Self { memory, length }
     }
 
-    /// Zeros.
+    /// A vector of zeros.
     pub fn zeros(length: usize) -> Self {
         let mut buffer = Self::unset(length);
         buffer.fill(0.0);
@@ -92,7 +92,7 @@ impl Drop for Buffer {
             return;
         }
         let memory = std::mem::take(&mut self.memory);
-        // A thread that ends keeps nothing.
+        // A thread that ends has no free buffers any more.
         let _ = SPARE.try_with(|spare| {
             let spare = &mut *spare.borrow_mut();
             if spare.kept + memory.len() <= MOST_KEPT {

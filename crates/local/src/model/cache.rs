@@ -4,8 +4,8 @@ use std::{ops::Range, sync::Arc};
 
 use super::{buffer::Buffer, config::Config};
 
-/// Positions of a page. A page's keys are as wide as the widest tile of the kernel, so that scores need no ragged
-/// columns, and lie one after another, so that reading them is one stream.
+/// Positions of a page. It is as wide as the widest tile of the kernel, so that products with keys need no narrower
+/// tiles. The keys of a page are contiguous in memory.
 pub const PAGE: usize = 32;
 
 /// Keys and values of one sequence, all layers.
@@ -17,7 +17,7 @@ pub struct KvCache {
     capacity: usize,
 }
 
-/// A run of positions within a page, to be put into another sequence's cache.
+/// Positions of one page, which can be appended to another sequence's cache.
 #[derive(Debug, Clone)]
 pub struct KvBlock {
     page: Arc<Buffer>,
@@ -25,7 +25,8 @@ pub struct KvBlock {
 }
 
 impl KvBlock {
-    /// Lets go of a page of its own for that of the block that continues it. Both hold these positions.
+    /// Uses the page of the block that follows, if it is a copy of this block's page with more positions. The copy that
+    /// this block used can then be freed.
     pub(crate) fn join(&mut self, next: &Self) {
         if self.positions.end == next.positions.start {
             self.page = next.page.clone();
@@ -52,7 +53,7 @@ impl KvCache {
         self.length == 0
     }
 
-    /// Positions that lie in one page.
+    /// Returns positions for another cache. All must lie in the same page.
     #[must_use]
     pub fn export(&self, range: Range<usize>) -> KvBlock {
         let page = range.start / PAGE;
@@ -71,7 +72,7 @@ impl KvCache {
         self.length += positions.len();
     }
 
-    /// Counts positions that are about to be written; returns the first one.
+    /// Makes room for positions that the caller then writes; returns the first one.
     pub(crate) fn extend(&mut self, config: &Config, positions: usize) -> usize {
         let start = self.length;
         self.length += positions;
@@ -97,7 +98,7 @@ impl KvCache {
             let (page, first) = (from / PAGE, from % PAGE);
             let count = (PAGE - first).min(end - from);
             let rows = (from - start) * all..(from - start + count) * all;
-            // Copied first where another sequence has it too.
+            // A page that another sequence shares is copied first.
             let page = &mut Arc::make_mut(&mut self.pages[page])[layer * layer_size(config)..];
             let (key_page, value_page) = page.split_at_mut(all * PAGE);
             for (i, to) in key_page.chunks_exact_mut(PAGE).enumerate() {
@@ -115,7 +116,7 @@ impl KvCache {
         }
     }
 
-    /// Takes over the first positions of another sequence, with what follows them in their last page.
+    /// Copies the first `count` positions of a layer from another cache, and the rest of the last page with them.
     pub(crate) fn take_first(&mut self, config: &Config, layer: usize, from: &Self, count: usize) {
         let size = layer_size(config);
         let both = self.pages.iter_mut().zip(&from.pages).take(count.div_ceil(PAGE));

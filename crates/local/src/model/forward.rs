@@ -198,7 +198,7 @@ fn run_layer(
         row += segment.tokens.len();
     }
 
-    // Rows that nobody asks for leave here: their keys and values are all that is needed of them.
+    // From here on only the wanted rows are computed. Of the others only the keys and values are needed.
     let (x, h) = if trim { (wanted(&x, segments, d), wanted(&h, segments, d)) } else { (x, h) };
     let rows = x.len() / d;
     let q_raw = apply(q_proj, &h, rows);

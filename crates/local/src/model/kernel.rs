@@ -45,7 +45,7 @@ pub fn matmul(a: Strided<'_>, b: &[f32], c: &mut [f32], m: usize, k: usize, n: u
     multiply(a, (b, n), (c, n), [m, k, n], false);
 }
 
-/// `C[m, n] = A[m, k] · B[k, n]`. The rows of B and of C lie as far apart as the numbers beside them say.
+/// `C[m, n] = A[m, k] · B[k, n]`. The numbers given with B and C are the distances between their rows.
 pub fn product(
     a: Strided<'_>,
     b: (&[f32], usize),
@@ -57,10 +57,10 @@ pub fn product(
     multiply(a, b, c, [m, k, n], true);
 }
 
-/// [`product`], or the sum of C and the product. `shape` is m, k and n.
+/// `C = A · B` if `fresh`, else `C += A · B`. `shape` is m, k and n.
 ///
-/// Tiles are chosen such that their sums stay in registers and hide the latency of each other's chains: 16 of the 32
-/// wide registers of AVX-512, 12 of the 16 of AVX2, 24 of the 32 of NEON.
+/// The sums of a tile fit into registers, and are enough independent chains to hide the latency of an addition: 16 of
+/// the 32 registers of AVX-512, 12 of the 16 of AVX2, 24 of the 32 of NEON.
 #[multiversion(targets("x86_64+avx512f+avx512vl+fma", "x86_64+avx2+fma", "aarch64+neon"))]
 pub fn multiply(
     a: Strided<'_>,
@@ -83,7 +83,7 @@ struct Product<'a> {
     c: &'a mut [f32],
     c_stride: usize,
     k: usize,
-    /// Sums begin at 0, not at what C holds.
+    /// Sums start at 0, not at the values of C.
     fresh: bool,
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn unload(
     Ok(format!("Success: LoRA adapter '{name}' removed successfully."))
 }
 
-/// The memory of this engine stays: it is small. What vLLM promises is that nothing is computed.
+/// Stops generation, as in vLLM. Unlike vLLM, the engine keeps its memory: it needs little.
 pub(super) async fn sleep(State(shared): State<Arc<Shared>>) {
     shared.asleep.store(true, Relaxed);
 }
