@@ -23,6 +23,8 @@ use nlac::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::support::{http, serve};
+
 const WAIT: Duration = Duration::from_secs(5);
 
 /// A server of one body.
@@ -46,11 +48,8 @@ impl Store {
     }
 
     async fn serve(&self) -> Client {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(send).with_state(self.clone());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        Client::new(&url).unwrap()
+        Client::new(&serve(routes).await).unwrap()
     }
 
     fn ranges_asked(&self) -> Vec<String> {
@@ -159,15 +158,13 @@ async fn a_wrong_hash_is_an_error_and_the_reader_sees_it() {
     let store = Store::new(content(), &[]);
     let client = store.serve().await;
     let other = Store { content: vec![1; 9], ..store.clone() }.serve().await;
-    let digest = crate::support::http().get(format!("{}/x", other.address())).send().await.unwrap();
+    let digest = http().get(format!("{}/x", other.address())).send().await.unwrap();
     let digest = digest.headers()["repr-digest"].clone();
     let routes = Router::new().fallback(move || {
         let digest = digest.clone();
         async move { ([("repr-digest", digest)], content()) }
     });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let url = serve(routes).await;
     let read = |mut body: nlac::net::Body| {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut body, &mut bytes).map(|_| bytes)

@@ -18,7 +18,7 @@ use nlac::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Place, Service, endpoint::Endpoint, http, settings, small_job};
+use crate::support::{Place, Service, endpoint::Endpoint, http, serve, settings, small_job};
 
 async fn put_engine(service: &Service, url: &str, variable: &str) -> (u16, Value) {
     let body = json!({
@@ -144,10 +144,7 @@ async fn server(
         noted.lock().unwrap().push(headers);
         std::future::ready(answer())
     }));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    (url, seen)
+    (serve(routes).await, seen)
 }
 
 #[tokio::test(flavor = "multi_thread")]

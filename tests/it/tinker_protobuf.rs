@@ -22,6 +22,8 @@ use nlac::{
 use nlac_tinker::{CONTENT_TYPE, ForwardBackwardRequest, Message as _};
 use serde_json::{Value, json};
 
+use crate::support::serve;
+
 /// What the SDK reads as the result of two data.
 const OUTPUT: &[u8] = include_bytes!("../fixtures/tinker/output.bin");
 
@@ -37,10 +39,8 @@ impl Hosted {
     async fn start(json: u16, protobuf: u16) -> (Self, TrainerRecord) {
         let status = |status| Arc::new(Mutex::new(status));
         let hosted = Self { json: status(json), protobuf: status(protobuf), came: Arc::default() };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(reply).with_state(hosted.clone());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let url = serve(routes).await;
         (hosted, TrainerRecord::new("t", TrainerKind::Tinker, &url, "base"))
     }
 

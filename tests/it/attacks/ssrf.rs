@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Service, endpoint::Endpoint, guarded::Guarded, small_job};
+use crate::support::{Service, endpoint::Endpoint, guarded::Guarded, serve, small_job};
 
 /// Addresses inside, in every way that a URL can write them.
 const INSIDE: &[&str] = &[
@@ -135,9 +135,7 @@ async fn a_webhook_follows_no_redirect_and_reads_little() {
                 ))
             }),
         );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let url = serve(routes).await;
     let mut hooks = Vec::new();
     for path in ["away", "huge"] {
         let body = json!({ "url": format!("{url}/{path}"), "kinds": ["cancelled"] });

@@ -12,6 +12,8 @@ use axum::{
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::serve;
+
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -46,11 +48,8 @@ impl Endpoint {
 
     pub async fn late(answer: Box<LateAnswer>) -> Self {
         let script = Arc::new(Script { answer: Mutex::new(answer), asked: Mutex::default() });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(reply).with_state(script.clone());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, script }
+        Self { url: serve(routes).await, script }
     }
 
     /// Number of requests so far.

@@ -18,7 +18,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{Place, free_port, http, model_dir};
+use super::{Place, free_port, http, model_dir, serve};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy)]
@@ -85,14 +85,11 @@ impl Faulty {
         let (seen, spoilt, contexts) = Default::default();
         let inner = Inner { port, command, process, decide, seen, spoilt, contexts, http: http() };
         let inner = Arc::new(inner);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new()
             .fallback(pass)
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(inner.clone());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, inner }
+        Self { url: serve(routes).await, inner }
     }
 
     /// The process ends, and nothing answers until [`Faulty::back`].

@@ -157,6 +157,14 @@ pub fn http() -> reqwest::Client {
     nlac::net::builder().build().unwrap()
 }
 
+/// Serves routes on a port of loopback until the test's runtime ends; returns the URL.
+pub async fn serve(routes: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    url
+}
+
 /// A port that was free just now. Somebody else could take it before it is used; the test would say so.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::{StreamExt, future::BoxFuture};
 
-use super::http;
+use super::{http, serve};
 
 /// Changes a request before it is passed on, or answers it.
 pub type Before =
@@ -44,14 +44,11 @@ pub async fn start(
 ) -> (String, Broken) {
     let (upstream, broken) = (upstream.to_owned(), Broken::default());
     let relay = Relay { upstream, breaking, before, after, broken: broken.clone(), http: http() };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let routes = Router::new()
         .fallback(pass)
         .layer(axum::extract::DefaultBodyLimit::disable())
         .with_state(Arc::new(relay));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    (url, broken)
+    (serve(routes).await, broken)
 }
 
 /// Nothing is changed before.

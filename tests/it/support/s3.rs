@@ -10,6 +10,8 @@ use nlac::{
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use s3s_fs::FileSystem;
 
+use super::serve;
+
 /// The key that the server accepts.
 pub const KEY: (&str, &str) = ("nlac-test", "a secret that nobody may see in a row or a log");
 
@@ -28,11 +30,7 @@ impl S3 {
         let service = HandleError::new(builder.build(), |error| async move {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:?}"))
         });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            axum::serve(listener, Router::new().fallback_service(service)).await.unwrap();
-        });
+        let url = serve(Router::new().fallback_service(service)).await;
         Self { url, root: root.to_owned() }
     }
 

@@ -20,6 +20,8 @@ use nlac::{
 use nlac_local::model::{Config, Precision, Weights};
 use serde_json::{Value, json};
 
+use super::serve;
+
 /// The model's name.
 pub const NAME: &str = "characters";
 
@@ -45,10 +47,7 @@ pub async fn engine(model: &Path, say: Box<Say>) -> String {
         .route("/v1/completions", post(complete))
         .route("/tokenize", post(tokenize))
         .with_state(script);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    url
+    serve(routes).await
 }
 
 async fn models(State(script): State<Arc<Script>>) -> Json<Value> {
