@@ -1,6 +1,6 @@
 //! Adapters in S3-compatible storage: what goes in comes out on another machine, or not at all.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path};
 
 use nlac::{
     app::ServiceSettings,
@@ -12,7 +12,7 @@ use nlac::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::support::{Place, Service, s3::S3, settings, small_job};
+use crate::support::{Place, Service, s3::S3, settings, small_job, until};
 
 const TENSORS: &str = "adapter_model.safetensors";
 
@@ -153,16 +153,12 @@ async fn a_job_learns_with_its_adapters_in_a_bucket_and_retention_deletes_them_t
     service.stop().await;
 
     let service = Service::start_with(&keep(KeepVersions::Newest(1))).await;
-    for attempt in 0.. {
+    until("retention has deleted files", async || {
         let left = number(&service, "select count(*) from leftover_files").await;
         let kept =
             number(&service, "select count(*) from checkpoints where expired_at is null").await;
-        if left == 0 && kept < 6 {
-            assert_eq!(s3.names().len() as i64, kept);
-            break;
-        }
-        assert!(attempt < 200, "{left} {kept}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        (left == 0 && kept < 6).then(|| assert_eq!(s3.names().len() as i64, kept))
+    })
+    .await;
     service.stop().await;
 }

@@ -3,12 +3,11 @@
 use std::{
     path::Path,
     process::{Command, Output, Stdio},
-    time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{Place, Service, small_job};
+use crate::support::{Place, Service, small_job, until};
 
 fn start(service: &Service, place: &Path) -> std::process::Child {
     Command::new(env!("CARGO_BIN_EXE_nlac"))
@@ -46,13 +45,9 @@ async fn a_second_start_keeps_what_succeeded_and_tries_again_what_did_not() {
     std::fs::write(place.path().join("experiment.yaml"), experiment.to_string()).unwrap();
 
     let first = start(&service, place.path());
-    let cancelled = loop {
-        let of_nlac = |job: &&Value| job["spec"]["name"] == "pair-nlac";
-        if let Some(job) = jobs(&service).await.iter().find(of_nlac) {
-            break job["id"].clone();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+    let of_nlac = |job: &&Value| job["spec"]["name"] == "pair-nlac";
+    let submitted = async || Some(jobs(&service).await.iter().find(of_nlac)?["id"].clone());
+    let cancelled = until("the job is submitted", submitted).await;
     let path = format!("/v1/jobs/{}/cancel", cancelled.as_str().unwrap());
     assert_eq!(service.post(&path, &json!({})).await.0, 200);
     let output = ended(first).await;

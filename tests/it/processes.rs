@@ -11,7 +11,7 @@ use std::{
 use nlac::{app::ServiceSettings, domain::process::ProcessRole};
 use serde_json::{Value, json};
 
-use crate::support::{Place, Service, cluster, settings, small_job};
+use crate::support::{Place, Service, cluster, settings, small_job, standing, until};
 
 async fn processes(service: &Service) -> Vec<Value> {
     service.all("/v1/processes", 2).await
@@ -38,6 +38,8 @@ async fn each_server_does_what_its_roles_say_and_the_list_says_who_runs() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (_, job) = api.get(&format!("/v1/jobs/{id}")).await;
     assert_eq!(job["status"], "queued", "nobody plans: {job}");
+    let stands = standing(&api.url, &id).await;
+    assert!(stands.contains("status: \"queued\"\n") && stands.contains("submitted"), "{stands}");
 
     let scheduler = Service::start_with(&of(&[ProcessRole::Scheduler])).await;
     let job = api.finished(&id).await;
@@ -94,21 +96,14 @@ async fn a_background_task_that_fails_makes_the_server_unready_until_it_runs_aga
             }
         }
     });
-    while tries.load(Ordering::SeqCst) < 2 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("it starts again", async || (tries.load(Ordering::SeqCst) >= 2).then_some(())).await;
     let (status, said) = ready(&service).await;
     assert_eq!(status, 503, "{said}");
     assert!(said.contains("frail") && !said.contains("no reason"), "{said}");
     let metrics = service.http.get(format!("{}/metrics", service.url)).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     assert!(metrics.contains("nlac_task_restarts_total{task=\"planner\"} 0"), "{metrics}");
-    for attempt in 0.. {
-        if ready(&service).await.0 == 200 {
-            break;
-        }
-        assert!(attempt < 200, "after 20 seconds");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the server is ready", async || (ready(&service).await.0 == 200).then_some(())).await;
     assert_eq!(tries.load(Ordering::SeqCst), 3);
+    service.stop().await;
 }

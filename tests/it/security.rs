@@ -18,7 +18,7 @@ use nlac::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Place, Service, endpoint::Endpoint, http, serve, settings, small_job};
+use crate::support::{Place, Service, endpoint::Endpoint, http, serve, settings, small_job, until};
 
 async fn put_engine(service: &Service, url: &str, variable: &str) -> (u16, Value) {
     let body = json!({
@@ -120,13 +120,8 @@ async fn webhooks_reach_no_private_address_and_tell_nothing_of_what_they_found()
     let (_, job) = service.post("/v1/jobs", &small_job()).await;
     service.post(&format!("/v1/jobs/{}/cancel", job["id"].as_str().unwrap()), &json!({})).await;
     let path = format!("/v1/webhooks/{}/deliveries", made["id"].as_str().unwrap());
-    let error = loop {
-        let (_, page) = service.get(&path).await;
-        if let Some(error) = page["data"][0]["error"].as_str() {
-            break error.to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+    let failed = async || service.get(&path).await.1["data"][0]["error"].as_str().map(String::from);
+    let error = until("the delivery has failed", failed).await;
     assert!(error.contains("is private or local"), "{error}");
     assert!(inside.asked("/hook-secret").is_empty());
     let (_, list) = service.get("/v1/webhooks").await;

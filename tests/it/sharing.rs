@@ -27,7 +27,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Place, Service, cluster, database, settings};
+use crate::support::{Place, Service, cluster, database, settings, until};
 
 async fn process(store: &Store) -> ProcessId {
     let roles = ProcessRole::ALL.to_vec();
@@ -106,13 +106,8 @@ impl Rival {
 
     /// Waits until it has played so often.
     async fn plays(&self, often: usize) {
-        for _ in 0..400 {
-            if self.played.load(SeqCst) >= often {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("it has played {} times", self.played.load(SeqCst));
+        until("it has played often", async || (self.played.load(SeqCst) >= often).then_some(()))
+            .await;
     }
 }
 

@@ -11,21 +11,19 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::support::{
-    Service, cluster, database, endpoint::Endpoint, free_port, settings, small_job,
+    Service, cluster, database, endpoint::Endpoint, free_port, settings, small_job, until,
 };
 
 /// Waits until a webhook has this many deliveries in a state.
 async fn deliveries(service: &Service, id: &str, state: &str, count: usize) -> Vec<Value> {
-    for _ in 0..200 {
-        let (_, page) = service.get(&format!("/v1/webhooks/{id}/deliveries")).await;
+    let path = format!("/v1/webhooks/{id}/deliveries");
+    until(&format!("{count} deliveries are {state}"), async || {
+        let (_, page) = service.get(&path).await;
         let all = page["data"].as_array().unwrap();
         let found: Vec<_> = all.iter().filter(|one| one["state"] == state).cloned().collect();
-        if found.len() >= count {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("no {count} deliveries are {state}");
+        (found.len() >= count).then_some(found)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

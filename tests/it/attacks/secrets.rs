@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 
 use super::{filled, operations};
 use crate::support::{
-    Place, cluster, endpoint::Endpoint, guarded::NOBODY, http, program::Program, small_job,
+    Place, cluster, endpoint::Endpoint, guarded::NOBODY, http, program::Program, small_job, until,
 };
 
 const ADMIN: &str = "admin-secret-0123456789abcdef0123456789abcdef";
@@ -120,9 +120,11 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
     let other = other["id"].as_str().unwrap().to_owned();
     alice.ask(Method::POST, &format!("/v1/jobs/{other}/cancel"), &json!({})).await;
     let deliveries = format!("/v1/webhooks/{}/deliveries", hook["id"].as_str().unwrap());
-    while admin.ask(Method::GET, &deliveries, &Value::Null).await.1["data"][0]["error"].is_null() {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    until("the webhook was called", async || {
+        let (_, page) = admin.ask(Method::GET, &deliveries, &Value::Null).await;
+        page["data"][0]["error"].as_str().map(drop)
+    })
+    .await;
     assert!(!peer.asked(&format!("/{PATH}")).is_empty(), "the webhook was called");
     // Wrong requests that carry secrets.
     admin.ask(Method::POST, "/v1/jobs", &json!({ "name": 1 })).await;

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Service, endpoint::Endpoint, guarded::Guarded, serve, small_job};
+use crate::support::{Service, endpoint::Endpoint, guarded::Guarded, serve, small_job, until};
 
 /// Addresses inside, in every way that a URL can write them.
 const INSIDE: &[&str] = &[
@@ -145,12 +145,11 @@ async fn a_webhook_follows_no_redirect_and_reads_little() {
     }
     let (_, job) = service.post("/v1/jobs", &small_job()).await;
     service.post(&format!("/v1/jobs/{}/cancel", job["id"].as_str().unwrap()), &json!({})).await;
-    let error = async |id: &str| loop {
-        let (_, page) = service.get(&format!("/v1/webhooks/{id}/deliveries")).await;
-        if let Some(error) = page["data"][0]["error"].as_str() {
-            break error.to_owned();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let error = async |id: &str| {
+        let path = format!("/v1/webhooks/{id}/deliveries");
+        let failed =
+            async || service.get(&path).await.1["data"][0]["error"].as_str().map(String::from);
+        until("the delivery has failed", failed).await
     };
     assert!(error(&hooks[0]).await.contains("307"), "the redirect itself is the answer");
     assert!(error(&hooks[1]).await.contains("more than"), "a gigabyte is not read");

@@ -31,6 +31,9 @@ use serde_json::{Value, json};
 /// Without Postgres the first test fetches it to where every service of this user looks for it, as `nlac demo` does.
 static POSTGRES: Once = Once::new();
 
+/// Longest wait for a job.
+const LONGEST_JOB: Duration = Duration::from_secs(400);
+
 /// A directory that Postgres' own user can reach, removed at the end.
 pub struct Place(tempfile::TempDir);
 
@@ -140,17 +143,57 @@ impl Service {
         jobs
     }
 
-    /// Waits until a job is over, or fails the test.
+    /// Waits until a job is over. Fails the test after a while, and says where the job stands then.
     pub async fn finished(&self, id: &str) -> Value {
-        for _ in 0..3000 {
-            let (_, job) = self.get(&format!("/v1/jobs/{id}")).await;
-            if ["succeeded", "failed", "cancelled"].contains(&job["status"].as_str().unwrap()) {
-                return job;
+        let over = async {
+            loop {
+                let (_, job) = self.get(&format!("/v1/jobs/{id}")).await;
+                if ["succeeded", "failed", "cancelled"].contains(&job["status"].as_str().unwrap()) {
+                    return job;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        match tokio::time::timeout(LONGEST_JOB, over).await {
+            Ok(job) => job,
+            Err(_) => {
+                let stands = standing(&self.url, id).await;
+                panic!("job {id} is not over after {LONGEST_JOB:?}\n{stands}")
+            }
         }
-        panic!("job {id} is not over after five minutes");
     }
+}
+
+/// The status of a job, what it waits for, and its last 20 events, one a line.
+pub async fn standing(url: &str, id: &str) -> String {
+    let get = async |path: &str| -> Result<Value, reqwest::Error> {
+        let request = http().get(format!("{url}/v1/jobs/{id}{path}"));
+        request.timeout(Duration::from_secs(10)).send().await?.json().await
+    };
+    let events = format!("/events?limit=20&before={}", i64::MAX);
+    let (job, events) = match (get("").await, get(&events).await) {
+        (Ok(job), Ok(events)) => (job, events),
+        (Err(error), _) | (_, Err(error)) => {
+            return format!("the service does not answer: {error}");
+        }
+    };
+    let fields = ["status", "error", "iteration", "phase", "units", "units_done"];
+    let fields =
+        fields.into_iter().chain(["waiting_for", "waiting_since", "waiting_why", "plan_error"]);
+    let fields = fields.map(|name| format!("{name}: {}\n", job[name]));
+    let events = events["data"].as_array().into_iter().flatten();
+    fields.chain(events.map(|event| format!("{event}\n"))).collect()
+}
+
+/// Asks until there is an answer. Fails the test after a minute.
+pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..1200 {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("after a minute this is still not so: {what}");
 }
 
 pub fn http() -> reqwest::Client {

@@ -12,7 +12,7 @@ use nix::{
 };
 use serde_json::Value;
 
-use super::{Place, free_port, http};
+use super::{Place, free_port, http, standing};
 
 /// What a command printed.
 pub struct Said {
@@ -132,7 +132,7 @@ impl Program {
         self.until_within(id, 300, what).await
     }
 
-    /// The same, for so many seconds.
+    /// Waits until the job is as it should be, for so many seconds.
     pub async fn until_within(
         &self,
         id: &str,
@@ -146,6 +146,7 @@ impl Program {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("it does not come to that");
+        let stands = standing(&self.url, id).await;
+        panic!("job {id} is not as expected after {seconds} seconds\n{stands}");
     }
 }
