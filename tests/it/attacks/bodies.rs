@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Operation, SOON, operations, refused};
-use crate::support::guarded::Guarded;
+use crate::support::{Place, cluster, guarded::Guarded, http, program::Program};
 
 /// Bytes of a large body that every route still reads.
 const LARGEST: usize = 256 << 10;
@@ -147,31 +147,27 @@ async fn yaml_has_no_aliases_no_depth_and_no_objects() {
 /// Each part of a spec has a pointer. A long name with a quarter of a million parts below it would take 100 GB.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_names_above_many_parts_fill_no_memory() {
-    let guarded = Guarded::bare().await;
+    let place = Place::new();
+    let database = cluster::database(place.path()).await;
+    let data = place.path().join("data");
+    let data = data.to_str().unwrap();
+    // In a process of its own, because other tests use the memory of this one.
+    let words = ["serve", "--no-local", "--database-url", &database, "--data-dir", data];
+    let program = Program::start(&place, &words);
+    program.ready("/readyz").await;
     let wide = format!("{{\"{}\":[{}0]}}", "n".repeat(500_000), "0,".repeat(250_000));
     let name = "d".repeat(2000);
     let opened = format!("{{\"{name}\":").repeat(60);
     let nested = format!("{opened}[{}0]{}", "0,".repeat(400_000), "}".repeat(60));
-    let before = resident();
+    let before = program.peak();
     for (what, body) in [("wide", wide), ("nested", nested)] {
-        let request = guarded
-            .ask(Method::POST, "/v1/jobs")
-            .bearer_auth(&guarded.admin)
-            .header("content-type", "application/json")
-            .body(body);
+        let request = http().post(format!("{}/v1/jobs", program.url));
+        let request = request.header("content-type", "application/json").body(body);
         let (status, _) = refused(what, request).await;
         assert_eq!(status, 422, "{what}");
     }
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 1 << 20, "{grown} KiB");
-    guarded.service.stop().await;
-}
-
-/// Memory of this process, KiB.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    let grown = program.peak() - before;
+    assert!(grown < 1 << 10, "{grown} MiB");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::super::{gateway::gateway_job, support::guarded::Guarded};
+use crate::{gateway::gateway_job, support::guarded::Guarded};
 
 /// A caller, and what its requests carry.
 pub struct Caller {
@@ -21,9 +21,9 @@ impl Caller {
         if name.is_empty() { request } else { request.header(*name, value) }
     }
 
-    pub fn covers(&self, needed: &str) -> Option<bool> {
-        let scopes = self.scopes?;
-        Some(needed == "read" || scopes.contains(&needed) || scopes.contains(&"admin"))
+    pub fn covers(&self, needed: &str) -> bool {
+        let covers = |scopes: &[&str]| scopes.contains(&needed) || scopes.contains(&"admin");
+        self.scopes.is_some_and(|scopes| needed == "read" || covers(scopes))
     }
 }
 

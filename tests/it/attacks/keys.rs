@@ -4,11 +4,7 @@ use nlac::app::ServiceSettings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Service,
-    guarded::{Guarded, NOBODY},
-    settings,
-};
+use crate::support::guarded::{Guarded, NOBODY};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_are_counted_and_lock_nobody_out() {
@@ -90,16 +86,8 @@ async fn a_rotated_key_opens_nothing_after_a_restart_either() {
     assert_eq!(guarded.sign_in(&guarded.admin, "").await.status(), 401);
 
     // The next start is told the old key: it was revoked, and stays so.
-    let Guarded { service, admin, http, place } = guarded;
-    service.stop().await;
-    let again = ServiceSettings {
-        sign_in: Some(true),
-        local_peers: false,
-        admin_key: Some(nlac::domain::access::Secret::from(admin.clone())),
-        ..settings(place.path())
-    };
-    let service = Service::start_with(&again).await;
-    let guarded = Guarded { service, admin, http, place };
+    let admin_key = Some(guarded.admin.clone().into());
+    let guarded = guarded.again(|bare| ServiceSettings { admin_key, ..bare }).await;
     assert_eq!(guarded.get(&guarded.admin, "/v1/jobs").await.0, 401);
     assert_eq!(guarded.page("/", &session).await.status(), 303);
     assert_eq!(guarded.get(&fresh, "/v1/keys").await.0, 200);
@@ -117,16 +105,8 @@ async fn a_new_service_key_ends_the_secrets_of_webhooks() {
         request.send().await.unwrap().json::<Value>().await.unwrap()
     };
     let before = make(&guarded).await;
-    let Guarded { service, admin, http, place } = guarded;
-    service.stop().await;
-    let rotated = ServiceSettings {
-        sign_in: Some(true),
-        local_peers: false,
-        service_key: Some("7".repeat(32)),
-        ..settings(place.path())
-    };
-    let service = Service::start_with(&rotated).await;
-    let guarded = Guarded { service, admin, http, place };
+    let service_key = Some("7".repeat(32));
+    let guarded = guarded.again(|bare| ServiceSettings { service_key, ..bare }).await;
     let after = make(&guarded).await;
     assert_eq!(after["id"], before["id"]);
     assert_ne!(after["secret"], before["secret"]);

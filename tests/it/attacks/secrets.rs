@@ -96,7 +96,7 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
     let hook = json!({ "url": format!("{}/{PATH}", peer.url) });
     let hook = alice.made("/v1/webhooks", &hook).await;
     let hook_secret = hook["secret"].as_str().unwrap().trim_start_matches("whsec_").to_owned();
-    let job = alice.made("/v1/jobs", &super::super::gateway::gateway_job()).await;
+    let job = alice.made("/v1/jobs", &crate::gateway::gateway_job()).await;
     let job = job["id"].as_str().unwrap().to_owned();
     let agent =
         alice.made(&format!("/v1/jobs/{job}/agent-keys"), &json!({ "name": "agent" })).await;

@@ -10,10 +10,10 @@ use reqwest::Method;
 
 use crate::support::guarded::Guarded;
 
-/// Middle of the times, which a busy machine moves least.
-fn median(mut times: Vec<Duration>) -> f64 {
+/// A time that a tenth of the times are below: other programs on the machine prolong only the longer ones.
+fn low(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
-    times[times.len() / 2].as_secs_f64()
+    times[times.len() / 10].as_secs_f64()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn a_nearly_right_key_takes_as_long_as_any_other() {
             assert!(matches!(found, Holder::Unknown));
         }
     }
-    let ratio = median(near) / median(far);
+    let ratio = low(near) / low(far);
     assert!((0.7..1.4).contains(&ratio), "{ratio}");
     drop(conn);
     guarded.service.stop().await;

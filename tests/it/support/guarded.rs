@@ -38,6 +38,16 @@ impl Guarded {
         Self { service, admin, http, place }
     }
 
+    /// Stops the service and starts a bare one with other settings on the same database.
+    pub async fn again(self, choose: impl FnOnce(ServiceSettings) -> ServiceSettings) -> Self {
+        let Self { service, admin, http, place } = self;
+        service.stop().await;
+        let bare = settings(place.path());
+        let bare = ServiceSettings { sign_in: Some(true), local_peers: false, ..bare };
+        let service = Service::start_with(&choose(bare)).await;
+        Self { service, admin, http, place }
+    }
+
     pub fn ask(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http.request(method, format!("{}{path}", self.service.url))
     }
@@ -67,9 +77,8 @@ impl Guarded {
     }
 
     pub async fn sign_in(&self, key: &str, back: &str) -> Response {
-        let form = serde_urlencoded::to_string([("key", key), ("return", back)]).unwrap();
-        let request = self.ask(Method::POST, "/sign-in").body(form);
-        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let request = self.ask(Method::POST, "/sign-in");
+        let request = request.form_body(&[("key", key), ("return", back)]);
         request.header("origin", &self.service.url).send().await.unwrap()
     }
 
