@@ -13,10 +13,7 @@ use serde_json::json;
 use super::{asked, part_of_a_job};
 use crate::{
     invariants::{annotate_with, replayed},
-    support::{
-        Service, small_job,
-        thinking::{Family, Thinker},
-    },
+    support::{Service, small_job, thinking::Family},
 };
 
 #[tokio::test]
@@ -36,7 +33,7 @@ async fn reasoning_and_answer_keep_to_their_budgets() {
                 Role::Evaluator => family.reply(thought, said),
                 _ => family.reply("Hm.", part_of_a_job(prompt).1),
             };
-            let engine = Thinker { encoder: family.encoder(), say };
+            let engine = family.engine(say);
             let mut spec = NlacSpec { rounds: 1, ..NlacSpec::default() };
             spec.sampling.evaluator = sampling;
             let sampler = engine.sampler(&prompts);

@@ -17,7 +17,7 @@ use crate::{
         Place, Service,
         scripted::{self, NAME},
         settings, small_job,
-        thinking::{Family, Thinker},
+        thinking::Family,
     },
 };
 
@@ -63,7 +63,7 @@ async fn the_policy_learns_no_reasoning_that_knows_its_critique() {
                     family.reply(&format!("As the critique of the {role} says."), said)
                 }
             };
-            let engine = Thinker { encoder: family.encoder(), say };
+            let engine = family.engine(say);
             let spec = NlacSpec { rounds: 1, ..NlacSpec::default() };
             let sampler = engine.sampler(&prompts);
             let made = annotate_with(&sampler, &spec, &[replayed(false)]).await;
@@ -92,7 +92,7 @@ async fn targets_of_a_model_that_reasons_are_corrected_by_default() {
             let (thought, said) = part_of_a_job(prompt);
             family.reply(&thought, said)
         };
-        let engine = Thinker { encoder: family.encoder(), say };
+        let engine = family.engine(say);
         let sampler = engine.sampler(&standard);
         let made = annotate_with(&sampler, &NlacSpec::default(), &[replayed(false)]).await;
         let roles: Vec<_> = made.generations.iter().map(|g| g.role).collect();
@@ -111,7 +111,7 @@ async fn targets_of_a_model_that_reasons_are_corrected_by_default() {
             _ => Family::Qwen3.reply(&thought, said),
         }
     };
-    let engine = Thinker { encoder: Family::Qwen3.encoder(), say };
+    let engine = Family::Qwen3.engine(say);
     let sampler = engine.sampler(&prompts);
     let made = annotate_with(&sampler, &NlacSpec::default(), &[replayed(false)]).await;
     assert!(made.generations.iter().all(|g| g.role != Role::Corrector));

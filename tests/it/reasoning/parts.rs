@@ -14,7 +14,7 @@ use nlac::{
 use super::{asked, part_of_a_job};
 use crate::{
     invariants::{annotate_with, replayed},
-    support::thinking::{Family, Thinker},
+    support::thinking::Family,
 };
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn what_one_part_says_to_another_is_its_answer() {
             let (thought, said) = part_of_a_job(prompt);
             family.reply(&thought, said)
         };
-        let engine = Thinker { encoder: family.encoder(), say };
+        let engine = family.engine(say);
         let spec = NlacSpec { correct_reasoning: Some(false), ..NlacSpec::default() };
         let made = annotate_with(&engine.sampler(&prompts), &spec, &[replayed(false)]).await;
         let heard = heard.lock().unwrap();
@@ -57,7 +57,7 @@ async fn reasoning_that_never_ends_is_no_answer() {
                 _ => family.reply("Hm.", said),
             }
         };
-        let engine = Thinker { encoder: family.encoder(), say };
+        let engine = family.engine(say);
         let made =
             annotate_with(&engine.sampler(&prompts), &NlacSpec::default(), &[replayed(false)])
                 .await;

@@ -10,10 +10,7 @@ use serde_json::json;
 use super::{part_of_a_job, question, spec_with};
 use crate::{
     invariants::{annotate_with, replayed},
-    support::{
-        Service, small_job,
-        thinking::{Family, Thinker},
-    },
+    support::{Service, small_job, thinking::Family},
 };
 
 #[test]
@@ -49,7 +46,7 @@ async fn the_trainer_sees_the_switches_of_the_engine() {
         assert!(prompt.ends_with("<think>\n\n</think>\n\n"), "{prompt}");
         format!("{}<|im_end|>", part_of_a_job(prompt).1)
     };
-    let engine = Thinker { encoder: Family::Qwen3.encoder(), say };
+    let engine = Family::Qwen3.engine(say);
     let made =
         annotate_with(&engine.sampler(&prompts), &NlacSpec::default(), &[replayed(false)]).await;
     assert_eq!(made.examples.len(), 2);

@@ -22,6 +22,8 @@ pub struct Asked<'a> {
     pub adapter: Option<&'a str>,
     /// The prompt's words, without special tokens.
     pub prompt: &'a str,
+    /// All tokens of the prompt.
+    pub tokens: &'a [u32],
     /// The request's seed.
     pub seed: i64,
 }
@@ -31,8 +33,10 @@ type Of<T> = Box<dyn Fn(&Asked<'_>, &str) -> T + Send + Sync>;
 
 /// Speaks by a function.
 pub struct Stub<F> {
-    encoder: Encoder,
+    pub encoder: Encoder,
     say: F,
+    /// Texts have their own special tokens, and are cut at the token limit.
+    whole: bool,
     cut: Of<bool>,
     logprob: Of<f32>,
     context: usize,
@@ -40,10 +44,17 @@ pub struct Stub<F> {
 }
 
 impl<F: Fn(Asked<'_>) -> String + Send + Sync> Stub<F> {
+    /// The model that ships. Its texts have no special tokens.
     pub fn new(say: F) -> Self {
+        Self { whole: false, ..Self::of_model(Encoder::load(&model_dir()).unwrap(), say) }
+    }
+
+    /// Another model, whose texts have special tokens. They end at the token limit.
+    pub fn of_model(encoder: Encoder, say: F) -> Self {
         Self {
-            encoder: Encoder::load(&model_dir()).unwrap(),
+            encoder,
             say,
+            whole: true,
             cut: Box::new(|_, _| false),
             logprob: Box::new(|_, _| -1.0),
             context: usize::MAX,
@@ -119,11 +130,18 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         let adapter = request.adapter.as_ref().map(|a| a.name.as_str());
         let each = (0..count).map(|i| {
             let seed = request.sampling.of_sample(i).seed.unwrap();
-            let asked = || Asked { adapter, prompt: &prompt, seed };
-            let text = (self.say)(asked());
+            let asked = || Asked { adapter, prompt: &prompt, tokens: &request.prompt, seed };
+            let mut text = (self.say)(asked());
             let mut token_ids = self.encoder.encode_text(&text).unwrap();
-            let cut = (self.cut)(&asked(), &text);
-            if !cut {
+            let most = request.sampling.max_tokens as usize;
+            let cut = match self.whole {
+                true => token_ids.len() > most,
+                false => (self.cut)(&asked(), &text),
+            };
+            if self.whole {
+                token_ids.truncate(most);
+                text = self.encoder.decode(&token_ids).unwrap();
+            } else if !cut {
                 token_ids.push(2);
             }
             let logprob = (self.logprob)(&asked(), &text);
@@ -145,7 +163,7 @@ impl<F: Fn(Asked<'_>) -> String + Send + Sync> Engine for Stub<F> {
         let adapter = scoring.adapter.as_ref().map(|a| a.name.as_str());
         let prompt = self.encoder.decode(&scoring.prompt).unwrap();
         let each = scoring.continuations.iter().map(|tokens| {
-            let asked = Asked { adapter, prompt: &prompt, seed: 0 };
+            let asked = Asked { adapter, prompt: &prompt, tokens: &scoring.prompt, seed: 0 };
             let logprob = (self.logprob)(&asked, &self.encoder.decode(tokens).unwrap());
             Scored {
                 engine: "stub".into(),

@@ -1,20 +1,13 @@
-//! Models that think before they speak: tokenizers over bytes with the special tokens and the turns of published
-//! models, and an engine that writes what a function says, within its limits.
+//! Models that reason: tokenizers over bytes with the special tokens and chat templates of published models.
 
 use std::path::Path;
 
-use async_trait::async_trait;
-use nlac::{
-    domain::{generation::FinishReason, ids::CheckpointId, peer::EngineCapabilities},
-    engine::{
-        Adapter, Completion, Engine, EngineError, Probe, Request, Scored, Scoring, Tokenized,
-    },
-    experience::context::Context,
-    prompt::{Encoder, PromptSet},
-    rollout::{Published, Sampler},
-};
+use nlac::prompt::Encoder;
 
-use super::byte_model::write_tokenizer;
+use super::{
+    byte_model::write_tokenizer,
+    stub::{Asked, Stub},
+};
 
 /// A family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,102 +120,22 @@ impl Family {
             Self::GptOss => format!("<|channel|>analysis<|message|>{thought}"),
         }
     }
-}
-
-/// An engine that writes what `say` makes of a prompt's text without special tokens. It ends a text at the limit, and
-/// leaves special tokens out of it, as engines do.
-pub struct Thinker<F> {
-    pub encoder: Encoder,
-    pub say: F,
-}
-
-impl<F: Fn(&str) -> String + Send + Sync> Thinker<F> {
-    /// Plays every part, as `online` and `target`.
-    pub fn sampler<'a>(&'a self, prompts: &'a PromptSet) -> Sampler<'a> {
-        let published = |name: &str| {
-            let adapter = Adapter { name: name.into(), path: "/nowhere".into() };
-            Some(Published { checkpoint_id: CheckpointId::new(), adapter })
-        };
-        let (online, target) = (published("online"), published("target"));
-        Sampler {
-            engine: self,
-            prompts,
-            encoder: &self.encoder,
-            online,
-            target,
-            frozen: None,
-            origin: None,
-        }
-    }
-}
-
-#[async_trait]
-impl<F: Fn(&str) -> String + Send + Sync> Engine for Thinker<F> {
-    fn name(&self) -> &str {
-        "thinker"
-    }
-
-    fn takes_seeds(&self) -> bool {
-        true
-    }
-
-    async fn samples(&self, request: Request, count: u32) -> Result<Vec<Completion>, EngineError> {
-        let prompt = self.encoder.decode(&request.prompt).unwrap();
-        let closing = self.encoder.closing().unwrap();
-        let model = request.adapter.as_ref().map_or("base", |adapter| &*adapter.name);
-        let each = (0..count).map(|_| {
-            let text = (self.say)(&prompt);
-            // The reasoning was closed for it.
-            let marks = ["</think>\n\n", "final<|message|>"];
-            let answer = marks.iter().find_map(|mark| Some(text.split_once(mark)?.1));
-            let text = answer.filter(|_| request.prompt.ends_with(&closing)).unwrap_or(&text);
-            let mut token_ids = self.encoder.encode_text(text).unwrap();
-            let most = request.sampling.max_tokens as usize;
-            let cut = token_ids.len() > most;
-            token_ids.truncate(most);
-            Completion {
-                engine: "thinker".into(),
-                model: model.into(),
-                prompt_tokens: u32::try_from(request.prompt.len()).unwrap(),
-                logprobs: request.logprobs.then(|| vec![-1.0; token_ids.len()]),
-                text: self.encoder.decode(&token_ids).unwrap(),
-                token_ids,
-                finish_reason: if cut { FinishReason::Length } else { FinishReason::Stop },
-                own_temperature: false,
+    /// An engine of this family. `say` gets a prompt's text without special tokens, and returns a whole reply.
+    pub fn engine(
+        self,
+        say: impl Fn(&str) -> String + Send + Sync,
+    ) -> Stub<impl Fn(Asked<'_>) -> String + Send + Sync> {
+        let encoder = self.encoder();
+        let closing = encoder.closing().unwrap();
+        Stub::of_model(encoder, move |asked: Asked<'_>| {
+            let text = say(asked.prompt);
+            // Where the service closed the reasoning, only the answer is left to write.
+            let answer =
+                ["</think>\n\n", "final<|message|>"].iter().find_map(|mark| text.split_once(mark));
+            match answer.filter(|_| asked.tokens.ends_with(&closing)) {
+                Some((_, answer)) => answer.to_owned(),
+                None => text,
             }
-        });
-        Ok(each.collect())
-    }
-
-    async fn score(&self, _: Scoring) -> Result<Vec<Scored>, EngineError> {
-        unreachable!("nothing is scored")
-    }
-
-    async fn load(&self, _: &Adapter) -> Result<(), EngineError> {
-        unreachable!("nothing is loaded")
-    }
-
-    async fn unload(&self, _: &str) -> Result<(), EngineError> {
-        unreachable!("nothing is unloaded")
-    }
-
-    async fn check(&self) -> Result<EngineCapabilities, EngineError> {
-        unreachable!("nothing is checked")
-    }
-
-    async fn tokenize_chat(&self, _: &Context) -> Result<Tokenized, EngineError> {
-        unreachable!("nothing is tokenised")
-    }
-
-    async fn sleep(&self) -> Result<(), EngineError> {
-        unreachable!("the algorithm puts nothing to sleep")
-    }
-
-    async fn wake(&self) -> Result<(), EngineError> {
-        unreachable!("the algorithm wakes nothing")
-    }
-
-    async fn probe(&self, _: &Adapter, _: &[u32]) -> Result<Probe, EngineError> {
-        unreachable!("nothing is probed")
+        })
     }
 }
