@@ -23,7 +23,7 @@ use nlac::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::support::{http, serve};
+use crate::support::{adapters, http, serve};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -179,39 +179,13 @@ async fn a_wrong_hash_is_an_error_and_the_reader_sees_it() {
     assert!(seen.lock().unwrap().as_ref().unwrap().to_string().contains("another hash"));
 }
 
-/// An archive with some padding, as trainers write it.
-fn archive() -> Vec<u8> {
-    let tensor = |name: &str, shape: [usize; 2]| {
-        let values = vec![0; shape[0] * shape[1] * 2];
-        (name.to_owned(), shape, values)
-    };
-    let prefix = "base_model.model.model.layers.0.self_attn.q_proj";
-    let tensors = [
-        tensor(&format!("{prefix}.lora_A.weight"), [8, 20_000]),
-        tensor(&format!("{prefix}.lora_B.weight"), [20_000, 8]),
-    ];
-    let views = tensors.iter().map(|(name, shape, values)| {
-        let view =
-            safetensors::tensor::TensorView::new(safetensors::Dtype::BF16, shape.to_vec(), values);
-        (name, view.unwrap())
-    });
-    let tensors = safetensors::serialize(views, None).unwrap();
-    let config = json!({ "peft_type": "LORA", "r": 8, "lora_alpha": 32 }).to_string();
-    let mut tar = tar::Builder::new(Vec::new());
-    for (name, bytes) in [(adapter::CONFIG, config.as_bytes()), (adapter::TENSORS, &tensors)] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        tar.append_data(&mut header, name, bytes).unwrap();
-    }
-    tar.into_inner().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_adapter_arrives_from_a_trainer_whose_connection_breaks() {
     let place = tempfile::tempdir().unwrap();
-    let resumed = Store::new(archive(), &[100_000, 200_000]);
+    let archive = adapters::archive(&adapters::config(), &adapters::tensors(80_000, 0.0));
+    let resumed = Store::new(archive.clone(), &[100_000, 200_000]);
     // SkyRL's route gives no tag: its archive is asked for anew.
-    let plain = Store { etags: vec![], digest: false, ..Store::new(archive(), &[100_000]) };
+    let plain = Store { etags: vec![], digest: false, ..Store::new(archive, &[100_000]) };
     for (name, store, requests) in [("resumed", &resumed, 3), ("plain", &plain, 2)] {
         let url = store.serve().await.address().to_owned();
         let record = TrainerRecord::new("t", TrainerKind::Tinker, &url, "base");

@@ -2,20 +2,21 @@
 
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use flate2::{Compression, write::GzEncoder};
-use nlac::trainer::adapter::unpack;
-use safetensors::{Dtype, tensor::TensorView};
+use nlac::trainer::adapter::{CONFIG, TENSORS, unpack};
 use serde_json::json;
 use tar::{Builder, EntryType, Header};
 
-use crate::support::{Service, guarded::NOBODY};
-
-const CONFIG: &str = "adapter_config.json";
-const TENSORS: &str = "adapter_model.safetensors";
+use crate::support::{
+    Service,
+    adapters::{self, config},
+    files,
+    guarded::NOBODY,
+};
 
 /// So many zeros in a thousandth of the bytes.
 pub fn gzip_of_zeros(bytes: u64) -> Vec<u8> {
@@ -44,27 +45,7 @@ fn archive(entries: &[Entry<'_>]) -> Vec<u8> {
 }
 
 fn tensors() -> Vec<u8> {
-    let bytes: Vec<u8> = [1.0_f32; 4].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let view = |shape: Vec<usize>| TensorView::new(Dtype::F32, shape, &bytes).unwrap();
-    let pair = [("m.lora_A.weight", view(vec![1, 4])), ("m.lora_B.weight", view(vec![4, 1]))];
-    safetensors::serialize(pair, None).unwrap()
-}
-
-fn config() -> Vec<u8> {
-    json!({ "peft_type": "LORA", "r": 1, "lora_alpha": 1 }).to_string().into_bytes()
-}
-
-/// Every file below a directory.
-fn files(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(root).unwrap().flatten() {
-        if entry.file_type().unwrap().is_dir() {
-            found.extend(files(&entry.path()));
-        } else {
-            found.push(entry.path());
-        }
-    }
-    found
+    adapters::tensors(4, 1.0)
 }
 
 #[test]

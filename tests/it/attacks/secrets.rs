@@ -1,7 +1,5 @@
 //! After a run: a search for every secret in what the service writes and shows.
 
-use std::path::{Path, PathBuf};
-
 use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,25 +7,19 @@ use sqlx::{Connection, PgConnection};
 
 use super::{filled, operations};
 use crate::support::{
-    Place, cluster, endpoint::Endpoint, guarded::NOBODY, http, program::Program, small_job, until,
+    Place, cluster, dump,
+    endpoint::Endpoint,
+    files,
+    guarded::{FormBody, NOBODY, cookie},
+    http,
+    program::Program,
+    small_job, until,
 };
 
 const ADMIN: &str = "admin-secret-0123456789abcdef0123456789abcdef";
 const SERVICE: &str = "service-secret-0123456789abcdef0123456789abcdef";
 const PEER: &str = "peer-secret-0123456789abcdef0123456789abcdef";
 const PATH: &str = "hook-secret-0123456789abcdef";
-
-/// Files below a directory, but no sockets.
-fn files(root: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        let kind = entry.file_type().unwrap();
-        if kind.is_dir() {
-            files(&entry.path(), found);
-        } else if kind.is_file() {
-            found.push(entry.path());
-        }
-    }
-}
 
 fn holds(bytes: &[u8], secret: &str) -> bool {
     bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
@@ -109,12 +101,10 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
         let answer = request.header("x-episode-id", "e").json(&call).send().await.unwrap();
         assert_eq!(answer.status(), 200);
     }
-    let form = serde_urlencoded::to_string([("key", &key)]).unwrap();
     let sign_in = nlac::net::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let sign_in = sign_in.post(format!("{}/sign-in", program.url)).body(form);
-    let signed =
-        sign_in.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
-    let session = crate::support::guarded::cookie(&signed);
+    let sign_in = sign_in.post(format!("{}/sign-in", program.url)).form_body(&[("key", &key)]);
+    let signed = sign_in.send().await.unwrap();
+    let session = cookie(&signed);
     let cookie = session.split_once('=').unwrap().1.to_owned();
     let other = alice.made("/v1/jobs", &small_job()).await;
     let other = other["id"].as_str().unwrap().to_owned();
@@ -156,16 +146,7 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
 
     // What it keeps in the database. The path of a webhook is needed there.
     let mut conn = PgConnection::connect(&database).await.unwrap();
-    let tables: Vec<String> = sqlx::query_scalar(
-        "select table_name::text from information_schema.tables where table_schema = 'public'",
-    )
-    .fetch_all(&mut conn)
-    .await
-    .unwrap();
-    for table in tables {
-        let rows = format!("select coalesce(string_agg(t::text, ' '), '') from \"{table}\" t");
-        let text: String =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut conn).await.unwrap();
+    for (table, text) in dump(&mut conn).await {
         for (what, secret) in &secrets {
             assert!(!holds(text.as_bytes(), secret), "{table} holds {what}");
         }
@@ -187,11 +168,11 @@ async fn no_secret_is_in_rows_logs_pages_metrics_files_or_dumps() {
         assert!(line.is_none(), "the log has {what}: {:.400}", line.unwrap_or_default());
     }
     // Files of its own beside the log.
-    let mut found = Vec::new();
-    files(&data, &mut found);
+    let found = files(&data);
     assert!(!found.is_empty());
-    for file in found {
-        let bytes = std::fs::read(&file).unwrap();
+    // Sockets are not read.
+    for file in found.iter().filter(|file| file.is_file()) {
+        let bytes = std::fs::read(file).unwrap();
         for (what, secret) in &secrets {
             assert!(!holds(&bytes, secret), "{} holds {what}", file.display());
         }

@@ -6,7 +6,7 @@ use nlac::app::ServiceSettings;
 use reqwest::{Client, Method, Response, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::{Place, Service, settings};
+use super::{Place, Service, dump, settings};
 
 /// An id that no row has.
 pub const NOBODY: &str = "0197e2a0-0000-7000-8000-000000000000";
@@ -101,21 +101,7 @@ impl Guarded {
     /// Everything that the database holds, as text.
     pub async fn everything(&self) -> String {
         let mut conn = self.service.app.store.acquire().await.unwrap();
-        let tables: Vec<String> = sqlx::query_scalar(
-            "select table_name::text from information_schema.tables where table_schema = 'public'",
-        )
-        .fetch_all(&mut *conn)
-        .await
-        .unwrap();
-        assert!(tables.len() > 20);
-        let mut all = String::new();
-        for table in tables {
-            let rows = format!("select coalesce(string_agg(t::text, ' '), '') from \"{table}\" t");
-            let text: String =
-                sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut *conn).await.unwrap();
-            all += &text;
-        }
-        all
+        dump(&mut conn).await.into_iter().map(|(_, rows)| rows).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What tests start from.
 
+pub mod adapters;
 pub mod byte_model;
 pub mod cluster;
 pub mod endpoint;
@@ -27,6 +28,7 @@ use nlac::{
     store::Store,
 };
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 
 /// Without Postgres the first test fetches it to where every service of this user looks for it, as `nlac demo` does.
 static POSTGRES: Once = Once::new();
@@ -185,6 +187,20 @@ pub async fn standing(url: &str, id: &str) -> String {
     fields.chain(events.map(|event| format!("{event}\n"))).collect()
 }
 
+/// The rows of every table as text, by the name of the table.
+pub async fn dump(conn: &mut PgConnection) -> Vec<(String, String)> {
+    let tables = "select tablename::text from pg_tables where schemaname = 'public'";
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut *conn).await.unwrap();
+    assert!(tables.len() > 20, "{tables:?}");
+    let mut dump = Vec::new();
+    for table in tables {
+        let rows = format!("select coalesce(string_agg(t::text, ' '), '') from \"{table}\" t");
+        let rows = sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut *conn).await;
+        dump.push((table, rows.unwrap()));
+    }
+    dump
+}
+
 /// Asks until there is an answer. Fails the test after a minute.
 pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..1200 {
@@ -230,6 +246,16 @@ pub async fn database() -> (Store, Place) {
     let place = Place::new();
     let options = cluster::database(place.path()).await.parse().unwrap();
     (Store::connect(options).await.unwrap(), place)
+}
+
+/// Every file below a directory, sockets and links included.
+pub fn files(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).unwrap().map(Result::unwrap);
+    let below = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => files(&entry.path()),
+        false => vec![entry.path()],
+    };
+    entries.flat_map(below).collect()
 }
 
 /// A job that is over in seconds.
