@@ -1,7 +1,14 @@
-//! What reads the texts of strangers, with good inputs for each.
+//! The parsers of what other programs and people write, with good inputs for each.
 
-use std::{collections::BTreeMap, fs, io::Cursor, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Cursor, Write},
+    path::Path,
+    sync::LazyLock,
+};
 
+use flate2::{Compression, write::GzEncoder};
 use nlac::{
     domain::{
         prompt::PromptPart,
@@ -16,16 +23,19 @@ use nlac::{
         message::Message,
     },
     gateway::wire::{self, Dialect},
-    prompt::PromptSet,
+    prompt::{PromptError, PromptSet},
     trainer::adapter,
 };
 use serde_json::{Value, json};
+
+use crate::support::{self, adapters};
 
 /// A parser by the name of its test.
 pub struct Parser {
     pub name: &'static str,
     pub good: fn() -> Vec<Vec<u8>>,
-    pub read: fn(&[u8]),
+    /// Reads an input; returns whether it is accepted.
+    pub read: fn(&[u8]) -> bool,
 }
 
 pub static PARSERS: [Parser; 9] = [
@@ -46,20 +56,10 @@ fn root() -> &'static Path {
 
 /// Every file below a directory, up to a size.
 fn files(directory: &str) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    let mut open = vec![root().join(directory)];
-    while let Some(at) = open.pop() {
-        for entry in fs::read_dir(at).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                open.push(path);
-            } else if entry.metadata().unwrap().len() < 16 << 10 {
-                found.push(fs::read(path).unwrap());
-            }
-        }
-    }
+    let mut found = support::files(&root().join(directory));
     found.sort();
-    found
+    found.retain(|path| path.metadata().unwrap().len() < 16 << 10);
+    found.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
 fn texts(all: &[&str]) -> Vec<Vec<u8>> {
@@ -80,13 +80,14 @@ fn specs() -> Vec<Vec<u8>> {
     json.chain(yaml.clone()).collect()
 }
 
-fn read_spec(bytes: &[u8]) {
+fn read_spec(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    for yaml in [false, true] {
-        let errors = nlac::api::spec_errors(&text, yaml);
+    let errors = [false, true].map(|yaml| nlac::api::spec_errors(&text, yaml));
+    for errors in &errors {
         assert!(errors.len() <= 51, "{} errors", errors.len());
         assert!(errors.iter().all(|error| error.chars().count() < 1100));
     }
+    errors.iter().any(Vec::is_empty)
 }
 
 fn logs() -> Vec<Vec<u8>> {
@@ -96,7 +97,8 @@ fn logs() -> Vec<Vec<u8>> {
     all
 }
 
-fn read_log(bytes: &[u8]) {
+fn read_log(bytes: &[u8]) -> bool {
+    let mut accepted = false;
     for format in [
         LogFormat::Auto,
         LogFormat::Nlac,
@@ -107,12 +109,13 @@ fn read_log(bytes: &[u8]) {
         let options = LogOptions { format, score: None, reward: None };
         let mut reader = LogReader::new(options, Cursor::new(Vec::new()));
         let mut each = |outcome: nlac::experience::logs::Outcome| {
-            let _ = outcome.episode.and_then(LoggedEpisode::try_from);
+            accepted |= outcome.episode.and_then(LoggedEpisode::try_from).is_ok();
             Ok(())
         };
         reader.file("log", bytes, &mut each).unwrap();
         reader.finish(&mut each).unwrap();
     }
+    accepted
 }
 
 fn chats() -> Vec<Vec<u8>> {
@@ -132,8 +135,8 @@ fn chats() -> Vec<Vec<u8>> {
     vec![episode.to_string().into_bytes(), steps.to_string().into_bytes()]
 }
 
-fn read_chat(bytes: &[u8]) {
-    let _ = LoggedEpisode::parse(&String::from_utf8_lossy(bytes));
+fn read_chat(bytes: &[u8]) -> bool {
+    LoggedEpisode::parse(&String::from_utf8_lossy(bytes)).is_ok()
 }
 
 /// Requests of agents in the three APIs.
@@ -157,16 +160,19 @@ fn messages() -> Vec<Vec<u8>> {
     all
 }
 
-fn read_message(bytes: &[u8]) {
-    let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return };
+fn read_message(bytes: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let mut accepted = wire::read_count(&body).is_ok();
     for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
-        if let Err(refused) = dialect.read(&body) {
-            let (status, said) = dialect.error(&refused);
-            assert!((400..500).contains(&status), "{status}");
-            assert!(said.to_string().len() < 40_000, "{} bytes", said.to_string().len());
-        }
+        let Err(refused) = dialect.read(&body) else {
+            accepted = true;
+            continue;
+        };
+        let (status, said) = dialect.error(&refused);
+        assert!((400..500).contains(&status), "{status}");
+        assert!(said.to_string().len() < 40_000, "{} bytes", said.to_string().len());
     }
-    let _ = wire::read_count(&body);
+    accepted
 }
 
 fn tool_calls() -> Vec<Vec<u8>> {
@@ -183,7 +189,7 @@ fn tool_calls() -> Vec<Vec<u8>> {
     ])
 }
 
-fn read_tool_call(bytes: &[u8]) {
+fn read_tool_call(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let context = Context::of(vec![Message::user("where?")])
         .admitting(vec!["go north".into(), "look".into()]);
@@ -193,11 +199,14 @@ fn read_tool_call(bytes: &[u8]) {
         [ToolFormat::Hermes, ToolFormat::Llama3, ToolFormat::Mistral]
             .map(|format| Box::new(ToolCalls(format)) as Box<dyn Codec>),
     );
+    let mut accepted = false;
     for codec in codecs {
         if let Ok(action) = codec.read(Reply::whole(&text), &context) {
             let _ = (codec.write(&action.message), codec.quoted(&action.message));
+            accepted = true;
         }
     }
+    accepted
 }
 
 fn replies() -> Vec<Vec<u8>> {
@@ -213,7 +222,8 @@ fn replies() -> Vec<Vec<u8>> {
     ])
 }
 
-fn read_reply(bytes: &[u8]) {
+/// Reads a reply in every way; none is rejected.
+fn read_reply(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     for name in ["standard", "desk", "questions", "playground", "tools"] {
         let set = set(name);
@@ -224,15 +234,15 @@ fn read_reply(bytes: &[u8]) {
             let _ = set.outcome(&text);
         }
     }
+    true
 }
 
-/// A set that ships, read once.
+/// A prompt set that ships. All are parsed once.
 fn set(name: &'static str) -> PromptSet {
-    static SETS: std::sync::LazyLock<BTreeMap<String, PromptSet>> =
-        std::sync::LazyLock::new(|| {
-            let names = PromptSet::shipped().into_keys();
-            names.map(|name| (name.clone(), PromptSet::load(&name).unwrap())).collect()
-        });
+    static SETS: LazyLock<BTreeMap<String, PromptSet>> = LazyLock::new(|| {
+        let names = PromptSet::shipped().into_keys();
+        names.map(|name| (name.clone(), PromptSet::load(&name).unwrap())).collect()
+    });
     SETS[name].clone()
 }
 
@@ -254,64 +264,36 @@ fn answers() -> Vec<Vec<u8>> {
     ])
 }
 
-fn read_answer(bytes: &[u8]) {
+/// Compares an answer with others; none is rejected.
+fn read_answer(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let _ = nlac_answers::extract(&text);
     for gold in ["\\frac{1}{2}", "(1,2]", "x+1"] {
         let _ = (nlac_answers::equivalent(gold, &text), nlac_answers::equivalent(&text, gold));
     }
     let _ = nlac_answers::equivalent(&text, &text);
+    true
 }
 
 fn adapters() -> Vec<Vec<u8>> {
-    use flate2::{Compression, write::GzEncoder};
-    let config = json!({ "peft_type": "LORA", "r": 1 }).to_string().into_bytes();
-    let values: Vec<u8> = [1.0_f32; 4].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let view = |shape: Vec<usize>| {
-        safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape, &values).unwrap()
-    };
-    let pair = [("m.lora_A.weight", view(vec![1, 4])), ("m.lora_B.weight", view(vec![4, 1]))];
-    let tensors = safetensors::serialize(pair, None).unwrap();
-    let archive = |compression| {
-        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), compression));
-        for (name, bytes) in
-            [("adapter_config.json", &config), ("adapter_model.safetensors", &tensors)]
-        {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(bytes.len() as u64);
-            tar.append_data(&mut header, name, &bytes[..]).unwrap();
-        }
-        tar.into_inner().unwrap().finish().unwrap()
-    };
-    // Uncompressed, so that a change reaches the files within.
-    vec![archive(Compression::none()), archive(Compression::fast())]
+    let tensors = adapters::tensors(4, 1.0);
+    let archive = adapters::archive(&adapters::config(), &tensors);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&archive).unwrap();
+    vec![archive, gzip.finish().unwrap(), tensors]
 }
 
-fn read_adapter(bytes: &[u8]) {
-    static PLACE: std::sync::LazyLock<tempfile::TempDir> =
-        std::sync::LazyLock::new(|| tempfile::tempdir().unwrap());
+/// Reads an archive, or a tensor file.
+fn read_adapter(bytes: &[u8]) -> bool {
+    static PLACE: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
     let into = PLACE.path().join("adapter");
-    if adapter::unpack(bytes, &into).is_ok() {
+    let archives = [bytes, &adapters::archive(&adapters::config(), bytes)];
+    let accepted = archives.into_iter().find(|archive| adapter::unpack(*archive, &into).is_ok());
+    if accepted.is_some() {
         adapter::largest_update(&into).unwrap();
         fs::remove_dir_all(&into).unwrap();
     }
-    // The files within, without the checksums around them.
-    let _ = adapter::unpack(&*packed(bytes), &into).map(|()| fs::remove_dir_all(&into).unwrap());
-}
-
-/// An archive whose tensors are these bytes.
-fn packed(bytes: &[u8]) -> Vec<u8> {
-    use flate2::{Compression, write::GzEncoder};
-    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
-    for (name, bytes) in [
-        ("adapter_config.json", &b"{\"peft_type\":\"LORA\"}"[..]),
-        ("adapter_model.safetensors", bytes),
-    ] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        tar.append_data(&mut header, name, bytes).unwrap();
-    }
-    tar.into_inner().unwrap().finish().unwrap()
+    accepted.is_some()
 }
 
 fn prompts() -> Vec<Vec<u8>> {
@@ -319,14 +301,18 @@ fn prompts() -> Vec<Vec<u8>> {
     sets.values().flat_map(|files| files.values().map(|text| text.clone().into_bytes())).collect()
 }
 
-fn read_prompt(bytes: &[u8]) {
+fn read_prompt(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).into_owned();
     // The part that the text says it is, and one that it is not.
     let role = text
         .lines()
         .find_map(|line| line.strip_prefix("role: "))
         .and_then(|role| role.trim().parse().ok());
-    for part in [role.unwrap_or(PromptPart::General), PromptPart::Evaluator] {
-        let _ = PromptSet::parse("mine", &BTreeMap::from([(part, text.clone())]));
-    }
+    let parts = [role.unwrap_or(PromptPart::General), PromptPart::Evaluator];
+    // Other parts of the set are missing.
+    let accepted = |part| match PromptSet::parse("mine", &BTreeMap::from([(part, text.clone())])) {
+        Err(PromptError::Unusable { mistakes, .. }) => mistakes.iter().all(|m| m.part != part),
+        parsed => parsed.is_ok(),
+    };
+    parts.map(accepted).contains(&true)
 }
