@@ -1,4 +1,4 @@
-//! Adapters in S3-compatible storage: what goes in comes out on another machine, or not at all.
+//! Adapters in S3-compatible storage.
 
 use std::{fs, path::Path};
 
@@ -32,7 +32,7 @@ fn made(bucket: &Bucket) -> (std::path::PathBuf, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_in_comes_out_elsewhere_or_not_at_all() {
+async fn another_machine_fetches_an_adapter_unchanged_or_not_at_all() {
     let place = Place::new();
     let s3 = S3::start(&place.path().join("s3")).await;
     let open = |name: &str| Bucket::open(&s3.settings(), &place.path().join(name)).unwrap();

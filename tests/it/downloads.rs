@@ -1,4 +1,4 @@
-//! Bodies that come over a connection that breaks.
+//! Downloads over connections that break.
 
 use std::{
     sync::{Arc, Mutex},
@@ -35,7 +35,7 @@ struct Store {
     etags: Vec<&'static str>,
     digest: bool,
     ranges: bool,
-    /// After how many bytes each answer breaks off; those after the last are whole.
+    /// Number of bytes after which each answer breaks off. Later answers are complete.
     breaks: Vec<usize>,
     asked: Arc<Mutex<Vec<HeaderMap>>>,
 }
@@ -115,7 +115,7 @@ fn content() -> Vec<u8> {
     (0..300_000_u32).flat_map(u32::to_le_bytes).collect()
 }
 
-/// What comes, or why it does not.
+/// The bytes of a download, or its error.
 async fn downloaded(store: &Store) -> Result<Vec<u8>, NetError> {
     let mut download = store.serve().await.download("/x", WAIT).await?;
     let mut found = Vec::new();
@@ -133,7 +133,7 @@ async fn a_download_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_again_is_skipped_where_a_server_knows_no_ranges() {
+async fn a_server_without_ranges_sends_everything_again_and_known_bytes_are_skipped() {
     let store = Store { ranges: false, ..Store::new(content(), &[400_000, 500_000]) };
     assert!(downloaded(&store).await.unwrap() == store.content);
     assert_eq!(store.ranges_asked().len(), 3);

@@ -75,7 +75,7 @@ async fn the_engine_sleeps_while_the_trainer_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_ask_a_sleeping_engine_is_refused() {
+async fn jobs_that_would_use_a_sleeping_engine_are_rejected() {
     let (service, place, asked) = (Service::start().await, Place::new(), Asked::default());
     let (_engine, _trainer, spec) = shared(&service, &place, &asked).await;
     for (pointer, value, named) in [

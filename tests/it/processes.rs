@@ -1,4 +1,4 @@
-//! The servers of a database: who they are, what each answers and does, and what they leave behind.
+//! Several servers of a database: their list, their roles, and background tasks that fail.
 
 use std::{
     sync::{

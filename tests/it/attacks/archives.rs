@@ -18,7 +18,7 @@ use crate::support::{
     guarded::NOBODY,
 };
 
-/// So many zeros in a thousandth of the bytes.
+/// A gzip stream of zeros, a thousandth of their size.
 pub fn gzip_of_zeros(bytes: u64) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut packed).unwrap();
@@ -164,7 +164,7 @@ fn bombs_are_stopped_long_before_they_fill_the_memory() {
     }
 }
 
-/// Whoever reaches the local trainer and engine cannot make them write elsewhere, or act for a web page.
+/// No client makes the local servers write outside their directory, and no web page uses them.
 #[tokio::test(flavor = "multi_thread")]
 async fn local_servers_write_no_path_and_answer_no_other_host() {
     let service = Service::start().await;

@@ -1,4 +1,4 @@
-//! Everybody who may send a request: with every kind of key, and without one.
+//! Callers with every kind of key, and without one.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub async fn all(guarded: &Guarded) -> Vec<Caller> {
     let mut add = |what, header, scopes, agent| all.push(Caller { what, header, scopes, agent });
     let admin = guarded.admin.clone();
 
-    // Who shows nothing, or nothing that is a key.
+    // No key, or something that is no key.
     add("no key", ("", String::new()), None, false);
     add("an empty key", bearer(""), None, false);
     add("a made-up key", bearer(&format!("nlac_{}", "5a".repeat(32))), None, false);

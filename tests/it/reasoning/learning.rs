@@ -1,4 +1,4 @@
-//! What a model that thinks learns to think.
+//! Which reasoning models are trained on.
 
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -119,7 +119,7 @@ async fn targets_of_a_model_that_reasons_are_corrected_by_default() {
     assert_eq!(taught(&made, Objective::Critic), [expected]);
 }
 
-/// What a model says that thinks in every part of a job at the help desk. Its thoughts give everything away.
+/// Replies of a model that reasons in every part of a job at the help desk. Its reasoning names critique and outcome.
 fn thinks_in_a_job(_: &str, prompt: &str) -> String {
     let last = prompt.rsplit("<user>").next().unwrap_or(prompt);
     let said = match asked(last) {

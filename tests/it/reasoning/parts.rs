@@ -1,4 +1,4 @@
-//! What parts that think hear of each other.
+//! What parts that reason see of each other.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_one_part_says_to_another_is_its_answer() {
+async fn parts_see_the_answers_of_other_parts_and_not_their_reasoning() {
     let prompts = PromptSet::load("standard").unwrap();
     for family in Family::ALL {
         let heard = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! What tests start from.
+//! Services, databases and jobs for tests.
 
 pub mod adapters;
 pub mod byte_model;

@@ -1,4 +1,4 @@
-//! Proxies between the service and its peers that pass bodies on as they come, and break some off.
+//! A proxy in front of an engine, a trainer or the service, which breaks off some answers.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use super::{http, serve};
 /// Changes a request before it is passed on, or answers it.
 pub type Before =
     dyn Fn(String, Bytes) -> BoxFuture<'static, Result<Bytes, Response>> + Send + Sync;
-/// Changes what is answered, where it is a text.
+/// Changes an answer that does not break off.
 pub type After = dyn Fn(&str, String) -> String + Send + Sync;
 
 struct Relay {
