@@ -14,11 +14,11 @@ use std::{
 };
 
 use axum::{http::StatusCode, response::IntoResponse};
-use nlac::{embedded::postgres::Postgres, trainer::adapter};
+use nlac::trainer::adapter;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Place, model_dir,
+    Place, cluster, model_dir,
     program::{Killed, Program},
     relay::{self, Before},
     small_job,
@@ -138,10 +138,7 @@ async fn an_adapter_of_any_size_reaches_two_engines_over_connections_that_break(
     let place = Place::new();
     let under = |name: &str| place.path().join(name);
     let text = |path: PathBuf| path.display().to_string();
-    let postgres = Postgres::start(&under("postgres"), false).await.unwrap();
-    let password = fs::read_to_string(under("postgres").join("password")).unwrap();
-    let run = text(under("postgres").join("run"));
-    let database = format!("postgres://nlac:{password}@localhost/postgres?host={run}");
+    let database = cluster::database(place.path()).await;
     let (data, states, copies) = (under("data"), under("states"), under("copies"));
     let model = text(model_dir());
     let serve =
@@ -217,6 +214,4 @@ async fn an_adapter_of_any_size_reaches_two_engines_over_connections_that_break(
     );
     assert!(peak < MOST_MEMORY, "{peak} MiB");
     assert!(copying < MOST_MEMORY, "{copying} MiB");
-    drop((sync, service));
-    postgres.stop().await.unwrap();
 }
