@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::spawn_blocking};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::Packed;
@@ -59,24 +59,25 @@ impl Packed {
         answer
     }
 
-    /// Streams a range. A thread that may block reads it, and waits for a slow client.
+    /// Streams a range. A thread that may block reads each piece, but none waits for a slow client.
     fn body(self, range: Range<u64>) -> Body {
         let (pieces, stream) = mpsc::channel(AHEAD);
-        tokio::task::spawn_blocking(move || {
-            let mut part = match self.read(&range) {
-                Ok(part) => part,
-                Err(error) => return drop(pieces.blocking_send(Err(error))),
+        tokio::spawn(async move {
+            let mut part = match spawn_blocking(move || self.read(&range)).await {
+                Ok(Ok(part)) => part,
+                Ok(Err(error)) => return drop(pieces.send(Err(error)).await),
+                Err(_) => return,
             };
             loop {
-                let mut piece = Vec::with_capacity(PIECE);
-                let read = (&mut part).take(PIECE as u64).read_to_end(&mut piece);
-                let piece = match read {
-                    Ok(0) => return,
-                    Ok(_) => Ok(piece),
-                    Err(error) => Err(error),
-                };
-                let last = piece.is_err();
-                if pieces.blocking_send(piece).is_err() || last {
+                let next = spawn_blocking(move || {
+                    let mut piece = Vec::with_capacity(PIECE);
+                    let read = part.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+                    (part, read.map(|_| piece))
+                });
+                let Ok((rest, piece)) = next.await else { return };
+                part = rest;
+                let more = piece.as_ref().is_ok_and(|piece| !piece.is_empty());
+                if pieces.send(piece).await.is_err() || !more {
                     return;
                 }
             }

@@ -1,7 +1,7 @@
 //! Archives that are served: every range of the same bytes, and answers to requests for them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::{io::Read, path::Path};
+use std::{io::Read, path::Path, time::Duration};
 
 use axum::{
     body::to_bytes,
@@ -11,10 +11,10 @@ use nlac_adapters::{CONFIG, Packed, TENSORS, repr_digest, unpack};
 use safetensors::{Dtype, tensor::TensorView};
 use sha2::{Digest, Sha256};
 
-fn adapter(directory: &Path) -> Vec<u8> {
-    let values = vec![0; 4 * 700];
+fn adapter(directory: &Path, width: usize) -> Vec<u8> {
+    let values = vec![0; 4 * 7 * width];
     let prefix = "base_model.model.model.layers.0.mlp.up_proj";
-    let views = [("A", [7, 100]), ("B", [100, 7])].map(|(half, shape)| {
+    let views = [("A", [7, width]), ("B", [width, 7])].map(|(half, shape)| {
         let view = TensorView::new(Dtype::F32, shape.to_vec(), &values).unwrap();
         (format!("{prefix}.lora_{half}.weight"), view)
     });
@@ -34,7 +34,7 @@ fn part(packed: &Packed, range: std::ops::Range<u64>) -> Vec<u8> {
 #[test]
 fn every_range_is_a_part_of_the_whole() {
     let place = tempfile::tempdir().unwrap();
-    let tensors = adapter(place.path());
+    let tensors = adapter(place.path(), 100);
     let packed = Packed::of(place.path()).unwrap();
     let whole = part(&packed, 0..packed.size());
     assert_eq!(whole.len() as u64, packed.size());
@@ -60,7 +60,7 @@ fn every_range_is_a_part_of_the_whole() {
 #[tokio::test]
 async fn requests_are_answered_in_ranges() {
     let place = tempfile::tempdir().unwrap();
-    adapter(place.path());
+    adapter(place.path(), 100);
     let packed = Packed::of(place.path()).unwrap();
     let (whole, size) = (part(&packed, 0..packed.size()), packed.size());
     let ask = async |headers: &[(&'static str, &str)]| {
@@ -102,4 +102,23 @@ async fn requests_are_answered_in_ranges() {
         (status, &headers["content-range"]),
         (StatusCode::RANGE_NOT_SATISFIABLE, &format!("bytes */{size}").parse().unwrap())
     );
+}
+
+#[test]
+fn clients_that_read_nothing_keep_no_thread() {
+    let place = tempfile::tempdir().unwrap();
+    adapter(place.path(), 100_000);
+    let packed = Packed::of(place.path()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let _stalled = packed.clone().answer(&HeaderMap::new(), "tag");
+        let answer = packed.clone().answer(&HeaderMap::new(), "tag");
+        let body = to_bytes(answer.into_body(), usize::MAX);
+        let body = tokio::time::timeout(Duration::from_secs(20), body).await.unwrap();
+        assert_eq!(body.unwrap().len() as u64, packed.size());
+    });
 }
