@@ -61,6 +61,7 @@ mod reasoning;
 mod registrations;
 mod replicas;
 mod retention;
+mod rolling;
 mod sac_glam;
 mod score;
 mod scored;

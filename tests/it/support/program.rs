@@ -1,6 +1,8 @@
 //! The program as people run it.
 
 use std::{
+    fs::File,
+    net::SocketAddr,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
@@ -71,17 +73,23 @@ impl Program {
     /// The same, with variables of the test's own.
     pub fn start_with(place: &Place, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let port = free_port();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+        command.args(words).env_remove("DATABASE_URL").envs(variables.iter().copied());
         let log = place.path().join(format!("{port}.log"));
-        let child = Command::new(env!("CARGO_BIN_EXE_nlac"))
-            .args(words)
-            .args(["--listen", &format!("127.0.0.1:{port}")])
-            .env_remove("DATABASE_URL")
-            .envs(variables.iter().copied())
+        Self::of(command, ([127, 0, 0, 1], port).into(), log)
+    }
+
+    /// Runs a prepared command, which is to listen at an address. What it says is added to a file.
+    pub fn of(mut command: Command, address: SocketAddr, log: PathBuf) -> Self {
+        let said = File::options().create(true).append(true).open(&log).unwrap();
+        let child = command
+            .args(["--listen", &address.to_string()])
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&log).unwrap())
+            .stderr(said)
             .spawn()
             .unwrap();
-        Self { child: Killed(child), url: format!("http://127.0.0.1:{port}"), log }
+        Self { child: Killed(child), url: format!("http://{address}"), log }
     }
 
     /// What it has said so far.

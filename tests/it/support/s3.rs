@@ -1,6 +1,9 @@
 //! A real S3 server, with one bucket in a directory.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
 
 use axum::{Router, error_handling::HandleError, http::StatusCode};
 use nlac::{
@@ -9,8 +12,6 @@ use nlac::{
 };
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use s3s_fs::FileSystem;
-
-use super::serve;
 
 /// The key that the server accepts.
 pub const KEY: (&str, &str) = ("nlac-test", "a secret that nobody may see in a row or a log");
@@ -24,14 +25,34 @@ pub struct S3 {
 impl S3 {
     /// Serves the bucket `adapters` from a directory.
     pub async fn start(root: &Path) -> Self {
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), root).await
+    }
+
+    /// The same, at an address of this machine.
+    pub async fn start_at(host: IpAddr, root: &Path) -> Self {
         std::fs::create_dir_all(root.join("adapters")).unwrap();
         let mut builder = S3ServiceBuilder::new(FileSystem::new(root).unwrap());
         builder.set_auth(SimpleAuth::from_single(KEY.0, KEY.1));
         let service = HandleError::new(builder.build(), |error| async move {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:?}"))
         });
-        let url = serve(Router::new().fallback_service(service)).await;
+        let listener = tokio::net::TcpListener::bind((host, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            axum::serve(listener, Router::new().fallback_service(service)).await.unwrap();
+        });
         Self { url, root: root.to_owned() }
+    }
+
+    /// The same settings, as variables of a program.
+    pub fn variables(&self) -> [(&'static str, &str); 5] {
+        [
+            ("NLAC_BUCKET", "s3://adapters/of/tests"),
+            ("NLAC_BUCKET_REGION", "eu-test-1"),
+            ("NLAC_BUCKET_ENDPOINT", &self.url),
+            ("AWS_ACCESS_KEY_ID", KEY.0),
+            ("AWS_SECRET_ACCESS_KEY", KEY.1),
+        ]
     }
 
     /// Settings of a service whose adapters lie here.

@@ -1,0 +1,120 @@
+//! Servers in processes of their own that share a Postgres, a bucket, an engine and a trainer, but no disk.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::Command,
+};
+
+use nlac::store::Store;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Place, cluster, free_port, model_dir, program::Program, s3::S3, small_job};
+
+/// What the servers share.
+pub struct Shared {
+    pub store: Store,
+    /// The database, by its socket.
+    pub database: String,
+    engine: Program,
+    trainer: Program,
+    s3: S3,
+    host: IpAddr,
+    pub place: Place,
+}
+
+/// Where a server runs, and what it knows of the others.
+#[derive(Clone)]
+pub struct Seat {
+    /// Name of its data directory and of its log.
+    pub name: String,
+    /// Words before the program's own, such as those that enter a namespace.
+    pub within: Vec<String>,
+    pub address: SocketAddr,
+    /// The database, as it reaches it.
+    pub database: String,
+}
+
+impl Shared {
+    pub async fn start() -> Self {
+        Self::start_at(Ipv4Addr::LOCALHOST.into()).await
+    }
+
+    /// With bucket, engine and trainer at an address of this machine.
+    pub async fn start_at(host: IpAddr) -> Self {
+        let place = Place::new();
+        let data = place.path().join("data");
+        // A database whose directory is missing is nobody's.
+        std::fs::create_dir(&data).unwrap();
+        let database = cluster::database(&data).await;
+        let store = Store::connect(database.parse().unwrap()).await.unwrap();
+        let s3 = S3::start_at(host, &place.path().join("s3")).await;
+        let states = place.path().join("states").display().to_string();
+        let engine = local(&place, host, &["engine"]);
+        let trainer = local(&place, host, &["trainer", "--checkpoints", &states]);
+        engine.ready("/health").await;
+        trainer.ready("/api/v1/healthz").await;
+        Self { store, database, engine, trainer, s3, host, place }
+    }
+
+    /// A seat on this machine.
+    pub fn seat(&self, name: &str) -> Seat {
+        let database = self.database.clone();
+        let address = (self.host, free_port()).into();
+        Seat { name: name.into(), within: Vec::new(), address, database }
+    }
+
+    /// Starts a server, and waits until it is ready.
+    pub async fn serve(&self, seat: &Seat) -> Program {
+        let server = self.begin(seat);
+        server.ready("/readyz").await;
+        server
+    }
+
+    /// Starts a server.
+    pub fn begin(&self, seat: &Seat) -> Program {
+        let words = [&seat.within[..], &[env!("CARGO_BIN_EXE_nlac").into()]].concat();
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .args(["serve", "--no-local", "--sign-in", "off", "--data-dir"])
+            .arg(self.data(seat))
+            .env("DATABASE_URL", &seat.database)
+            .envs(self.s3.variables());
+        Program::of(command, seat.address, self.place.path().join(format!("{}.log", seat.name)))
+    }
+
+    /// The directory that a server has for itself.
+    pub fn data(&self, seat: &Seat) -> PathBuf {
+        self.place.path().join(&seat.name)
+    }
+
+    /// Registers engine and trainer with a server, for all.
+    pub async fn register(&self, server: &Program) {
+        let engine = json!({ "kind": "vllm", "urls": [self.engine.url], "base_model": "help-desk-base", "model_dir": model_dir() });
+        server.ask(Method::PUT, "/v1/engines/shared", &engine).await;
+        let trainer =
+            json!({ "kind": "tinker", "url": self.trainer.url, "base_model": "help-desk-base" });
+        server.ask(Method::PUT, "/v1/trainers/shared", &trainer).await;
+    }
+}
+
+/// A small job on the engine and the trainer that all servers share.
+pub fn job(iterations: u32, seed: u32) -> Value {
+    let mut spec = small_job();
+    spec["seed"] = seed.into();
+    spec["budget"]["iterations"] = iterations.into();
+    spec["model"]["engine"] = "shared".into();
+    spec["model"]["trainer"] = "shared".into();
+    spec
+}
+
+fn local(place: &Place, host: IpAddr, words: &[&str]) -> Program {
+    let address = SocketAddr::new(host, free_port());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nlac"));
+    let model = model_dir();
+    command.arg("local").args(words).arg("--model").arg(&model);
+    command.arg("--name").arg(model.file_name().unwrap());
+    Program::of(command, address, place.path().join(format!("{}.log", words[0])))
+}
