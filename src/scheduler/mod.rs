@@ -56,6 +56,9 @@ pub async fn run(store: Store, shutdown: CancellationToken) -> Result<(), StoreE
 pub async fn reconcile(store: &Store) -> Result<(), StoreError> {
     let mut conn = store.acquire().await?;
     leases::fail_exhausted(&mut conn).await?;
+    if leases::correct_times(&mut conn).await? > 0 {
+        tracing::warn!("the clock of the database was set back: times of work were corrected");
+    }
     let active = jobs::active(&mut conn).await?;
     drop(conn);
     for job in active {

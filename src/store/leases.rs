@@ -326,6 +326,27 @@ pub async fn fail_exhausted(conn: &mut PgConnection) -> Result<u64, StoreError> 
     Ok(failed.rows_affected())
 }
 
+/// Corrects times that lie further ahead than any pause: the database's clock was wrong, and has been set back. Without
+/// this, work would rest until the clock is there again.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn correct_times(conn: &mut PgConnection) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar(
+        "-- leases::correct_times
+         with leased as (
+             update work_items set lease_expires_at = now() + interval '30 seconds'
+             where state = 'leased' and lease_expires_at > now() + interval '10 minutes' returning 1
+         ), ready as (
+             update work_items set run_at = now()
+             where state = 'ready' and run_at > now() + interval '10 minutes' returning 1
+         )
+         select (select count(*) from leased) + (select count(*) from ready)",
+    )
+    .fetch_one(conn)
+    .await?)
+}
+
 /// Makes leases of a process that is known to be gone claimable at once. That it was killed is not the
 /// work's fault, so the attempt is given back; not for ever, lest work that kills its process does so
 /// endlessly.

@@ -122,6 +122,27 @@ async fn a_lost_lease_cannot_write_any_more() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_clock_that_is_set_back_holds_up_no_work() {
+    let (store, _place) = database().await;
+    planned(&store, 2).await;
+    let mut conn = store.acquire().await.unwrap();
+    claimed(&mut conn, "a").await.unwrap();
+    assert_eq!(leases::correct_times(&mut conn).await.unwrap(), 0);
+    let ahead = "update work_items set run_at = run_at + interval '1 hour',
+                 lease_expires_at = lease_expires_at + interval '1 hour'";
+    sqlx::query(ahead).execute(&mut *conn).await.unwrap();
+    assert!(claimed(&mut conn, "b").await.is_none());
+    assert_eq!(leases::correct_times(&mut conn).await.unwrap(), 2);
+    claimed(&mut conn, "b").await.unwrap();
+    let within =
+        "select bool_and(lease_expires_at < now() + interval '31 seconds') from work_items";
+    let within: bool = sqlx::query_scalar(within).fetch_one(&mut *conn).await.unwrap();
+    assert!(within, "one whose holder is gone lapses in its time");
+    drop(conn);
+    store.close().await;
+}
+
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Completes each unit, but fails or panics on the first attempts at some, and lingers over others.
