@@ -3,6 +3,7 @@
 mod background;
 mod first_key;
 mod heartbeat;
+mod private;
 mod service_key;
 mod settings;
 
@@ -13,7 +14,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::{background::Background, service_key::service_key};
+use self::{background::Background, private::Private, service_key::service_key};
 use crate::{
     advice::Critics,
     api,
@@ -108,7 +109,7 @@ pub struct App {
     asked: Store,
     /// What this process shows when it asks its own service; none where nobody signs in.
     pub own_key: Option<Secret>,
-    postgres: Option<Postgres>,
+    postgres: Option<Private>,
     local: Option<LocalPeers>,
     shutdown: CancellationToken,
     drain: CancellationToken,
@@ -148,7 +149,7 @@ impl App {
             None => {
                 let postgres = Postgres::start(&data.join("postgres"), settings.durable).await?;
                 let options = postgres.options().clone();
-                (Some(postgres), options)
+                (Some(Private::new(postgres)), options)
             }
         };
         let store = Store::connect(options).await?;
@@ -229,6 +230,10 @@ impl App {
             shutdown: shutdown.clone(),
         };
         background.start(&supervisor);
+        if let Some(postgres) = &postgres {
+            let (postgres, shutdown) = (postgres.clone(), shutdown.clone());
+            supervisor.run("postgres", move || postgres.clone().keep(shutdown.clone()));
+        }
         let state = api::AppState {
             store: asked.clone(),
             bucket,
@@ -281,10 +286,8 @@ impl App {
         heartbeat::end(&self.store, self.process).await;
         self.asked.close().await;
         self.store.close().await;
-        if let Some(postgres) = self.postgres
-            && let Err(error) = postgres.stop().await
-        {
-            tracing::warn!(%error, "Postgres was left running; the next start adopts it");
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
         }
     }
 }

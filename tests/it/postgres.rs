@@ -1,9 +1,15 @@
 //! The private cluster: kept over restarts, adopted after a crash, never shared, never half-opened.
 
+use std::time::Duration;
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use nlac::embedded::postgres::{Postgres, PostgresError};
 use sqlx::{Connection, PgConnection};
 
-use crate::support::Place;
+use crate::support::{Place, Service, kept, settings, small_job};
 
 async fn connect(postgres: &Postgres) -> PgConnection {
     PgConnection::connect_with(postgres.options()).await.unwrap()
@@ -59,4 +65,29 @@ async fn a_half_made_cluster_is_in_nobodys_way() {
     connect(&postgres).await.close().await.unwrap();
     assert!(!half.exists());
     postgres.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_dies_under_a_job_is_started_again() {
+    let place = Place::new();
+    let service = Service::on_its_own(&settings(place.path())).await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let job = kept::id(&job);
+    let store = &service.app.store;
+    kept::reaches(store, job, 1).await;
+    let file = place.path().join("postgres/data/postmaster.pid");
+    let pid = || std::fs::read_to_string(&file).ok()?.lines().next()?.parse().ok();
+    let first: Option<i32> = pid();
+    kill(Pid::from_raw(first.unwrap()), Signal::SIGKILL).unwrap();
+    for _ in 0..300 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let answer = service.http.get(format!("{}/readyz", service.url)).send().await.unwrap();
+        if pid() != first && answer.status().is_success() {
+            break;
+        }
+    }
+    assert_ne!(pid(), first);
+    kept::over(store, job, Duration::from_secs(100)).await;
+    kept::whole(store, job).await;
+    service.stop().await;
 }

@@ -22,7 +22,7 @@ use nix::{
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use self::{
-    account::{account, command, make_dir, reachable},
+    account::{Account, account, command, make_dir, reachable},
     binaries::find_binaries,
     error::io,
     initialise::initialise,
@@ -40,6 +40,8 @@ pub struct Postgres {
     pid: Pid,
     options: PgConnectOptions,
     adopted: bool,
+    root: PathBuf,
+    durable: bool,
     lock: fs::File,
 }
 
@@ -65,37 +67,40 @@ impl Postgres {
             .username("nlac")
             .password(&password)
             .database("postgres");
+        let root = root.to_owned();
         if let Some(pid) = surviving(&data)
             && answers(&options).await
         {
-            return Ok(Self { child: None, pid, options, adopted: true, lock });
+            return Ok(Self { child: None, pid, options, adopted: true, root, durable, lock });
         }
-        let log = root.join("postgres.log");
-        let file = fs::OpenOptions::new().create(true).append(true).open(&log).map_err(io(&log))?;
-        let errors = file.try_clone().map_err(io(&log))?;
-        let mut command = command(&bin, "postgres", &account);
-        command
-            .arg("-D")
-            .arg(&data)
-            .args(["-c", "listen_addresses=", "-c"])
-            // A throw-away server has the services of many tests.
-            .arg(if durable { "max_connections=60" } else { "max_connections=600" })
-            // No disk has heads that move: to jump in an index costs hardly more than to read on.
-            .args(["-c", "random_page_cost=1.1"])
-            .args(["-c", if durable { "fsync=on" } else { "fsync=off" }])
-            .arg("-c")
-            .arg(format!("unix_socket_directories={}", socket.display()))
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(errors)
-            // Ctrl-C in the terminal must not reach it before nlac has drained.
-            .process_group(0);
-        let child = command.spawn().map_err(io(&bin.join("postgres")))?;
+        let child = launch(&root, &bin, &account, durable)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         // From here on an early return stops the server: the guard is the value itself.
-        let mut server = Self { child: Some(child), pid, options, adopted: false, lock };
-        server.wait_until_ready(&data, &log).await?;
+        let child = Some(child);
+        let mut server = Self { child, pid, options, adopted: false, root, durable, lock };
+        server.wait_until_ready().await?;
         Ok(server)
+    }
+
+    /// Starts it again if it has ended. Returns whether it had.
+    ///
+    /// # Errors
+    /// A server that does not start, such as while processes of the one before are still there.
+    pub async fn revive(&mut self) -> Result<bool, PostgresError> {
+        let runs = match &mut self.child {
+            Some(child) => matches!(child.try_wait(), Ok(None)),
+            None => kill(self.pid, None).is_ok(),
+        };
+        if runs {
+            return Ok(false);
+        }
+        let account = account()?;
+        let bin = find_binaries(&self.root, &account)?;
+        let child = launch(&self.root, &bin, &account, self.durable)?;
+        self.pid = Pid::from_raw(child.id().cast_signed());
+        self.child = Some(child);
+        self.wait_until_ready().await?;
+        Ok(true)
     }
 
     /// How to connect to its maintenance database.
@@ -132,13 +137,14 @@ impl Postgres {
         Err(PostgresError::Program { program: "postgres", output: "it does not stop".into() })
     }
 
-    async fn wait_until_ready(&mut self, data: &Path, log: &Path) -> Result<(), PostgresError> {
+    async fn wait_until_ready(&mut self) -> Result<(), PostgresError> {
         let started = Instant::now();
+        let (data, log) = (self.root.join("data"), log_file(&self.root));
         while started.elapsed() < PATIENCE {
             if let Some(child) = &mut self.child
                 && let Ok(Some(status)) = child.try_wait()
             {
-                let text = fs::read_to_string(log).unwrap_or_default();
+                let text = fs::read_to_string(&log).unwrap_or_default();
                 let tail: Vec<_> = text.lines().rev().take(5).collect();
                 let said = tail.into_iter().rev().collect::<Vec<_>>().join(" | ");
                 let output = format!("{status}: {said}");
@@ -176,6 +182,40 @@ impl Drop for Postgres {
 /// No programs that fit.
 pub fn bin_dir(root: &Path) -> Result<PathBuf, PostgresError> {
     find_binaries(root, &account()?)
+}
+
+fn log_file(root: &Path) -> PathBuf {
+    root.join("postgres.log")
+}
+
+/// Starts the server of a cluster.
+fn launch(
+    root: &Path,
+    bin: &Path,
+    account: &Account,
+    durable: bool,
+) -> Result<Child, PostgresError> {
+    let log = log_file(root);
+    let file = fs::OpenOptions::new().create(true).append(true).open(&log).map_err(io(&log))?;
+    let errors = file.try_clone().map_err(io(&log))?;
+    let mut command = command(bin, "postgres", account);
+    command
+        .arg("-D")
+        .arg(root.join("data"))
+        .args(["-c", "listen_addresses=", "-c"])
+        // A throw-away server has the services of many tests.
+        .arg(if durable { "max_connections=60" } else { "max_connections=600" })
+        // No disk has heads that move: to jump in an index costs hardly more than to read on.
+        .args(["-c", "random_page_cost=1.1"])
+        .args(["-c", if durable { "fsync=on" } else { "fsync=off" }])
+        .arg("-c")
+        .arg(format!("unix_socket_directories={}", socket_dir(root).display()))
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        // Ctrl-C in the terminal must not reach it before nlac has drained.
+        .process_group(0);
+    command.spawn().map_err(io(&bin.join("postgres")))
 }
 
 /// Beside the data, or under /tmp where that path would be too long for a socket.

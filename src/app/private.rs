@@ -1,0 +1,43 @@
+//! The private Postgres of a service: it is started again if it ends before the service does.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::embedded::postgres::{Postgres, PostgresError};
+
+/// Pause between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The server, until it is stopped.
+#[derive(Clone)]
+pub(super) struct Private(Arc<Mutex<Option<Postgres>>>);
+
+impl Private {
+    /// A server that runs.
+    pub fn new(postgres: Postgres) -> Self {
+        Self(Arc::new(Mutex::new(Some(postgres))))
+    }
+
+    /// Keeps it running until `shutdown`.
+    pub async fn keep(self, shutdown: CancellationToken) -> Result<(), PostgresError> {
+        while shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+            if let Some(postgres) = &mut *self.0.lock().await
+                && postgres.revive().await?
+            {
+                tracing::error!("the private Postgres had ended and was started again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops it.
+    pub async fn stop(self) {
+        if let Some(postgres) = self.0.lock().await.take()
+            && let Err(error) = postgres.stop().await
+        {
+            tracing::warn!(%error, "Postgres was left running; the next start adopts it");
+        }
+    }
+}
