@@ -252,13 +252,13 @@ impl Runner {
                 let mut conn = self.store.acquire().await?;
                 leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
             };
-            match beat.await {
-                Ok(leases::Beat::Held) => last = tokio::time::Instant::now(),
-                Ok(leases::Beat::Lost) => break,
-                Err(error) if last.elapsed() < self.settings.ttl => {
+            // A database that takes the question and never answers is as far away as one that takes none.
+            match tokio::time::timeout_at(last + self.settings.ttl, beat).await {
+                Ok(Ok(leases::Beat::Held)) => last = tokio::time::Instant::now(),
+                Ok(Err(error)) if last.elapsed() < self.settings.ttl => {
                     tracing::warn!(%error, "a heartbeat failed");
                 }
-                Err(_) => break,
+                Ok(Ok(leases::Beat::Lost) | Err(_)) | Err(_) => break,
             }
         }
         cancelled.cancel();

@@ -51,7 +51,7 @@ pub mod work_items;
 use std::time::Duration;
 
 use sqlx::{
-    PgPool, Postgres, Transaction,
+    Executor as _, PgPool, Postgres, Transaction,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -151,8 +151,15 @@ impl From<StoreError> for Fault {
 /// Connections of a pool: of the workers and the planner, or of the API.
 const CONNECTIONS: u32 = 20;
 
+/// What each session asks of Postgres: a process that vanishes without a word, as a machine does that loses its power,
+/// keeps its locks for half a minute and its connections for two.
+const SESSION: &str = "set idle_in_transaction_session_timeout = '30s';
+    set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 20; set tcp_keepalives_count = 3";
+
 async fn pool(connections: u32, options: PgConnectOptions) -> Result<PgPool, StoreError> {
-    let pool = PgPoolOptions::new().max_connections(connections);
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .after_connect(|conn, _| Box::pin(async move { conn.execute(SESSION).await.map(drop) }));
     Ok(pool.acquire_timeout(Duration::from_secs(30)).connect_with(options).await?)
 }
 

@@ -48,6 +48,7 @@ mod on_policy;
 mod outage;
 mod pages;
 mod pagination;
+mod partitions;
 mod peers;
 mod pipeline;
 mod placement;

@@ -1,12 +1,14 @@
 //! Services, databases and jobs for tests.
 
 pub mod adapters;
+pub mod apart;
 pub mod byte_model;
 pub mod cluster;
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;
 pub mod kept;
+pub mod network;
 pub mod openenv;
 pub mod program;
 pub mod relay;
@@ -16,6 +18,7 @@ pub mod shared;
 pub mod stub;
 pub mod tau_bench;
 pub mod thinking;
+pub mod wire;
 
 use std::{
     os::unix::fs::PermissionsExt,

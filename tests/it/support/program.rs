@@ -92,6 +92,17 @@ impl Program {
         Self { child: Killed(child), url: format!("http://{address}"), log }
     }
 
+    /// Kills it, and waits for its end.
+    pub fn kill(&mut self) {
+        self.child.0.kill().unwrap();
+        self.ended();
+    }
+
+    /// Whether it runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.0.try_wait().unwrap().is_none()
+    }
+
     /// What it has said so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
