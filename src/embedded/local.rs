@@ -33,8 +33,6 @@ impl LocalPeers {
         let engine = EngineOptions {
             listen: any,
             threads,
-            // Four per running job: the online and the target adapter, and those before them.
-            max_loras: 64,
             ..EngineOptions::new(model_dir.to_owned(), name)
         };
         let checkpoints = data_dir.join("trainer");

@@ -67,7 +67,8 @@ impl EngineOptions {
             max_batch_tokens: 4096,
             max_running: 256,
             max_queued: 4096,
-            max_loras: 8,
+            // Four per running job: the online and the target adapter, and those before them.
+            max_loras: 64,
             max_lora_rank: 64,
             kv_cache_tokens: 200_000,
             threads: 1,

@@ -2,14 +2,18 @@
 //! happen twice.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::train::Shape;
+
+/// A session that is silent for so long has no client any more, as SkyRL sees it. Clients beat every 10 seconds.
+const SILENT: Duration = Duration::from_secs(300);
 
 /// A model that was created in this process.
 #[derive(Debug, Clone)]
@@ -47,17 +51,40 @@ pub struct Registry(Mutex<Records>);
 
 #[derive(Default)]
 struct Records {
-    sessions: HashSet<String>,
+    /// When each was created, or beat last.
+    sessions: HashMap<String, Instant>,
     models: BTreeMap<String, ModelRecord>,
 }
 
 impl Registry {
     pub fn add_session(&self, id: &str) {
-        self.lock().sessions.insert(id.to_owned());
+        self.lock().sessions.insert(id.to_owned(), Instant::now());
     }
 
     pub fn has_session(&self, id: &str) -> bool {
-        self.lock().sessions.contains(id)
+        self.lock().sessions.contains_key(id)
+    }
+
+    /// Notes that a session's client lives; false where there is no such session.
+    pub fn beat(&self, id: &str) -> bool {
+        let mut records = self.lock();
+        let known = records.sessions.get_mut(id);
+        known.map(|beaten| *beaten = Instant::now()).is_some()
+    }
+
+    /// Forgets sessions without a client. Returns their models, which are to be unloaded.
+    pub fn forget_silent(&self, now: Instant) -> Vec<String> {
+        let mut records = self.lock();
+        let Records { sessions, models } = &mut *records;
+        sessions.retain(|_, beaten| now.saturating_duration_since(*beaten) < SILENT);
+        let left =
+            models.iter_mut().filter(|(_, m)| !m.unloading && !sessions.contains_key(&m.session));
+        let unload = left.map(|(id, model)| {
+            model.unloading = true;
+            model.submitted = HashMap::new();
+            id.clone()
+        });
+        unload.collect()
     }
 
     pub fn add_model(&self, id: &str, session: String, shape: Shape, created: u64) {
@@ -119,5 +146,30 @@ impl Registry {
 
     fn lock(&self) -> MutexGuard<'_, Records> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::{Registry, SILENT};
+    use crate::train::{Role, Shape};
+
+    #[test]
+    fn the_models_of_a_silent_session_are_unloaded_once() {
+        let registry = Registry::default();
+        let shape = Shape { rank: 8, role: Role::Policy, head: None };
+        for session in ["dead", "alive"] {
+            registry.add_session(session);
+            registry.add_model(&format!("{session}-model"), session.into(), shape, 0);
+        }
+        let begun = Instant::now();
+        assert!(registry.forget_silent(begun).is_empty());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(registry.beat("alive") && !registry.beat("unknown"));
+        assert_eq!(registry.forget_silent(begun + SILENT), ["dead-model"]);
+        assert!(registry.forget_silent(begun + SILENT).is_empty());
+        assert!(registry.has_session("alive") && !registry.has_session("dead"));
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions and models.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Json,
@@ -61,6 +61,10 @@ pub(super) async fn capabilities(State(shared): State<Arc<Shared>>) -> Json<Serv
 }
 
 pub(super) async fn create_session(State(shared): State<Arc<Shared>>) -> Json<Session> {
+    // A client that was killed leaves models behind.
+    for model in shared.registry.forget_silent(Instant::now()) {
+        shared.submit(model, Operation::Unload);
+    }
     let session_id = fresh("session");
     shared.registry.add_session(&session_id);
     Json(Session {
@@ -81,8 +85,9 @@ pub(super) async fn heartbeat(
     State(shared): State<Arc<Shared>>,
     body: Body<Heartbeat>,
 ) -> Answer<Typed> {
-    check_session(&shared, &body?.session_id)?;
-    Ok(Json(Typed { kind: "session_heartbeat" }))
+    let known = shared.registry.beat(&body?.session_id);
+    let beaten = Json(Typed { kind: "session_heartbeat" });
+    known.then_some(beaten).ok_or_else(|| ApiError::not_found("Session not found"))
 }
 
 pub(super) async fn create_model(
