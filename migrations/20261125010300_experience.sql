@@ -108,7 +108,7 @@ create table generations (
     episode_id    uuid references gateway_episodes on delete cascade,
     role          text not null,
     weights       text not null check (weights in ('online', 'target', 'base', 'frozen')),
-    checkpoint_id uuid references checkpoints,
+    checkpoint_id uuid references checkpoints on delete set null,  -- null of an adapter: its job is deleted
     model         text not null,            -- the name that the engine echoed
     engine        text not null,
     prompt_hash   text not null,
@@ -122,7 +122,7 @@ create table generations (
     text          text not null,
     finish_reason text not null,
     created_at    timestamptz not null default now(),
-    check ((weights in ('base', 'frozen')) = (checkpoint_id is null)),
+    check (weights in ('online', 'target') or checkpoint_id is null),
     check ((iteration_id is null) = (episode_id is not null))
 );
 create index generations_of_episode on generations (episode_id);

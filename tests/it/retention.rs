@@ -264,6 +264,58 @@ async fn a_job_is_deleted_with_all_that_belongs_to_it_and_nothing_else() {
     service.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_deleted_with_all_its_agents_and_beside_who_evaluated_it() {
+    let service = Service::start().await;
+    let (_, job) = service.post("/v1/jobs", &small_job()).await;
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(service.finished(&id).await["status"], "succeeded");
+    let (_, page) = service.get(&format!("/v1/jobs/{id}/checkpoints")).await;
+    let newest = page["data"].as_array().unwrap().iter().find(|c| c["role"] == "online");
+    let request = json!({ "checkpoint": newest.unwrap()["id"], "count": 3 });
+    let (_, evaluation) = service.post("/v1/evaluations", &request).await;
+    let evaluation = evaluation["id"].as_str().unwrap();
+    assert_eq!(service.finished(evaluation).await["status"], "succeeded");
+    // More than are removed at a time, and some of them are of a dataset's own.
+    let agents = "with played as (
+             insert into gateway_episodes (id, job_id, engine, dataset, arm, owner, purpose, task, most_calls, idle_seconds, state, ended_at)
+             select gen_random_uuid(), case when n > 5 then (select id from jobs order by id limit 1) end,
+                 'e', 'd', 'newest', 'local', 'collect', '', 1, 60, 'ended', now()
+             from generate_series(1, 450) n returning id, job_id
+         ), stored as (
+             insert into episodes (id, source, task, state, turns, end_reason, reward_status, episode_return)
+             select id, 'gateway', '', 'closed', 0, 'terminated', 'observed', 0 from played returning id
+         ), datasets as (insert into datasets (id, name) values (gen_random_uuid(), 'd') returning id),
+         held as (
+             insert into dataset_episodes (dataset_id, ordinal, key, content, episode_id)
+             select d.id, row_number() over (), p.id::text, decode(md5(p.id::text), 'hex'), p.id
+             from datasets d, played p where p.job_id is null returning 1
+         ) select (select count(*) from stored) + (select count(*) from held)";
+    assert_eq!(number(&service, agents).await, 455);
+    for path in [format!("/v1/jobs/{id}"), "/v1/datasets/d".to_owned()] {
+        assert_eq!(service.delete(&path).await.0, 204, "{path}");
+    }
+    none_left(&service, "select count(*) from jobs where deleted_at is not null").await;
+    none_left(&service, "select count(*) from datasets").await;
+    for left in [
+        "select count(*) from gateway_episodes",
+        "select count(*) from episodes where source = 'gateway'",
+        "select count(*) from generations where job_id not in (select id from jobs)",
+    ] {
+        assert_eq!(number(&service, left).await, 0, "{left}");
+    }
+    // What its version said in the evaluation is still there, without the version.
+    let episodes = service.all(&format!("/v1/jobs/{evaluation}/episodes"), 2).await;
+    assert_eq!(episodes.len(), 3);
+    for episode in episodes {
+        assert!(episode["checkpoint_id"].is_null() && episode["turns"].as_i64() > Some(0));
+    }
+    let without =
+        "select count(*) from generations where weights = 'online' and checkpoint_id is not null";
+    assert_eq!(number(&service, without).await, 0);
+    service.stop().await;
+}
+
 /// Adapters that an engine has loaded.
 async fn loaded(engine: &str) -> Vec<String> {
     let answer = http().get(format!("{engine}/v1/models")).send().await.unwrap();

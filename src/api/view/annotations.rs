@@ -28,7 +28,7 @@ pub struct Provenance {
     pub role: Role,
     /// Weights of the part.
     pub weights: Weights,
-    /// Checkpoint of the weights; null for the base model.
+    /// Checkpoint of the weights; null for the base model, and if the checkpoint's job was deleted.
     pub checkpoint_id: Option<CheckpointId>,
     /// Model name that the engine returned.
     pub model: String,
