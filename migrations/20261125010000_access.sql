@@ -64,7 +64,8 @@ create index audit_of_actor on audit (actor, id desc);
 create index audit_of_resource on audit (resource, id desc);
 create index audit_at on audit (at);
 
--- One row is a request that created something. Sent again with the same key, it creates nothing more.
+-- One row is a request that created something. Sent again with the same key, it creates nothing more. After 30 days the
+-- row is deleted, and the key is forgotten.
 create table idempotency_keys (
     owner       text not null,              -- name of the API key that sent it
     key         text not null,              -- the header
@@ -74,3 +75,4 @@ create table idempotency_keys (
     created_at  timestamptz not null default now(),
     primary key (owner, key)
 );
+create index idempotency_keys_created on idempotency_keys (created_at);

@@ -63,12 +63,12 @@ const TASKS: &[(&str, &[ProcessRole], Make)] = &[
     ("retention", &[Scheduler], |b| {
         prune_rows(b.store.clone(), b.retention, b.shutdown.clone()).boxed()
     }),
-    ("deletion", &[Scheduler], |b| remove_deleted(b.store.clone(), b.shutdown.clone()).boxed()),
+    ("deletion", &[Scheduler], |b| {
+        remove_deleted(b.store.clone(), b.retention.pace.deleted, b.shutdown.clone()).boxed()
+    }),
     ("idle_episodes", &[Scheduler], |b| end_idle(b.store.clone(), b.shutdown.clone()).boxed()),
     ("versions", &[Scheduler], |b| {
-        Expiry::new(b.store.clone(), b.peers.clone(), b.retention.versions)
-            .run(b.shutdown.clone())
-            .boxed()
+        Expiry::new(b.store.clone(), b.peers.clone(), b.retention).run(b.shutdown.clone()).boxed()
     }),
     ("fleet", &[Scheduler], |b| {
         fleet::watch(b.store.clone(), b.peers.clone(), b.shutdown.clone()).boxed()

@@ -31,6 +31,12 @@ impl Cache {
         used.insert(name.to_owned(), Instant::now());
     }
 
+    /// Forgets a copy that is deleted.
+    pub fn forget(&self, name: &str) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.remove(name);
+    }
+
     /// Removes copies until the directory holds at most `most` bytes, but none that is in use.
     pub fn trim(&self, directory: &Path, most: u64) -> io::Result<()> {
         self.trim_at(directory, most, Instant::now())

@@ -233,6 +233,7 @@ impl Bucket {
         let name = name.ok_or_else(|| self.elsewhere(location))?;
         if let Some(remote) = remote {
             remote.storage.delete(name).await?;
+            remote.cache.forget(name);
         }
         remove(&local.join(name)).await
     }

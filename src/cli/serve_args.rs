@@ -167,6 +167,7 @@ impl From<ServeArgs> for ServiceSettings {
                 deliveries: args.keep_deliveries,
                 rewards: args.rewards_within,
                 versions: args.keep_versions,
+                ..Retention::default()
             },
             threads: args.threads.unwrap_or(defaults.threads).max(1),
         }

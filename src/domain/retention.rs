@@ -1,6 +1,6 @@
 //! How long rows and files are kept.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 /// Retention time of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,29 @@ pub struct Retention {
     pub rewards: Keep,
     /// Adapters and trainer states per job.
     pub versions: KeepVersions,
+    /// How often the service looks for what is old.
+    pub pace: Pace,
+}
+
+/// Pauses between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// For rows that are too old.
+    pub rows: Duration,
+    /// For versions whose files are to be deleted.
+    pub versions: Duration,
+    /// For jobs and datasets that somebody has deleted.
+    pub deleted: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            rows: Duration::from_secs(3600),
+            versions: Duration::from_secs(300),
+            deleted: Duration::from_secs(5),
+        }
+    }
 }
 
 impl Default for Retention {
@@ -82,6 +105,7 @@ impl Default for Retention {
             deliveries: Keep::Days(30),
             rewards: Keep::Days(90),
             versions: KeepVersions::Newest(10),
+            pace: Pace::default(),
         }
     }
 }

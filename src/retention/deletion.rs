@@ -7,14 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{Store, StoreError, deletion};
 
-/// Pause between two looks, while there is nothing to remove.
-const EVERY: Duration = Duration::from_secs(5);
-
-/// Removes what is marked until `shutdown`.
+/// Removes what is marked until `shutdown`; while there is nothing, it looks every so often.
 ///
 /// # Errors
 /// None: a piece that fails at the database is logged, and the next look tries again.
-pub async fn remove_deleted(store: Store, shutdown: CancellationToken) -> Result<(), StoreError> {
+pub async fn remove_deleted(
+    store: Store,
+    every: Duration,
+    shutdown: CancellationToken,
+) -> Result<(), StoreError> {
     loop {
         match shutdown.run_until_cancelled(remove_some(&store)).await {
             None => return Ok(()),
@@ -22,7 +23,7 @@ pub async fn remove_deleted(store: Store, shutdown: CancellationToken) -> Result
             Some(Ok(false)) => {}
             Some(Err(error)) => tracing::warn!(%error, "cannot remove deleted rows or files"),
         }
-        if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
+        if shutdown.run_until_cancelled(tokio::time::sleep(every)).await.is_none() {
             return Ok(());
         }
     }

@@ -1,21 +1,19 @@
 //! Removes rows that belong to no job once they are old, and expires what was awaited for too long. The rows of a job
 //! are removed with the job.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     domain::retention::{Keep, Retention},
-    store::{Store, StoreError, audit, rewards, sessions, webhooks},
+    store::{Store, StoreError, audit, idempotency, rate_limits, rewards, sessions, webhooks},
 };
 
-/// Pause between two looks.
-const EVERY: Duration = Duration::from_secs(3600);
+/// Days that the idempotency key of a request is remembered.
+const REMEMBERED: u16 = 30;
 /// Rows that are removed at a time, so that nobody waits for long.
 const BATCH: u64 = 5000;
 
-/// Removes rows that are too old, every hour until `shutdown`.
+/// Removes rows that are too old, now and then until `shutdown`.
 ///
 /// # Errors
 /// None: a round that fails at the database is logged, and the next one tries again.
@@ -31,7 +29,7 @@ pub async fn prune_rows(
             Some(Err(error)) => tracing::warn!(%error, "cannot remove old rows"),
         }
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(retention.pace.rows) => {}
             () = shutdown.cancelled() => return Ok(()),
         }
     }
@@ -40,6 +38,8 @@ pub async fn prune_rows(
 /// One look.
 async fn prune(store: &Store, retention: Retention) -> Result<(), StoreError> {
     sessions::forget_ended(&mut *store.acquire().await?).await?;
+    idempotency::forget(&mut *store.acquire().await?, REMEMBERED).await?;
+    rate_limits::forget_full(&mut *store.acquire().await?).await?;
     if let Keep::Days(days) = retention.rewards {
         rewards::expire(&mut *store.acquire().await?, days).await?;
     }

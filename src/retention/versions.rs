@@ -7,7 +7,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    domain::{fault::Fault, retention::KeepVersions},
+    domain::{
+        fault::Fault,
+        retention::{KeepVersions, Retention},
+    },
     fleet::Peers,
     store::{
         Store, StoreError,
@@ -16,8 +19,6 @@ use crate::{
     },
 };
 
-/// Pause between two looks.
-const EVERY: Duration = Duration::from_secs(300);
 /// Checkpoints that are read at a time.
 const BATCH: i64 = 1000;
 
@@ -26,13 +27,14 @@ pub struct Expiry {
     store: Store,
     peers: Arc<Peers>,
     keep: KeepVersions,
+    every: Duration,
 }
 
 impl Expiry {
-    /// Keeps what `keep` says.
+    /// Keeps what `retention` says.
     #[must_use]
-    pub const fn new(store: Store, peers: Arc<Peers>, keep: KeepVersions) -> Self {
-        Self { store, peers, keep }
+    pub const fn new(store: Store, peers: Arc<Peers>, retention: Retention) -> Self {
+        Self { store, peers, keep: retention.versions, every: retention.pace.versions }
     }
 
     /// Looks now and then until `shutdown`.
@@ -46,7 +48,7 @@ impl Expiry {
                 Some(Ok(())) => {}
                 Some(Err(error)) => tracing::warn!(%error, "cannot delete old versions"),
             }
-            if shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_none() {
+            if shutdown.run_until_cancelled(tokio::time::sleep(self.every)).await.is_none() {
                 return Ok(());
             }
         }

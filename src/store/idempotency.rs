@@ -72,3 +72,18 @@ pub async fn keep(
     .await?;
     if kept.rows_affected() == 1 { Ok(None) } else { earlier(conn, request).await }
 }
+
+/// Forgets the keys of requests that were sent more than so many days ago.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn forget(conn: &mut PgConnection, days: u16) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- idempotency::forget
+         delete from idempotency_keys where created_at < now() - make_interval(days => $1)",
+    )
+    .bind(i32::from(days))
+    .execute(conn)
+    .await?;
+    Ok(())
+}

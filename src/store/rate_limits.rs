@@ -37,3 +37,17 @@ pub async fn take(
     .fetch_one(conn)
     .await?)
 }
+
+/// Forgets the buckets that are full again, because nobody took anything from them for an hour.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn forget_full(conn: &mut PgConnection) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- rate_limits::forget_full
+         delete from rate_limits where at < now() - interval '1 hour'",
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -57,10 +57,17 @@ async fn what_is_old_and_nobodys_is_removed() {
          ), sessions as (
              insert into sessions (id, hash, key_id, expires_at)
              select gen_random_uuid(), 'x', id, now() - interval '1 second' from api_keys returning 1
+         ), requests as (
+             insert into idempotency_keys (owner, key, operation, body_hash, resource, created_at)
+             select 'somebody', days::text, 'submit_job', 'x', 'x', now() - days * interval '1 day'
+             from unnest(array[29, 31]) days returning 1
+         ), limits as (
+             insert into rate_limits (subject, tokens, granted, at)
+             select minutes::text, 1, 1, now() - minutes * interval '1 minute' from unnest(array[1, 61]) minutes returning 1
          )
          select (select count(*) from entries) + (select count(*) from deliveries)
-             + (select count(*) from sessions)";
-    assert_eq!(number(&service, aged).await, 4);
+             + (select count(*) from sessions) + (select count(*) from requests) + (select count(*) from limits)";
+    assert_eq!(number(&service, aged).await, 8);
     let (entries, deliveries) =
         (number(&service, ENTRIES).await, number(&service, DELIVERIES).await);
     assert!(entries > 2 && deliveries > 1, "{entries} {deliveries}");
@@ -70,6 +77,10 @@ async fn what_is_old_and_nobodys_is_removed() {
         Retention { audit: Keep::Forever, deliveries: Keep::Forever, ..Retention::default() };
     let service = Service::start_with(&keep(forever)).await;
     none_left(&service, ENDED).await;
+    // These two are looked for at the same time, and none of them has a setting.
+    none_left(&service, "select count(*) - 1 from idempotency_keys").await;
+    none_left(&service, "select count(*) from rate_limits where subject = '61'").await;
+    assert_eq!(number(&service, "select count(*) from rate_limits where subject = '1'").await, 1);
     assert_eq!(number(&service, OLD_ENTRIES).await, 2);
     assert_eq!(number(&service, OLD_DELIVERIES).await, 1);
     service.stop().await;
