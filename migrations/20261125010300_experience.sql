@@ -217,10 +217,15 @@ create table contexts (
     shared     integer not null,            -- how many messages it shares with that one
     messages   jsonb not null,              -- those after the shared ones
     frame      bytea references frames,     -- null: no tools, no switches
+    -- No tools, calls, reasoning or pictures: an export of such conversations has fewer columns.
+    only_texts boolean not null generated always as (frame is null and not messages @?
+        '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content)
+            || exists(@.is_error) || exists(@.content[*].type))') stored,
     primary key (episode_id, ordinal),
     check ((grown_from is null) = (shared = 0))
 );
 create index contexts_of_frame on contexts (frame);
+create index contexts_with_more on contexts (episode_id) where not only_texts;
 
 -- One row is a step of an episode. Its state is the first `state_len` messages of a context, its next state the first
 -- `next_len` of that context or of another.
@@ -282,6 +287,7 @@ create table dataset_versions (
     dataset_id uuid not null references datasets on delete cascade,
     version    integer not null,            -- from 1
     episodes   integer not null,
+    transitions bigint not null,            -- in these episodes
     created_at timestamptz not null default now(),
     primary key (dataset_id, version)
 );
@@ -298,6 +304,7 @@ create table dataset_episodes (
     unique (dataset_id, content)
 );
 create index dataset_episodes_of_episode on dataset_episodes (episode_id);
+create index dataset_episodes_newest on dataset_episodes (dataset_id, episode_id desc);
 
 -- One row is a dataset that a job is linked to, as it was when iteration 1 began. The row outlives the dataset.
 create table job_datasets (

@@ -31,7 +31,7 @@ use crate::{
         StoreError,
         datasets::{self, Added},
         deletion::{self, Marked},
-        read::episodes::Episodes,
+        read::{datasets as listed, episodes::Episodes},
     },
 };
 
@@ -116,7 +116,7 @@ pub(super) async fn list(
     State(state): State<AppState>,
     Listing { window, .. }: Listing<String>,
 ) -> Result<Json<DatasetList>, Problem> {
-    let found = datasets::page(&mut *state.store.acquire().await?, &window).await?;
+    let found = listed::page(&mut *state.store.acquire().await?, &window).await?;
     Ok(Json(DatasetList::of(found, |dataset| dataset.name.clone())))
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn read(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Json<Dataset>, Problem> {
-    let found = datasets::get(&mut *state.store.acquire().await?, &name).await?;
+    let found = listed::get(&mut *state.store.acquire().await?, &name).await?;
     found.map(|dataset| Json(dataset.into())).ok_or_else(|| Problem::not_found("dataset", name))
 }
 

@@ -3,84 +3,26 @@
 use std::collections::HashSet;
 
 use serde::Deserialize;
-use sqlx::{PgConnection, QueryBuilder};
-use time::OffsetDateTime;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{
-    StoreError, episodes, transitions,
-    window::{Order, Rows, Window},
-};
+use super::{StoreError, episodes, transitions};
 use crate::{domain::ids::JobId, experience::imported::Imported};
-
-/// A dataset with its counts.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct DatasetRow {
-    /// Its name.
-    pub name: String,
-    /// Number of its newest version; 0 while it has no episodes.
-    pub version: i32,
-    /// Episodes in it.
-    pub episodes: i64,
-    /// Actions in them.
-    pub transitions: i64,
-    /// Episodes whose reward is awaited.
-    pub open: i64,
-    /// Share of episodes that were solved, of those that say; null if none says.
-    pub success: Option<f64>,
-    /// When its first episode came.
-    pub created_at: OffsetDateTime,
-}
-
-/// A dataset with its counts, without further conditions.
-const SELECT: &str = "-- datasets::page
-         select d.name, d.created_at, e.episodes, e.transitions, e.open, e.success,
-             coalesce((select max(version) from dataset_versions where dataset_id = d.id), 0) as version
-         from datasets d
-         cross join lateral (
-             select count(*) as episodes, coalesce(sum(e.turns), 0)::int8 as transitions,
-                 count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
-             from dataset_episodes x join episodes e on e.id = x.episode_id where x.dataset_id = d.id
-         ) e
-         where d.deleted_at is null";
-
-/// One dataset.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn get(conn: &mut PgConnection, name: &str) -> Result<Option<DatasetRow>, StoreError> {
-    let mut query = QueryBuilder::new(SELECT);
-    query.push(" and d.name = ").push_bind(name);
-    Ok(query.build_query_as().fetch_optional(conn).await?)
-}
-
-/// Datasets, by name.
-///
-/// # Errors
-/// See [`StoreError`].
-pub async fn page(
-    conn: &mut PgConnection,
-    window: &Window<String>,
-) -> Result<Rows<DatasetRow>, StoreError> {
-    let mut query = QueryBuilder::new(SELECT);
-    window.bound(&mut query, "d.name", Order::Rising);
-    window.read(conn, query).await
-}
 
 /// Episodes in a dataset; none if there is no such dataset.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn size(conn: &mut PgConnection, name: &str) -> Result<Option<u32>, StoreError> {
-    let size: Option<i64> = sqlx::query_scalar(
+    let size: Option<i32> = sqlx::query_scalar(
         "-- datasets::size
-         select (select count(*) from dataset_episodes where dataset_id = d.id)
+         select coalesce((select max(episodes) from dataset_versions where dataset_id = d.id), 0)
          from datasets d where d.name = $1 and d.deleted_at is null",
     )
     .bind(name)
     .fetch_optional(conn)
     .await?;
-    Ok(size.map(|size| u32::try_from(size).unwrap_or(u32::MAX)))
+    Ok(size.map(i32::cast_unsigned))
 }
 
 /// Whether any step of these datasets has its reward.
@@ -119,7 +61,8 @@ pub async fn insert_many(
     name: &str,
     imported: Vec<Imported>,
 ) -> Result<Added, StoreError> {
-    let (dataset, version, first) = begin(conn, name).await?;
+    let Newest { dataset, version, episodes: first, transitions: before } =
+        begin(conn, name).await?;
     let keys: Vec<&str> = imported.iter().map(|e| e.key.as_str()).collect();
     let contents: Vec<&[u8]> = imported.iter().map(|e| e.content.as_slice()).collect();
     let known: Vec<(String, Vec<u8>)> = sqlx::query_as(
@@ -167,19 +110,28 @@ pub async fn insert_many(
     let version = version + 1;
     sqlx::query(
         "-- datasets::insert_many
-         insert into dataset_versions (dataset_id, version, episodes) values ($1, $2, $3)",
+         insert into dataset_versions (dataset_id, version, episodes, transitions) values ($1, $2, $3, $4)",
     )
     .bind(dataset)
     .bind(version)
     .bind(first.saturating_add(i32::try_from(stored).unwrap_or(i32::MAX)))
+    .bind(before + steps.len() as i64)
     .execute(conn)
     .await?;
     Ok(Added { stored, version })
 }
 
-/// The dataset of a name, made if it is not there, its newest version and the ordinal of its next episode. It is locked
-/// until the transaction ends: one import at a time numbers the episodes.
-async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32, i32), StoreError> {
+/// The newest version of a dataset; version 0 is empty.
+struct Newest {
+    dataset: Uuid,
+    version: i32,
+    episodes: i32,
+    transitions: i64,
+}
+
+/// The dataset of a name, made if it is not there. It is locked until the transaction ends: one import at a time numbers
+/// the episodes.
+async fn begin(conn: &mut PgConnection, name: &str) -> Result<Newest, StoreError> {
     loop {
         sqlx::query("insert into datasets (id, name) values ($1, $2) on conflict do nothing")
             .bind(Uuid::now_v7())
@@ -196,15 +148,16 @@ async fn begin(conn: &mut PgConnection, name: &str) -> Result<(Uuid, i32, i32), 
         // None, if somebody has just deleted it.
         let Some(dataset) = held else { continue };
         // A statement of its own sees what the import before has stored.
-        let newest: Option<(i32, i32)> = sqlx::query_as(
+        let newest: Option<(i32, i32, i64)> = sqlx::query_as(
             "-- datasets::begin
-             select version, episodes from dataset_versions where dataset_id = $1 order by version desc limit 1",
+             select version, episodes, transitions from dataset_versions where dataset_id = $1
+             order by version desc limit 1",
         )
         .bind(dataset)
         .fetch_optional(conn)
         .await?;
-        let (version, episodes) = newest.unwrap_or_default();
-        return Ok((dataset, version, episodes));
+        let (version, episodes, transitions) = newest.unwrap_or_default();
+        return Ok(Newest { dataset, version, episodes, transitions });
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     domain::job::JobStatus,
     experience::episode::EpisodeState,
     store::read::{
-        datasets::{self, DatasetEpisodeRow, DatasetFilter, MEASURED},
+        datasets::{self, DatasetEpisodeRow, MEASURED},
         uses::{self, UseRow},
     },
 };
@@ -94,8 +94,7 @@ pub(super) async fn page(
     Params(Query { before }): Params<Query>,
 ) -> Result<Html<String>, Problem> {
     let mut conn = state.store.acquire().await?;
-    let filter = DatasetFilter { one: Some(&name), ..DatasetFilter::default() };
-    let row = datasets::page(&mut conn, filter, 1).await?.pop();
+    let row = datasets::get(&mut conn, &name).await?;
     let row = row.ok_or_else(|| Problem::not_found("dataset", &name))?;
     let jobs = uses::of_dataset(&mut conn, &name, JOBS).await?;
     let rows = rows_of(&mut conn, name, before).await?;

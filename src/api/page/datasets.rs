@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{format, render};
 use crate::{
     api::{AppState, extract::Params, problem::Problem},
-    store::read::datasets::{self, DatasetFilter, DatasetRow, MEASURED},
+    store::{
+        read::datasets::{self, DatasetRow, MEASURED},
+        window::Window,
+    },
 };
 
 /// Datasets on a page.
@@ -47,7 +50,7 @@ impl Counts {
             name: row.name.clone(),
             version: row.version,
             episodes: format::count(row.episodes as f64),
-            transitions: format!("{about}{}", format::count(row.transitions())),
+            transitions: format::count(row.transitions as f64),
             open: match row.is_whole() || row.open == 0 {
                 true => open,
                 false => format!("{open} of the newest {MEASURED}"),
@@ -73,16 +76,16 @@ pub(super) async fn page(
     State(state): State<AppState>,
     Params(query): Params<Query>,
 ) -> Result<Html<String>, Problem> {
-    let filter = DatasetFilter { after: query.after.as_deref(), ..DatasetFilter::default() };
-    let found = datasets::page(&mut *state.store.acquire().await?, filter, ROWS).await?;
-    let last = found.last().filter(|_| found.len() as i64 == ROWS);
+    let first = query.after.is_none();
+    let window = Window::after(query.after, ROWS);
+    let found = datasets::page(&mut *state.store.acquire().await?, &window).await?;
     render(&Page {
         here: "/datasets",
-        first: query.after.is_none(),
-        estimated: found.iter().any(|row| !row.is_whole()),
+        first,
+        estimated: found.rows.iter().any(|row| !row.is_whole()),
         measured: MEASURED,
-        next: last.map(|row| row.name.clone()),
-        rows: found.iter().map(Counts::of).collect(),
+        next: found.next_key(|row| row.name.clone()),
+        rows: found.rows.iter().map(Counts::of).collect(),
     })
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::store::datasets::{self, DatasetRow};
+use crate::store::{datasets, read::datasets::DatasetRow};
 
 /// A dataset.
 #[derive(Serialize, ToSchema)]
@@ -18,9 +18,9 @@ pub struct Dataset {
     pub episodes: i64,
     /// Number of actions.
     pub transitions: i64,
-    /// Number of episodes with a pending reward.
+    /// Number of episodes with a pending reward, among the newest 1,000.
     pub open: i64,
-    /// Share of solved episodes among those with a known outcome; null if none has one.
+    /// Share of solved episodes among those with a known outcome, of the newest 1,000; null if none has one.
     pub success: Option<f64>,
     /// When its first episode was stored.
     #[serde(with = "time::serde::rfc3339")]

@@ -1,12 +1,15 @@
 //! Datasets and their episodes, as the pages list them. No query reads more episodes than it is told to.
 
-use sqlx::{PgConnection, QueryBuilder};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
 use time::OffsetDateTime;
 
 use crate::{
     domain::ids::EpisodeId,
     experience::episode::{EndReason, EpisodeState, TruncatedBy},
-    store::StoreError,
+    store::{
+        StoreError,
+        window::{Order, Rows, Window},
+    },
 };
 
 /// Newest episodes of a dataset that its shares are measured on. A smaller dataset is measured as a whole.
@@ -21,10 +24,10 @@ pub struct DatasetRow {
     pub version: i32,
     /// Episodes in it.
     pub episodes: i64,
+    /// Actions in them.
+    pub transitions: i64,
     /// Episodes that were measured: the newest, [`MEASURED`] at most.
     pub measured: i64,
-    /// Actions in the measured episodes.
-    pub steps: i64,
     /// Measured episodes whose reward is pending.
     pub open: i64,
     /// Share of solved episodes among the measured ones with a known outcome; null if none has one.
@@ -39,60 +42,52 @@ impl DatasetRow {
     pub const fn is_whole(&self) -> bool {
         self.measured >= self.episodes
     }
-
-    /// Number of actions: exact if every episode was measured, otherwise estimated from those that were.
-    #[must_use]
-    pub fn transitions(&self) -> f64 {
-        let each = self.steps as f64 / self.measured.max(1) as f64;
-        if self.is_whole() { self.steps as f64 } else { each * self.episodes as f64 }
-    }
 }
 
-/// Which datasets are read.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DatasetFilter<'a> {
-    /// One by its name.
-    pub one: Option<&'a str>,
-    /// Only those after this name.
-    pub after: Option<&'a str>,
+/// Datasets, without further conditions. The shares are measured for those that are read.
+const SELECT: &str = "-- read::datasets::page
+         select d.name, d.created_at, coalesce(v.version, 0) as version,
+             coalesce(v.episodes, 0)::int8 as episodes, coalesce(v.transitions, 0) as transitions,
+             m.measured, m.open, m.success
+         from datasets d
+         left join lateral (
+             select version, episodes, transitions from dataset_versions where dataset_id = d.id
+             order by version desc limit 1
+         ) v on true
+         cross join lateral (
+             select count(*) as measured, count(*) filter (where e.state = 'open') as open,
+                 avg(e.success::int)::float8 as success
+             from (select episode_id from dataset_episodes where dataset_id = d.id order by ordinal desc limit ";
+
+/// The query for datasets, with as many episodes measured as are told.
+fn query() -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(SELECT);
+    query.push_bind(MEASURED);
+    query.push(") x join episodes e on e.id = x.episode_id) m where d.deleted_at is null");
+    query
 }
 
-/// Datasets by name.
+/// One dataset.
+///
+/// # Errors
+/// See [`StoreError`].
+pub async fn get(conn: &mut PgConnection, name: &str) -> Result<Option<DatasetRow>, StoreError> {
+    let mut query = query();
+    query.push(" and d.name = ").push_bind(name);
+    Ok(query.build_query_as().fetch_optional(conn).await?)
+}
+
+/// Datasets, by name.
 ///
 /// # Errors
 /// See [`StoreError`].
 pub async fn page(
     conn: &mut PgConnection,
-    filter: DatasetFilter<'_>,
-    limit: i64,
-) -> Result<Vec<DatasetRow>, StoreError> {
-    let mut query = QueryBuilder::new(
-        "-- read::datasets::page
-         select d.name, d.created_at, coalesce(v.version, 0) as version,
-             coalesce(v.episodes, 0)::int8 as episodes, m.measured, m.steps, m.open, m.success
-         from (select id, name, created_at from datasets where deleted_at is null",
-    );
-    if let Some(one) = filter.one {
-        query.push(" and name = ").push_bind(one);
-    }
-    if let Some(after) = filter.after {
-        query.push(" and name > ").push_bind(after);
-    }
-    query.push(" order by name limit ").push_bind(limit);
-    query.push(
-        ") d
-         left join lateral (
-             select version, episodes from dataset_versions where dataset_id = d.id order by version desc limit 1
-         ) v on true
-         cross join lateral (
-             select count(*) as measured, coalesce(sum(e.turns), 0)::int8 as steps,
-                 count(*) filter (where e.state = 'open') as open, avg(e.success::int)::float8 as success
-             from (
-                 select episode_id from dataset_episodes where dataset_id = d.id order by ordinal desc limit ",
-    );
-    query.push_bind(MEASURED);
-    query.push(") x join episodes e on e.id = x.episode_id) m order by d.name");
-    Ok(query.build_query_as().fetch_all(conn).await?)
+    window: &Window<String>,
+) -> Result<Rows<DatasetRow>, StoreError> {
+    let mut query = query();
+    window.bound(&mut query, "d.name", Order::Rising);
+    window.read(conn, query).await
 }
 
 /// Names of datasets, in order.

@@ -124,8 +124,11 @@ pub async fn episodes(
             "r.episode_id"
         }
         Episodes::OfDataset(name) => {
-            query.push("s.name = ").push_bind(name);
-            "e.id"
+            query.push(
+                "d.dataset_id = (select id from datasets where deleted_at is null and name = ",
+            );
+            query.push_bind(name).push(")");
+            "d.episode_id"
         }
     };
     window.bound(&mut query, key, Order::Falling);

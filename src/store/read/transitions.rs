@@ -283,11 +283,9 @@ pub async fn hold_more_than_texts(conn: &mut PgConnection, job: JobId) -> Result
     Ok(sqlx::query_scalar(
         "-- read::transitions::hold_more_than_texts
          select exists (
-             select from replay r join transitions t on t.id = r.transition_id
-             join contexts c on c.episode_id = t.episode_id
-             where r.job_id = $1 and r.step = 0 and (c.frame is not null or c.messages @?
-                 '$[*] ? (exists(@.tool_calls) || exists(@.tool_call_id) || exists(@.reasoning_content)
-                     || exists(@.is_error) || exists(@.content[*].type))'))",
+             select from contexts c join transitions t on t.episode_id = c.episode_id
+             join replay r on r.transition_id = t.id
+             where r.job_id = $1 and r.step = 0 and not c.only_texts)",
     )
     .bind(job)
     .fetch_one(conn)

@@ -22,9 +22,9 @@ class Dataset:
     name: str
     """ Its name. """
     open_: int
-    """ Number of episodes with a pending reward. """
+    """ Number of episodes with a pending reward, among the newest 1,000. """
     success: float | None
-    """ Share of solved episodes among those with a known outcome; null if none has one. """
+    """ Share of solved episodes among those with a known outcome, of the newest 1,000; null if none has one. """
     transitions: int
     """ Number of actions. """
     version: int
