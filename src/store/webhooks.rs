@@ -73,7 +73,7 @@ pub async fn delete(conn: &mut PgConnection, id: WebhookId) -> Result<bool, Stor
 /// What became of telling a webhook of an event.
 #[derive(Debug, sqlx::FromRow)]
 pub struct DeliveryRow {
-    /// The event's id; with the webhook's it is sent as `webhook-id`.
+    /// The event's id; a part of `webhook-id`.
     pub event_id: i64,
     /// The event's job.
     pub job_id: JobId,

@@ -88,7 +88,8 @@ async fn post(
     destinations: &Destinations,
     clock: &dyn Clock,
 ) -> Result<(), String> {
-    let id = format!("{}-{}", due.webhook_id, due.event_id);
+    // With the time, because a database that went back to a backup numbers its events from there again.
+    let id = format!("{}-{}-{}", due.webhook_id, due.event_id, due.at.unix_timestamp_nanos());
     let at = due.at.format(&Rfc3339).map_err(|e| e.to_string())?;
     let body = json!({
         "type": format!("job.{}", due.kind),

@@ -12,7 +12,7 @@ use crate::{
 /// Delivery of an event to a webhook.
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryView {
-    /// Event id. Together with the webhook's id it is sent as `webhook-id`.
+    /// Event id. It is a part of `webhook-id`.
     pub event_id: i64,
     /// Job of the event.
     pub job_id: JobId,

@@ -26,7 +26,7 @@ class DeliveryView:
     error: None | str
     """ Error of the last attempt. """
     event_id: int
-    """ Event id. Together with the webhook's id it is sent as `webhook-id`. """
+    """ Event id. It is a part of `webhook-id`. """
     job_id: UUID
     """ A submitted job. """
     kind: EventKind
