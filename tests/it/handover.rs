@@ -1,28 +1,20 @@
 //! A rolling restart: the new service works beside the old one, which stops in its time and returns running
 //! work, though the engine hangs. The job ends with every step taken once.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nlac::{embedded::postgres::Postgres, store::Store};
 use serde_json::{Value, json};
 
-use crate::support::{Place, model_dir, program::Program, small_job};
-
-fn url_of(root: &Path) -> String {
-    let password = std::fs::read_to_string(root.join("password")).unwrap();
-    format!("postgres://nlac:{password}@localhost/postgres?host={}", root.join("run").display())
-}
+use crate::support::{Place, cluster, model_dir, program::Program, small_job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_told_to_stop_hands_its_job_over() {
     let place = Place::new();
     let root = place.path().join("postgres");
     let postgres = Postgres::start(&root, false).await.unwrap();
-    let url = url_of(&root);
+    let url = cluster::private(&root);
     let model = model_dir().display().to_string();
     let engine = Program::start(&place, &["local", "engine", "--model", &model]);
     let states = place.path().join("states").display().to_string();

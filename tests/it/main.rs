@@ -61,6 +61,7 @@ mod queue;
 mod reasoning;
 mod registrations;
 mod replicas;
+mod restore;
 mod retention;
 mod rolling;
 mod sac_glam;

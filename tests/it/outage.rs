@@ -28,17 +28,6 @@ async fn submit(service: &Service, engine: &str, trainer: &str) -> String {
     job["id"].as_str().unwrap().to_owned()
 }
 
-/// Everything that was measured, apart from times.
-async fn measured(service: &Service, id: &str) -> Vec<Value> {
-    let (_, page) = service.get(&format!("/v1/jobs/{id}/metrics")).await;
-    let mut all = page["data"].as_array().unwrap().clone();
-    all.retain(|metric| {
-        let name = metric["name"].as_str().unwrap();
-        !["time.", "busy.", "seconds"].iter().any(|time| name.contains(time))
-    });
-    all
-}
-
 async fn job(service: &Service, id: &str) -> Value {
     service.get(&format!("/v1/jobs/{id}")).await.1
 }
@@ -81,7 +70,7 @@ async fn a_job_outlives_an_engine_and_a_trainer_that_are_away() {
     let (service, place) = (Service::start().await, Place::new());
     let undisturbed = submit(&service, "local", "local").await;
     assert_eq!(service.finished(&undisturbed).await["status"], "succeeded");
-    let expected = measured(&service, &undisturbed).await;
+    let expected = service.measured(&undisturbed).await;
     assert!(expected.len() > 20);
 
     let engine = Faulty::engine(Box::new(|_, _| Fate::Pass)).await;
@@ -116,7 +105,7 @@ async fn a_job_outlives_an_engine_and_a_trainer_that_are_away() {
         let told = events(&service, &id).await;
         assert_eq!(over["status"], "succeeded", "{over} {told:?}");
         assert!(over["waiting_for"].is_null(), "{over}");
-        assert_eq!(measured(&service, &id).await, expected, "{name}: the numbers are the same");
+        assert_eq!(service.measured(&id).await, expected, "{name}: the numbers are the same");
         let count = |kind: &str| told.iter().filter(|(k, _)| k == kind).count();
         assert!(count("waiting") >= 1 && count("waiting") == count("continued"), "{told:?}");
         assert!(count("waiting") <= 3, "one event for a wait, not for each try: {told:?}");
@@ -129,7 +118,7 @@ async fn a_failed_job_goes_on_once_its_cause_is_mended() {
     let service = Service::start().await;
     let undisturbed = submit(&service, "local", "local").await;
     assert_eq!(service.finished(&undisturbed).await["status"], "succeeded");
-    let expected = measured(&service, &undisturbed).await;
+    let expected = service.measured(&undisturbed).await;
 
     // A trainer that rejects a step will reject it again: that fails the job.
     let place = Place::new();
@@ -154,7 +143,7 @@ async fn a_failed_job_goes_on_once_its_cause_is_mended() {
     assert_eq!((status, &resumed["status"]), (200, &json!("running")), "{resumed}");
     let over = service.finished(&id).await;
     assert_eq!(over["status"], "succeeded", "{over}");
-    assert_eq!(measured(&service, &id).await, expected);
+    assert_eq!(service.measured(&id).await, expected);
     // What succeeded or was cancelled stays so.
     assert_eq!(service.post(&format!("/v1/jobs/{id}/resume"), &json!({})).await.0, 409);
     service.stop().await;
@@ -189,7 +178,7 @@ async fn a_fault_in_one_episode_costs_that_episode_alone() {
     assert!(kept >= 1, "{:?} {:?}", engine.spoilt(), events(&service, &id).await);
     let undisturbed = submit(&service, "local", "local").await;
     service.finished(&undisturbed).await;
-    assert_eq!(measured(&service, &id).await, measured(&service, &undisturbed).await);
+    assert_eq!(service.measured(&id).await, service.measured(&undisturbed).await);
     // What was counted while the rows were written is what a recount of the rows gives.
     let recount: (bool, i64) = sqlx::query_as(
         "select bool_and(s.env_steps = (select count(*) from rollouts r join transitions t on t.episode_id = r.episode_id

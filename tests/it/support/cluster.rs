@@ -50,6 +50,12 @@ pub async fn database(data_dir: &Path) -> String {
     format!("postgres://nlac:{password}@localhost/{name}?host={socket}")
 }
 
+/// The URL of the private Postgres of a directory.
+pub fn private(root: &Path) -> String {
+    let password = fs::read_to_string(root.join("password")).unwrap();
+    format!("postgres://nlac:{password}@localhost/postgres?host={}", root.join("run").display())
+}
+
 async fn start() -> Server {
     let place = Place::new().0.keep();
     let root = place.join("postgres");

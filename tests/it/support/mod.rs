@@ -150,6 +150,17 @@ impl Service {
         jobs
     }
 
+    /// Everything that was measured of a job, apart from times.
+    pub async fn measured(&self, id: &str) -> Vec<Value> {
+        let (_, page) = self.get(&format!("/v1/jobs/{id}/metrics")).await;
+        let mut all = page["data"].as_array().unwrap().clone();
+        all.retain(|metric| {
+            let name = metric["name"].as_str().unwrap();
+            !["time.", "busy.", "seconds"].iter().any(|time| name.contains(time))
+        });
+        all
+    }
+
     /// Waits until a job is over. Fails the test after a while, and says where the job stands then.
     pub async fn finished(&self, id: &str) -> Value {
         let over = async {
