@@ -73,6 +73,7 @@ mod service_desk;
 mod sglang;
 mod sharing;
 mod sign_in;
+mod size;
 mod streams;
 mod support;
 mod targets;
