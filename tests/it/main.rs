@@ -21,6 +21,7 @@ mod datasets;
 mod docs;
 mod doctor;
 mod downloads;
+mod endurance;
 mod environments;
 mod environments_cli;
 mod estimate;
