@@ -109,6 +109,7 @@ create table engines (
     seeds        boolean not null default true,     -- false: the engine fails on requests with a seed
     api_key_env  text,                      -- an environment variable: never the key
     hedge_ms     int check (hedge_ms > 0),  -- a request that takes longer is sent to a second replica too
+    limits       jsonb not null default '{}',       -- those that are set; others follow the engine
     capabilities jsonb,                     -- null: never reached
     trouble      text,                      -- why it did not answer when last asked
     checked_at   timestamptz,

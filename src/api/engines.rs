@@ -19,7 +19,10 @@ use super::{
     view::peers::EngineView,
 };
 use crate::{
-    domain::peer::{EngineKind, EngineRecord},
+    domain::{
+        engine_limits::EngineLimits,
+        peer::{EngineKind, EngineRecord},
+    },
     store::{StoreError, peers, registrations},
 };
 
@@ -79,6 +82,10 @@ pub struct PutEngine {
     #[garde(inner(range(min = 1, max = 600_000)))]
     #[schema(minimum = 1, maximum = 600_000)]
     hedge_ms: Option<i32>,
+    /// Limits on what is asked of each replica. What is left out follows the engine.
+    #[garde(dive)]
+    #[serde(default)]
+    limits: EngineLimits,
 }
 
 const fn yes() -> bool {
@@ -147,6 +154,10 @@ pub(super) async fn put(
         return Err(Problem::unprocessable(format!("model_dir is missing for kind {}", body.kind))
             .remedy("set it to a directory with the model's tokenizer.json and chat template"));
     }
+    if let Some((limit, why)) = body.limits.misfit(body.kind) {
+        let what = format!("limits.{limit} has no effect: kind {} {why}", body.kind);
+        return Err(Problem::unprocessable(what).remedy(format!("leave limits.{limit} out")));
+    }
     check_key(&state, body.api_key_env.as_deref(), &body.urls)?;
     let record = EngineRecord {
         name: named(name)?,
@@ -160,6 +171,7 @@ pub(super) async fn put(
         seeds: body.seeds,
         api_key_env: body.api_key_env,
         hedge_ms: body.hedge_ms,
+        limits: body.limits,
     };
     peers::put_engine(&mut *state.store.acquire().await?, &record).await?;
     let found = state.discover.engine(&record).await;

@@ -78,6 +78,9 @@ fn replicas(engine: &Value) -> String {
 fn show(engine: &Value) {
     let found = &engine["capabilities"];
     let loaded = found["models"].as_array().map(|all| all.iter().map(cell).collect::<Vec<_>>());
+    let limits = &engine["limits_in_effect"];
+    let deadlines = ["generation_seconds", "load_seconds", "control_seconds"];
+    let [texts, loads, others] = deadlines.map(|name| cell(&limits[name]));
     let milliseconds = text(&engine["hedge_ms"]).map(|ms| format!("after {ms} ms"));
     listing::facts(&[
         ("name", text(&engine["name"])),
@@ -93,6 +96,8 @@ fn show(engine: &Value) {
         ("adapter files", text(&engine["adapter_dir"])),
         ("seeds", (engine["seeds"] == false).then(|| "none are sent".into())),
         ("asked twice", milliseconds),
+        ("in flight", text(&limits["in_flight"]).map(|n| format!("{n} texts per replica"))),
+        ("deadlines", Some(format!("text {texts} s, adapter {loads} s, other {others} s"))),
         ("API key", text(&engine["api_key_env"])),
     ]);
 }
@@ -102,6 +107,11 @@ async fn put(api: &Api, args: PutArgs, json: bool) -> Result<(), Failure> {
         "kind": args.kind, "urls": args.urls, "draining": args.draining, "base_model": args.base_model,
         "model": args.model, "model_dir": args.model_dir, "adapter_dir": args.adapter_dir,
         "seeds": !args.no_seeds, "api_key_env": args.api_key_env, "hedge_ms": args.hedge_ms,
+        "limits": {
+            "in_flight": args.in_flight, "generation_seconds": args.generation_seconds,
+            "load_seconds": args.load_seconds, "control_seconds": args.control_seconds,
+            "score_batch": args.score_batch,
+        },
     });
     let route = named(ROUTE, &args.name, "choose letters, digits, - and _")?;
     let engine = api.put(&route, &body).await?;

@@ -77,6 +77,22 @@ pub struct PutArgs {
     /// Milliseconds after which an unanswered request is also sent to another replica. By default never.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=600_000))]
     pub hedge_ms: Option<i32>,
+    /// Maximum number of texts in flight at each replica. By default as many as the engine reports that it works on at
+    /// a time, or 256 if it reports nothing.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub in_flight: Option<u32>,
+    /// Seconds within which a text must be generated. The default is 300.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub generation_seconds: Option<u32>,
+    /// Seconds within which an adapter must be loaded. The default is 120.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub load_seconds: Option<u32>,
+    /// Seconds within which every other request must be answered. The default is 15.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub control_seconds: Option<u32>,
+    /// Maximum number of continuations that are scored by one request, for the kind `vllm`. The default is 256.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub score_batch: Option<u32>,
     /// Environment variable of the service that holds the engine's API key. Its name begins with
     /// `NLAC_PEER_KEY_`.
     #[arg(long, value_name = "VAR")]

@@ -7,12 +7,12 @@ use futures_util::future::try_join_all;
 use super::{Examination, Finding, Trouble};
 use crate::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         peer::{EngineCapabilities, EngineRecord},
     },
     engine::{
-        Adapter, Chat, Completion, Engine, EngineError, Frozen, Limits, Pool, Probe, Request,
-        Tokenized,
+        Adapter, Chat, Completion, Engine, EngineError, Frozen, Pool, Probe, Request, Tokenized,
     },
     experience::{context::Context, message::Message},
     prompt::Encoder,
@@ -45,7 +45,7 @@ pub async fn examine(
 async fn examine_chat(engine: &EngineRecord, key: Option<&str>, seen: &mut Examination) {
     let remedy = "check the URL (without /v1), the API key and the model name";
     let reached = async {
-        let chat = Chat::new(engine, key, Limits::default())?;
+        let chat = Chat::new(engine, key, Limits::of(engine, None))?;
         let info = chat.check().await?;
         Ok::<_, EngineError>((chat, info))
     };
@@ -75,7 +75,7 @@ async fn examine_replica(
     let remedy =
         "check that it is running, that its URL is right and that it supports the API of its kind";
     let reached = async {
-        let pool = Pool::new(engine, key, Limits::default(), &Meters::default())?;
+        let pool = Pool::new(engine, key, Limits::of(engine, None), &Meters::default())?;
         let info = pool.check().await?;
         Ok::<_, EngineError>((pool, info))
     };

@@ -7,6 +7,7 @@ pub mod access;
 pub mod annotation;
 pub mod checkpoint;
 pub mod clock;
+pub mod engine_limits;
 pub mod environment;
 pub mod event;
 pub mod excerpt;

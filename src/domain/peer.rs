@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    engine_limits::EngineLimits,
     environment::{EnvironmentRecord, FoundEnvironment},
     peer_key::PeerKeyError,
     prompt::Switches,
@@ -77,6 +78,9 @@ pub struct EngineRecord {
     pub api_key_env: Option<String>,
     /// Milliseconds after which an unanswered request is also sent to another replica.
     pub hedge_ms: Option<i32>,
+    /// Limits that the registration sets. Null means that the default is in effect.
+    #[sqlx(json)]
+    pub limits: EngineLimits,
 }
 
 impl EngineRecord {
@@ -95,6 +99,7 @@ impl EngineRecord {
             seeds: true,
             api_key_env: None,
             hedge_ms: None,
+            limits: EngineLimits::default(),
         }
     }
 }
@@ -144,6 +149,9 @@ pub struct EngineCapabilities {
     pub runtime_adapters: bool,
     /// Maximum rank of an adapter, if reported.
     pub max_rank: Option<u32>,
+    /// Maximum number of texts that a replica works on at a time, if reported.
+    #[serde(default)]
+    pub max_running: Option<u32>,
     /// Number of replicas that answered.
     pub replicas: u32,
     /// Whether it sleeps, so that its GPUs are free; null if it cannot sleep.
@@ -166,6 +174,7 @@ impl EngineCapabilities {
             max_model_len: least(self.max_model_len, other.max_model_len),
             runtime_adapters: self.runtime_adapters && other.runtime_adapters,
             max_rank: least(self.max_rank, other.max_rank),
+            max_running: least(self.max_running, other.max_running),
             replicas: self.replicas + other.replicas,
             asleep: self.asleep.zip(other.asleep).map(|(one, other)| one || other),
         }

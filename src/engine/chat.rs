@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Completion, EngineError, Frozen, Limits,
+    Completion, EngineError, Frozen,
     dialect::{
         Wire,
         wire::{ChatAnswer, ChatBody, TgiInfo},
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     domain::{
+        engine_limits::Limits,
         generation::{FinishReason, Sampling},
         peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
@@ -63,15 +64,17 @@ impl Chat {
         limits: Limits,
     ) -> Result<Self, EngineError> {
         let wires = engine.urls.iter().filter(|url| !engine.draining.contains(url));
+        let replicas = wires.map(|url| Wire::new(engine, url, key, limits));
+        let replicas = replicas.collect::<Result<Vec<_>, _>>()?;
+        let in_flight = limits.in_flight as usize * replicas.len().max(1);
         Ok(Self {
             name: engine.name.clone(),
             kind: engine.kind,
             seeds: engine.seeds,
-            replicas: wires
-                .map(|url| Wire::new(engine, url, key, limits))
-                .collect::<Result<_, _>>()?,
+            replicas,
             next: AtomicUsize::new(0),
-            slots: Slots::new(limits.in_flight),
+            slots: Slots::new(in_flight),
+            in_flight,
             renamed: AtomicBool::new(false),
             own_temperature: AtomicBool::new(false),
         })
@@ -115,7 +118,7 @@ impl Chat {
             temperature: (!own_temperature).then_some(sampling.temperature),
             seed: sampling.seed,
         };
-        let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;
+        let answer = wire.http.post("/v1/chat/completions", &body, wire.deadlines.generation).await;
         match answer {
             Err(NetError::Status { status: 400, body, .. })
                 if !renamed && body.contains("max_completion_tokens") =>
@@ -219,13 +222,13 @@ impl Frozen for Chat {
     async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let wire = self.first()?;
         if self.kind == EngineKind::Tgi {
-            let info = wire.http.get("/info", wire.limits.control).await;
-            let TgiInfo { model_id, version, max_total_tokens } = info.map_err(|e| wire.net(e))?;
-            let models = vec![model_id];
+            let info = wire.http.get("/info", wire.deadlines.control).await;
+            let info: TgiInfo = info.map_err(|e| wire.net(e))?;
             return Ok(EngineCapabilities {
-                version,
-                max_model_len: max_total_tokens,
-                models,
+                version: info.version,
+                max_model_len: info.max_total_tokens,
+                max_running: info.max_concurrent_requests,
+                models: vec![info.model_id],
                 replicas: 1,
                 ..EngineCapabilities::default()
             });

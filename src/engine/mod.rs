@@ -24,7 +24,6 @@ use crate::{
 };
 
 pub use chat::Chat;
-pub use dialect::Limits;
 pub use pool::Pool;
 
 pub use crate::sharing::Origin;

@@ -15,6 +15,7 @@ use crate::{
     bucket::{Bucket, BucketError},
     domain::{
         checkpoint::Checkpoint,
+        engine_limits::Limits,
         environment::{EnvironmentRecord, FoundEnvironment},
         fault::Fault,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
@@ -22,14 +23,20 @@ use crate::{
         prompt::Switches,
         spec::{JobSpec, ModelSpec},
     },
-    engine::{Adapter, Chat, Engine, Frozen, Limits, Pool},
+    engine::{Adapter, Chat, Engine, Frozen, Pool},
     env::{Environment, Materials, openenv::Server},
     prompt::Encoder,
     sharing::Shares,
-    store::{Store, peers},
+    store::{
+        Store,
+        peers::{self, EngineRow},
+    },
     telemetry::Meters,
     trainer::{KnownFormat, Tinker, Trainer},
 };
+
+/// An engine with the limits in effect.
+type Registered = (EngineRecord, Limits);
 
 /// Clients by what they were made from, so that a new registration gets a new client.
 pub struct Peers {
@@ -40,8 +47,8 @@ pub struct Peers {
     /// What the clients are counted on.
     pub(crate) meters: Meters,
     keys: PeerKeys,
-    pools: Mutex<HashMap<EngineRecord, Arc<Pool>>>,
-    chats: Mutex<HashMap<EngineRecord, Arc<Chat>>>,
+    pools: Mutex<HashMap<Registered, Arc<Pool>>>,
+    chats: Mutex<HashMap<Registered, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
     /// In which format each trainer takes gradients.
     formats: Mutex<HashMap<TrainerRecord, KnownFormat>>,
@@ -91,11 +98,11 @@ impl Peers {
         store: &Store,
         model: &ModelSpec,
     ) -> Result<(Arc<dyn Engine>, Encoder), Fault> {
-        let record = self.registered(store, &model.engine).await?;
+        let (record, limits) = self.registered(store, &model.engine).await?;
         let directory = record.model_dir.clone().ok_or_else(|| {
             Fault::Fail(format!("engine {} is registered without a model_dir", record.name))
         })?;
-        let engine = self.pool(record)?;
+        let engine = self.pool((record, limits))?;
         Ok((engine, self.encoder(directory)?))
     }
 
@@ -122,7 +129,7 @@ impl Peers {
         store: &Store,
         model: &ModelSpec,
     ) -> Result<Option<Arc<dyn Frozen>>, Fault> {
-        let record = self.registered(store, &model.engine).await?;
+        let (record, _) = self.registered(store, &model.engine).await?;
         if record.kind.serves_adapters() {
             return Ok(None);
         }
@@ -131,10 +138,10 @@ impl Peers {
 
     /// A registered engine as a chat model that is never trained.
     pub(crate) async fn chat(&self, store: &Store, name: &str) -> Result<Arc<dyn Frozen>, Fault> {
-        let record = self.registered(store, name).await?;
-        let chat = kept(&self.chats, record, |record| {
+        let registered = self.registered(store, name).await?;
+        let chat = kept(&self.chats, registered, |(record, limits)| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
-            let chat = Chat::new(record, key, Limits::default()).map_err(|e| e.fault())?;
+            let chat = Chat::new(record, key, *limits).map_err(|e| e.fault())?;
             Ok(Arc::new(chat.sharing(&self.shares)))
         })?;
         Ok(chat)
@@ -158,11 +165,11 @@ impl Peers {
         adapter: &str,
     ) -> Result<(), Fault> {
         let all = peers::engines(&mut *store.acquire().await?).await?;
-        let found = all.into_iter().find(|e| e.record.name == engine).map(|e| e.record);
-        let Some(record) = found.filter(|record| record.kind.serves_adapters()) else {
+        let found = all.into_iter().find(|e| e.record.name == engine);
+        let Some(row) = found.filter(|row| row.record.kind.serves_adapters()) else {
             return Ok(());
         };
-        self.pool(record)?.unload(adapter).await.map_err(|e| e.fault())
+        self.pool(registered(row))?.unload(adapter).await.map_err(|e| e.fault())
     }
 
     /// Has a trainer delete a saved state. A trainer that is no longer registered keeps its states.
@@ -180,15 +187,21 @@ impl Peers {
     /// Drops the clients of engines that are not registered any more. Work that still holds one is not interrupted, but
     /// nothing new gets it.
     pub(super) fn keep(&self, registered: impl Fn(&str) -> bool) {
-        let known = |record: &EngineRecord| registered(&record.name);
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).retain(|record, _| known(record));
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner).retain(|record, _| known(record));
+        let known = |(record, _): &Registered| registered(&record.name);
+        self.pools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|made_of, _| known(made_of));
+        self.chats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|made_of, _| known(made_of));
     }
 
     /// That a job's environment, engine and trainer, as they are now, can do what it asks of them.
     pub(crate) async fn fit(&self, store: &Store, spec: &JobSpec) -> Result<(), Fault> {
         self.environment_fits(store, spec).await?;
-        let engine = self.registered(store, &spec.model.engine).await?;
+        let (engine, _) = self.registered(store, &spec.model.engine).await?;
         let found = self.ask_engine(&engine).await?;
         if let Some(misfit) = admission::engine_unable(spec, &engine, &found).into_iter().next() {
             return Err(Fault::fail(misfit));
@@ -205,30 +218,31 @@ impl Peers {
     /// Has an engine that lacks a checkpoint's adapter load it.
     pub(crate) async fn load(
         &self,
-        record: &EngineRecord,
+        engine: EngineRow,
         checkpoint: &mut Checkpoint,
     ) -> Result<(), Fault> {
         self.bring(checkpoint).await?;
         let adapter = Adapter::from(&*checkpoint);
-        self.pool(record.clone())?.load(&adapter).await.map_err(|e| e.fault())
+        self.pool(registered(engine))?.load(&adapter).await.map_err(|e| e.fault())
     }
 
     /// Wakes an engine.
-    pub(super) async fn wake(&self, record: &EngineRecord) -> Result<(), Fault> {
-        self.pool(record.clone())?.wake().await.map_err(|e| e.fault())
+    pub(super) async fn wake(&self, engine: EngineRow) -> Result<(), Fault> {
+        self.pool(registered(engine))?.wake().await.map_err(|e| e.fault())
     }
 
     async fn ask_engine(&self, record: &EngineRecord) -> Result<EngineCapabilities, Fault> {
+        // By a client of its own: how many requests an engine gets follows from what is found here.
+        let limits = Limits::of(record, None);
+        let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
         let asking = async {
             if record.kind.serves_adapters() {
-                self.pool(record.clone())?.check().await.map_err(|e| e.fault())
+                Pool::new(record, key, limits, &self.meters)?.check().await
             } else {
-                let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
-                let chat = Chat::new(record, key, Limits::default());
-                chat.map_err(|e| e.fault())?.check().await.map_err(|e| e.fault())
+                Chat::new(record, key, limits)?.check().await
             }
         };
-        in_time(asking).await
+        in_time(async { asking.await.map_err(|e| e.fault()) }).await
     }
 
     async fn ask_trainer(&self, record: &TrainerRecord) -> Result<TrainerCapabilities, Fault> {
@@ -260,25 +274,30 @@ impl Peers {
         Ok(found.record)
     }
 
-    async fn registered(&self, store: &Store, name: &str) -> Result<EngineRecord, Fault> {
+    async fn registered(&self, store: &Store, name: &str) -> Result<Registered, Fault> {
         let all = peers::engines(&mut *store.acquire().await?).await?;
         let found = all.into_iter().find(|e| e.record.name == name);
         let found = found.ok_or_else(|| Fault::Fail(format!("engine {name} is not registered")))?;
-        Ok(found.record)
+        Ok(registered(found))
     }
 
     /// The pool of a registration. Draining makes no new one: what is known of the replicas stays, and running
     /// work sees it, too.
-    fn pool(&self, mut record: EngineRecord) -> Result<Arc<Pool>, Fault> {
-        let draining = std::mem::take(&mut record.draining);
-        let pool = kept(&self.pools, record, |record| {
+    fn pool(&self, mut registered: Registered) -> Result<Arc<Pool>, Fault> {
+        let draining = std::mem::take(&mut registered.0.draining);
+        let pool = kept(&self.pools, registered, |(record, limits)| {
             let key = self.key(record.api_key_env.as_deref(), &record.urls)?;
-            let pool = Pool::new(record, key, Limits::default(), &self.meters);
+            let pool = Pool::new(record, key, *limits, &self.meters);
             Ok(Arc::new(pool.map_err(|e| e.fault())?.sharing(&self.shares)))
         })?;
         pool.drain(&draining);
         Ok(pool)
     }
+}
+
+fn registered(row: EngineRow) -> Registered {
+    let limits = row.limits();
+    (row.record, limits)
 }
 
 /// Timeout for finding a server's capabilities. The client that registers it waits.

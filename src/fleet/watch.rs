@@ -69,23 +69,23 @@ async fn ask_all(store: &Store, fleet: &Peers) -> Result<(), StoreError> {
     for (view, found) in engines.iter().zip(&of_engines) {
         let sleeps = found.as_ref().is_ok_and(|found| found.asleep == Some(true));
         if sleeps && jobs::left_asleep(&mut conn, &view.record.name).await? {
-            left_asleep.push(&view.record);
+            left_asleep.push(view.clone());
         }
     }
     let promoted = checkpoints::promoted(&mut conn).await?;
     let found = peers::engines(&mut conn).await?;
     // No connection is held while a server is asked.
     drop(conn);
-    for record in left_asleep {
-        if let Err(fault) = fleet.wake(record).await {
-            tracing::warn!(%fault, engine = record.name, "an engine still sleeps");
+    for view in left_asleep {
+        if let Err(fault) = fleet.wake(view.clone()).await {
+            tracing::warn!(%fault, engine = view.record.name, "an engine still sleeps");
         }
     }
     for (engine, mut checkpoint) in promoted {
         let Some(view) = found.iter().find(|view| view.record.name == engine) else { continue };
         let known = view.capabilities.as_ref().filter(|_| view.trouble.is_none());
         if known.is_some_and(|known| !known.0.models.contains(&checkpoint.name))
-            && let Err(fault) = fleet.load(&view.record, &mut checkpoint).await
+            && let Err(fault) = fleet.load(view.clone(), &mut checkpoint).await
         {
             tracing::warn!(%fault, adapter = checkpoint.name, "a promoted adapter is not loaded");
         }

@@ -7,7 +7,10 @@ use super::{
     StoreError,
     window::{Order, Rows, Window},
 };
-use crate::domain::peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord};
+use crate::domain::{
+    engine_limits::Limits,
+    peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+};
 
 /// A registered engine and what it can do.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -21,6 +24,14 @@ pub struct EngineRow {
     pub trouble: Option<String>,
     /// When the service last contacted it.
     pub checked_at: Option<OffsetDateTime>,
+}
+
+impl EngineRow {
+    /// The limits in effect.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::of(&self.record, self.capabilities.as_ref().map(|found| &found.0))
+    }
 }
 
 /// A registered trainer and what it can do.
@@ -46,12 +57,13 @@ pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Resul
     sqlx::query(
         "-- peers::put_engine
          insert into engines as e (name, kind, urls, draining, base_model, model, model_dir, adapter_dir,
-             seeds, api_key_env, hedge_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+             seeds, api_key_env, hedge_ms, limits)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          on conflict (name) do update set kind = excluded.kind, urls = excluded.urls,
              draining = excluded.draining, base_model = excluded.base_model, model = excluded.model,
              model_dir = excluded.model_dir, adapter_dir = excluded.adapter_dir, seeds = excluded.seeds,
-             api_key_env = excluded.api_key_env, hedge_ms = excluded.hedge_ms, updated_at = now(),
+             api_key_env = excluded.api_key_env, hedge_ms = excluded.hedge_ms,
+             limits = excluded.limits, updated_at = now(),
              capabilities = case when (e.kind, e.urls, e.base_model)
                  is distinct from (excluded.kind, excluded.urls, excluded.base_model)
                  then null else e.capabilities end",
@@ -67,6 +79,7 @@ pub async fn put_engine(conn: &mut PgConnection, engine: &EngineRecord) -> Resul
     .bind(engine.seeds)
     .bind(&engine.api_key_env)
     .bind(engine.hedge_ms)
+    .bind(Json(&engine.limits))
     .execute(conn)
     .await?;
     Ok(())
@@ -173,7 +186,7 @@ pub async fn set_draining(
 /// An engine, without conditions.
 const ENGINES: &str = "-- peers::engines
          select name, kind, urls, draining, base_model, model, model_dir, adapter_dir, seeds, api_key_env,
-             hedge_ms, capabilities, trouble, checked_at
+             hedge_ms, limits, capabilities, trouble, checked_at
          from engines where true";
 
 /// All engines, by name.

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Chat, Completion, EngineError, Frozen, Limits},
+    engine::{Chat, Completion, EngineError, Frozen},
     experience::{context::Context, message::Message},
 };
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         fault::Fault,
         generation::{FinishReason, Weights},
         peer::{EngineKind, EngineRecord},
@@ -11,7 +12,7 @@ use nlac::{
         spec::{EnvironmentSpec, PlaygroundSize, RolloutSpec, SamplingSpec, ToolFormat},
     },
     embedded::base_model::{BaseModel, Shipped},
-    engine::{Engine, Limits, Pool, Scoring},
+    engine::{Engine, Pool, Scoring},
     env::{Environment, Materials, Session, Split, Task, build},
     experience::{
         action::Reply,

@@ -67,7 +67,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("get_engine", "engines show mine"),
     (
         "put_engine",
-        "engines put mine http://a:1 http://b:1 --base-model m --model-dir d --hedge-ms 9",
+        "engines put mine http://a:1 http://b:1 --base-model m --model-dir d --hedge-ms 9 --in-flight 8 \
+         --generation-seconds 60 --load-seconds 60 --control-seconds 5 --score-batch 64",
     ),
     ("delete_engine", "engines delete mine"),
     ("drain_replica", "engines drain mine http://a:1"),

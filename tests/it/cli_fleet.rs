@@ -19,10 +19,34 @@ async fn engines_are_registered_shown_drained_and_deleted() {
     for part in ["registered mine", "adapters at run time", "after 900 ms", "none are sent"] {
         assert!(registered.out.contains(part), "{part}: {}", registered.out);
     }
+    // The local engine reports how many texts it works on at a time.
+    assert_eq!(local["capabilities"]["max_running"], 256);
+    assert_eq!(local["limits_in_effect"]["in_flight"], 256);
+    let limits = ["--in-flight", "12", "--generation-seconds", "60"];
+    let limited = run(&[&put[..], &limits, &["--json"]].concat()).await.json();
+    assert_eq!(limited["limits"]["in_flight"], 12);
+    assert_eq!(limited["limits"]["load_seconds"], json!(null));
+    assert_eq!(limited["limits_in_effect"]["load_seconds"], 120);
+    let shown = run(&["show", "mine"]).await.out;
+    for part in ["12 texts per replica", "text 60 s, adapter 120 s, other 15 s"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let page = service.http.get(format!("{}/fleet", service.url)).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("12 per replica (set)"), "{page}");
+    assert!(page.contains("256 per replica (reported)"), "{page}");
+    run(&[&put[..], &["--hedge-ms", "900", "--no-seeds"]].concat()).await;
     let nobody = format!("http://127.0.0.1:{}", free_port());
     let absent = run(&["put", "absent", &nobody, "--kind", "openai", "--base-model", "m"]).await;
     assert!(absent.well && absent.out.contains("but the server did not answer"), "{}", absent.out);
     assert!(absent.out.contains(&nobody) && absent.out.contains("nlac doctor"), "{}", absent.out);
+    let chat = ["put", "absent", &nobody, "--kind", "openai", "--base-model", "m"];
+    for (option, why) in [("--load-seconds", "loads no adapters"), ("--score-batch", "scores each")]
+    {
+        let refused = run(&[&chat[..], &[option, "9"]].concat()).await;
+        assert!(!refused.well && refused.err.contains(why), "{}", refused.err);
+        assert!(refused.err.contains("leave limits."), "{}", refused.err);
+    }
     let incomplete = run(&["put", "mine", &url, "--base-model", "help-desk-base"]).await;
     assert!(!incomplete.well && incomplete.err.contains("model_dir"), "{}", incomplete.err);
 

@@ -8,11 +8,12 @@ use std::{
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         ids::JobId,
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Engine, Limits, Pool, Request},
+    engine::{Engine, Pool, Request},
     store::replay,
     telemetry::Meters,
 };
@@ -208,7 +209,7 @@ async fn what_a_replica_takes_and_never_answers_is_asked_of_another() {
     }));
     let works = Faulty::engine(Box::new(|_, _| Fate::Pass));
     let (hangs, works) = tokio::join!(hangs, works);
-    let limits = Limits { generation: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { generation_seconds: 2, ..Limits::default() };
     let urls = [hangs.url.clone(), works.url.clone()];
     let pair = EngineRecord::new("pair", EngineKind::Vllm, &urls, "help-desk-base");
     let pool = Pool::new(&pair, None, limits, &Meters::default()).unwrap();

@@ -13,10 +13,11 @@ use std::{
 use futures_util::future::join_all;
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Engine, EngineError, Limits, Pool, Request},
+    engine::{Engine, EngineError, Pool, Request},
     telemetry::Meters,
 };
 use serde_json::{Value, json};

@@ -3,12 +3,13 @@
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         training::{Clip, PolicyGradient},
     },
     embedded::{base_model, local::LocalPeers},
-    engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Scoring},
+    engine::{Adapter, Engine, EngineError, Pool, Request, Scoring},
     telemetry::Meters,
     trainer::{Adam, Datum, Loss, ModelRole, Tinker, Trainer, adapter},
 };
@@ -234,7 +235,7 @@ async fn an_engine_without_seeds_is_sent_none() {
     let mut engine = service.get("/v1/engines").await.1["data"][0].take();
     assert_eq!(engine["seeds"], true);
     engine["seeds"] = false.into();
-    for found in ["name", "capabilities", "trouble", "checked_at"] {
+    for found in ["name", "limits_in_effect", "capabilities", "trouble", "checked_at"] {
         engine.as_object_mut().unwrap().remove(found);
     }
     let put = service.http.put(format!("{}/v1/engines/seedless", service.url)).json(&engine);

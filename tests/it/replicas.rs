@@ -9,11 +9,12 @@ use std::{
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
     },
     embedded::{base_model, local::LocalPeers},
-    engine::{Adapter, Engine, EngineError, Limits, Pool, Request},
+    engine::{Adapter, Engine, EngineError, Pool, Request},
     telemetry::{self, Meters},
     trainer::{ModelRole, Tinker, Trainer},
 };

@@ -2,10 +2,11 @@
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Engine, Limits, Pool, Request, Scored, Scoring},
+    engine::{Engine, Pool, Request, Scored, Scoring},
     telemetry::Meters,
 };
 use serde_json::{Value, json};

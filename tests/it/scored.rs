@@ -2,11 +2,12 @@
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         peer::{EngineKind, EngineRecord, TrainerKind, TrainerRecord},
         training::Clip,
     },
     embedded::{base_model, local::LocalPeers},
-    engine::{Engine, Limits, Pool, Scoring},
+    engine::{Engine, Pool, Scoring},
     telemetry::Meters,
     trainer::{
         Adam, HeadSpec, ModelRole, ScoredDatum, ScoredLoss, Tinker, Trainer, TrainerError,

@@ -9,10 +9,11 @@ use std::{
 
 use nlac::{
     domain::{
+        engine_limits::Limits,
         generation::{FinishReason, Sampling},
         peer::{EngineKind, EngineRecord},
     },
-    engine::{Adapter, Engine, EngineError, Limits, Pool, Request, Scoring, Tokenized},
+    engine::{Adapter, Engine, EngineError, Pool, Request, Scoring, Tokenized},
     experience::{context::Context, message::Message},
     telemetry::Meters,
 };
@@ -44,7 +45,8 @@ async fn sglang(answer_for: fn(&Asked) -> Option<(u16, Value)>) -> Endpoint {
             "/server_info" => (
                 200,
                 json!({ "model_path": "m", "enable_lora": true, "max_lora_rank": 16,
-                        "max_loras_per_batch": 8, "internal_states": [], "version": "0.5.23" }),
+                        "max_loras_per_batch": 8, "version": "0.5.23",
+                        "internal_states": [{ "effective_max_running_requests_per_dp": 128 }] }),
             ),
             "/v1/models" => {
                 let base = json!({ "id": "base", "object": "model", "owned_by": "sglang",
@@ -137,7 +139,8 @@ async fn tokens_go_in_and_come_out_under_the_adapter_that_was_asked_for() {
     let info = engine.check().await.unwrap();
     assert_eq!((info.version.as_str(), info.max_model_len), ("0.5.23", Some(4096)));
     assert!(info.runtime_adapters);
-    assert_eq!((info.max_rank, info.models), (Some(16), vec!["base".to_owned()]));
+    assert_eq!((info.max_rank, info.max_running), (Some(16), Some(128)));
+    assert_eq!(info.models, ["base"]);
 
     let base = engine.generate(request(None)).await.unwrap();
     assert_eq!((base.token_ids, base.model.as_str()), (vec![4, 5, 2], "base"));

@@ -114,6 +114,7 @@ async fn live_of(state: &AppState) -> Result<Live, Problem> {
 }
 
 fn engine(row: EngineRow, measured: &str) -> Engine {
+    let limits = row.limits();
     let EngineRow { record, capabilities, trouble, checked_at } = row;
     let replicas = record.urls.iter().map(|url| {
         let replica = ("replica", url.as_str());
@@ -134,7 +135,22 @@ fn engine(row: EngineRow, measured: &str) -> Engine {
     let replicas = replicas.collect();
     // Findings of an earlier check would look current if the engine does not answer now.
     let found = capabilities.map(|found| found.0).filter(|_| trouble.is_none());
-    let mut facts = Vec::new();
+    let reported = found.as_ref().is_some_and(|found| found.max_running.is_some());
+    let source = match (record.limits.in_flight, reported) {
+        (Some(_), _) => "set",
+        (None, true) => "reported",
+        (None, false) => "default",
+    };
+    let mut facts = vec![
+        ("texts in flight", format!("{} per replica ({source})", limits.in_flight)),
+        (
+            "deadlines",
+            format!(
+                "text {} s, adapter {} s, other {} s",
+                limits.generation_seconds, limits.load_seconds, limits.control_seconds
+            ),
+        ),
+    ];
     if let Some(found) = &found {
         let longest = found.max_model_len.map_or_else(|| "–".into(), |n| format!("{n} tokens"));
         facts.push(("maximum sequence", longest));

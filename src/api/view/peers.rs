@@ -5,7 +5,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    domain::peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+    domain::{
+        engine_limits::Limits,
+        peer::{EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
+    },
     store::peers::{EngineRow, TrainerRow},
 };
 
@@ -15,6 +18,8 @@ pub struct EngineView {
     /// Its registration.
     #[serde(flatten)]
     pub record: EngineRecord,
+    /// The limits of each replica in effect.
+    pub limits_in_effect: Limits,
     /// Capabilities; null if it was never reached.
     pub capabilities: Option<EngineCapabilities>,
     /// Why the last contact failed; null if it succeeded.
@@ -28,6 +33,7 @@ pub struct EngineView {
 impl From<EngineRow> for EngineView {
     fn from(row: EngineRow) -> Self {
         Self {
+            limits_in_effect: row.limits(),
             record: row.record,
             capabilities: row.capabilities.map(|found| found.0),
             trouble: row.trouble,

@@ -12,40 +12,13 @@ use async_trait::async_trait;
 use super::{Adapter, Completion, EngineError, Request, Tokenized};
 use crate::{
     domain::{
+        engine_limits::Limits,
         generation::FinishReason,
         peer::{EngineCapabilities, EngineKind, EngineRecord},
     },
     experience::context::Context,
     net::{Client, NetError, Secret},
 };
-
-/// Bounds on what is asked of a replica.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Requests in flight; the engine's own queue has no bound.
-    pub in_flight: usize,
-    /// Deadline of one generation.
-    pub generation: Duration,
-    /// Deadline of loading an adapter; the first use of one compiles kernels on some engines.
-    pub load: Duration,
-    /// How often loading is tried while the engine does not see the adapter's files, with pauses from a
-    /// quarter of a second on, twice as long each time.
-    pub load_attempts: u32,
-    /// Deadline of everything else.
-    pub control: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            in_flight: 256,
-            generation: Duration::from_secs(300),
-            load: Duration::from_secs(120),
-            load_attempts: 6,
-            control: Duration::from_secs(15),
-        }
-    }
-}
 
 /// Requests that a replica has, from all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +96,17 @@ pub(super) struct Wire {
     pub engine: String,
     pub base_model: String,
     pub http: Client,
-    pub limits: Limits,
+    pub deadlines: Deadlines,
+    /// See [`Limits`].
+    load_attempts: u32,
+    score_batch: usize,
+}
+
+/// Time in which a replica must answer.
+pub(super) struct Deadlines {
+    pub generation: Duration,
+    pub load: Duration,
+    pub control: Duration,
 }
 
 impl Wire {
@@ -135,8 +118,19 @@ impl Wire {
     ) -> Result<Self, EngineError> {
         let http = Client::with_secret(url, key.map(Secret::bearer))
             .map_err(|source| EngineError::Net { engine: engine.name.clone(), source })?;
-        let (engine, base_model) = (engine.name.clone(), engine.base_model.clone());
-        Ok(Self { engine, base_model, http, limits })
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        Ok(Self {
+            engine: engine.name.clone(),
+            base_model: engine.base_model.clone(),
+            http,
+            deadlines: Deadlines {
+                generation: seconds(limits.generation_seconds),
+                load: seconds(limits.load_seconds),
+                control: seconds(limits.control_seconds),
+            },
+            load_attempts: limits.load_attempts,
+            score_batch: limits.score_batch as usize,
+        })
     }
 
     /// The model that a request is for.
@@ -188,7 +182,7 @@ impl Wire {
 
     /// `GET /v1/models`.
     pub async fn models(&self) -> Result<wire::Models, EngineError> {
-        self.http.get("/v1/models", self.limits.control).await.map_err(|e| self.net(e))
+        self.http.get("/v1/models", self.deadlines.control).await.map_err(|e| self.net(e))
     }
 
     /// That a name is served from a path.
@@ -210,7 +204,7 @@ impl Wire {
 
     /// `GET /metrics`, the two gauges of a queue summed over whatever labels they have.
     async fn gauges(&self, running: &str, waiting: &str) -> Result<Queue, EngineError> {
-        let page = self.http.get_bytes("/metrics", self.limits.control).await;
+        let page = self.http.get_bytes("/metrics", self.deadlines.control).await;
         let page = page.map_err(|e| self.net(e))?;
         let page = String::from_utf8_lossy(&page);
         let sum = |name| {

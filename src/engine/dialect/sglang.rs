@@ -128,7 +128,7 @@ impl Sglang {
             logprob_start_len,
             lora_path: request.adapter.as_ref().map(|adapter| adapter.name.as_str()),
         };
-        let answer = wire.http.post("/generate", &body, wire.limits.generation).await;
+        let answer = wire.http.post("/generate", &body, wire.deadlines.generation).await;
         answer.map_err(|error| match &request.adapter {
             Some(adapter)
                 if refusal(&error).is_some_and(|reason| reason.contains("not loaded")) =>
@@ -158,10 +158,10 @@ impl Sglang {
 
     async fn server_info(&self) -> Result<ServerInfo, EngineError> {
         let Self(wire) = self;
-        let old = wire.http.get("/get_server_info", wire.limits.control).await;
+        let old = wire.http.get("/get_server_info", wire.deadlines.control).await;
         match old {
             Err(error) if error.status() == Some(404) => {
-                wire.http.get("/server_info", wire.limits.control).await
+                wire.http.get("/server_info", wire.deadlines.control).await
             }
             outcome => outcome,
         }
@@ -190,8 +190,8 @@ impl Dialect for Sglang {
         let path = adapter.path.display().to_string();
         let body = LoadBody { lora_name: &adapter.name, lora_path: Some(&path) };
         let late = |e: &NetError| e.status().is_none() || refusal(e).is_some_and(|r| is_late(&r));
-        let loaded = retry(wire.limits.load_attempts, Duration::from_millis(250), late, || {
-            wire.http.post::<LoraUpdate>("/load_lora_adapter", &body, wire.limits.load)
+        let loaded = retry(wire.load_attempts, Duration::from_millis(250), late, || {
+            wire.http.post::<LoraUpdate>("/load_lora_adapter", &body, wire.deadlines.load)
         })
         .await;
         match loaded {
@@ -211,7 +211,7 @@ impl Dialect for Sglang {
     async fn unload(&self, name: &str) -> Result<(), EngineError> {
         let Self(wire) = self;
         let body = LoadBody { lora_name: name, lora_path: None };
-        match wire.http.post_bytes("/unload_lora_adapter", &body, wire.limits.generation).await {
+        match wire.http.post_bytes("/unload_lora_adapter", &body, wire.deadlines.generation).await {
             Err(error) if refusal(&error).is_none() => Err(wire.net(error)),
             _ => Ok(()),
         }
@@ -221,12 +221,14 @@ impl Dialect for Sglang {
         let info = self.server_info().await?;
         let models = self.0.models().await?;
         let base = models.data.iter().find(|card| card.id == self.0.base_model);
+        let max_running = info.max_running();
         Ok(EngineCapabilities {
             version: info.version.unwrap_or_else(|| "unknown".into()),
             max_model_len: base.and_then(|card| card.max_model_len),
             models: models.data.into_iter().map(|card| card.id).collect(),
             runtime_adapters: info.enable_lora.unwrap_or(false),
             max_rank: info.max_lora_rank,
+            max_running,
             replicas: 1,
             asleep: None,
         })
@@ -243,7 +245,7 @@ impl Dialect for Sglang {
             temperature: Some(0.0),
             seed: None,
         };
-        let answer = wire.http.post("/v1/chat/completions", &body, wire.limits.generation).await;
+        let answer = wire.http.post("/v1/chat/completions", &body, wire.deadlines.generation).await;
         let ChatAnswer { usage, .. } = answer.map_err(|e| wire.net(e))?;
         let usage = usage.ok_or_else(|| wire.wrong("it does not count the tokens of a prompt"))?;
         Ok(Tokenized::Count(usage.prompt_tokens))

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{
     Dialect, Queue, Wire,
     wire::{
-        Choice, CompletionAnswer, CompletionBody, LoadBody, PromptLogprob, Prompts, Sleeping,
-        TokenizeBody, TokenizedAnswer, Version,
+        Choice, CompletionAnswer, CompletionBody, EngineInfo, LoadBody, PromptLogprob, Prompts,
+        Sleeping, TokenizeBody, TokenizedAnswer, Version,
     },
 };
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
     net::{NetError, retry},
 };
 
-/// Prompts in one request; vLLM takes 1,024 at most.
-const PROMPTS: usize = 256;
+/// Its settings as JSON.
+const INFO: &str = "/server_info?config_format=json";
 
 /// A replica of vLLM.
 pub(super) struct Vllm(pub(super) Wire);
@@ -28,7 +28,7 @@ pub(super) struct Vllm(pub(super) Wire);
 impl Vllm {
     async fn switch(&self, path: &str) -> Result<(), EngineError> {
         let Self(wire) = self;
-        let done = wire.http.post_bytes(path, &json!({}), wire.limits.load).await;
+        let done = wire.http.post_bytes(path, &json!({}), wire.deadlines.load).await;
         done.map(drop).map_err(|e| wire.net(e))
     }
 
@@ -72,7 +72,7 @@ impl Vllm {
         body: &CompletionBody<'_>,
     ) -> Result<CompletionAnswer, EngineError> {
         let Self(wire) = self;
-        let answer = wire.http.post("/v1/completions", body, wire.limits.generation).await;
+        let answer = wire.http.post("/v1/completions", body, wire.deadlines.generation).await;
         answer.map_err(|error| match &request.adapter {
             // It has restarted, and knows the base model alone.
             Some(adapter) if error.status() == Some(404) => wire.forgotten(adapter),
@@ -168,7 +168,7 @@ impl Dialect for Vllm {
     ) -> Result<Vec<Completion>, EngineError> {
         let Self(wire) = self;
         let mut scored = Vec::with_capacity(continuations.len());
-        for some in continuations.chunks(PROMPTS) {
+        for some in continuations.chunks(wire.score_batch) {
             let sent: Vec<_> = some.iter().map(|c| [&request.prompt[..], c].concat()).collect();
             let body = CompletionBody {
                 model: wire.model(request),
@@ -203,8 +203,8 @@ impl Dialect for Vllm {
         // A shared file system may show a new directory late; an answer of 500 is about the adapter
         // itself and does not get better.
         let late = |e: &NetError| matches!(e.status(), Some(404)) || e.status().is_none();
-        let loaded = retry(wire.limits.load_attempts, Duration::from_millis(250), late, || {
-            wire.http.post_bytes("/v1/load_lora_adapter", &body, wire.limits.load)
+        let loaded = retry(wire.load_attempts, Duration::from_millis(250), late, || {
+            wire.http.post_bytes("/v1/load_lora_adapter", &body, wire.deadlines.load)
         })
         .await;
         match loaded {
@@ -219,7 +219,7 @@ impl Dialect for Vllm {
     async fn unload(&self, name: &str) -> Result<(), EngineError> {
         let Self(wire) = self;
         let body = LoadBody { lora_name: name, lora_path: None };
-        match wire.http.post_bytes("/v1/unload_lora_adapter", &body, wire.limits.control).await {
+        match wire.http.post_bytes("/v1/unload_lora_adapter", &body, wire.deadlines.control).await {
             Err(error) if error.status() != Some(404) => Err(wire.net(error)),
             _ => Ok(()),
         }
@@ -227,21 +227,23 @@ impl Dialect for Vllm {
 
     async fn check(&self) -> Result<EngineCapabilities, EngineError> {
         let Self(wire) = self;
-        let version = wire.http.get("/version", wire.limits.control).await;
+        let version = wire.http.get("/version", wire.deadlines.control).await;
         let Version { version } = version.map_err(|e| wire.net(e))?;
         let models = wire.models().await?;
         let base = models.data.iter().find(|card| card.id == wire.base_model);
         // The route exists only where run-time updates are on; it answers to nothing but POST.
-        let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.limits.control).await;
+        let route = wire.http.get_bytes("/v1/load_lora_adapter", wire.deadlines.control).await;
         let runtime_adapters = route.map_or_else(|e| e.status() != Some(404), |_| true);
-        // The route exists only in development mode.
-        let asleep = wire.http.get::<Sleeping>("/is_sleeping", wire.limits.control).await;
+        // These two are there in development mode only.
+        let asleep = wire.http.get::<Sleeping>("/is_sleeping", wire.deadlines.control).await;
+        let info = wire.http.get::<EngineInfo>(INFO, wire.deadlines.control).await;
         Ok(EngineCapabilities {
             version,
             max_model_len: base.and_then(|card| card.max_model_len),
             models: models.data.into_iter().map(|card| card.id).collect(),
             runtime_adapters,
             max_rank: None,
+            max_running: info.ok().map(|info| info.vllm_config.scheduler_config.max_num_seqs),
             replicas: 1,
             asleep: asleep.ok().map(|answer| answer.is_sleeping),
         })
@@ -254,7 +256,7 @@ impl Dialect for Vllm {
             conversation: context.into(),
             add_generation_prompt: true,
         };
-        let answer = wire.http.post("/tokenize", &body, wire.limits.control).await;
+        let answer = wire.http.post("/tokenize", &body, wire.deadlines.control).await;
         let TokenizedAnswer { tokens } = answer.map_err(|e| wire.net(e))?;
         Ok(Tokenized::Ids(tokens))
     }

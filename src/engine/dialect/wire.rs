@@ -107,6 +107,22 @@ pub(super) struct Sleeping {
     pub is_sleeping: bool,
 }
 
+/// vLLM's `GET /server_info?config_format=json`.
+#[derive(Deserialize)]
+pub(super) struct EngineInfo {
+    pub vllm_config: EngineConfig,
+}
+
+#[derive(Deserialize)]
+pub(super) struct EngineConfig {
+    pub scheduler_config: SchedulerConfig,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SchedulerConfig {
+    pub max_num_seqs: u32,
+}
+
 #[derive(Deserialize)]
 pub(super) struct Version {
     pub version: String,
@@ -219,6 +235,23 @@ pub(super) struct ServerInfo {
     pub enable_lora: Option<bool>,
     #[serde(default)]
     pub max_lora_rank: Option<u32>,
+    /// One of each of its schedulers.
+    #[serde(default)]
+    internal_states: Vec<SchedulerState>,
+}
+
+impl ServerInfo {
+    /// Requests that it works on at a time; none where it does not say.
+    pub fn max_running(&self) -> Option<u32> {
+        let each = self.internal_states.iter().map(|state| state.max_running);
+        each.sum::<Option<u32>>().filter(|all| *all > 0)
+    }
+}
+
+#[derive(Deserialize)]
+struct SchedulerState {
+    #[serde(default, rename = "effective_max_running_requests_per_dp")]
+    max_running: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -264,4 +297,7 @@ pub(in crate::engine) struct TgiInfo {
     pub version: String,
     #[serde(default)]
     pub max_total_tokens: Option<u32>,
+    /// Further ones are rejected with 429.
+    #[serde(default)]
+    pub max_concurrent_requests: Option<u32>,
 }

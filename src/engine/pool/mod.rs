@@ -18,11 +18,11 @@ use futures_util::future::{Either, join_all, select, try_join_all};
 
 use self::replica::{InFlight, Replica, Task};
 use super::{
-    Adapter, Completion, Engine, EngineError, Limits, Probe, Request, Scored, Scoring, Tokenized,
-    dialect,
+    Adapter, Completion, Engine, EngineError, Probe, Request, Scored, Scoring, Tokenized, dialect,
 };
 use crate::{
     domain::{
+        engine_limits::Limits,
         generation::Sampling,
         peer::{EngineCapabilities, EngineRecord},
     },
@@ -36,9 +36,6 @@ use crate::{
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt; the next ones are longer.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Attempts to load an adapter if another program copies its files to the engine. They take about eight minutes, in which
-/// 8 GB arrive at 200 Mbit/s.
-const FETCHED_LOAD_ATTEMPTS: u32 = 12;
 
 /// An engine of one or more replicas.
 pub struct Pool {
@@ -60,15 +57,13 @@ impl Pool {
     pub fn new(
         engine: &EngineRecord,
         key: Option<&str>,
-        mut limits: Limits,
+        limits: Limits,
         meters: &Meters,
     ) -> Result<Self, EngineError> {
-        if engine.adapter_dir.is_some() {
-            limits.load_attempts = limits.load_attempts.max(FETCHED_LOAD_ATTEMPTS);
-        }
+        let in_flight = limits.in_flight as usize;
         let replicas = engine.urls.iter().map(|url| {
             let dialect = dialect::of(engine, url, key, limits)?;
-            Ok(Replica::new((&engine.name, url), dialect, limits.in_flight, meters))
+            Ok(Replica::new((&engine.name, url), dialect, in_flight, meters))
         });
         let pool = Self {
             name: engine.name.clone(),
@@ -77,6 +72,7 @@ impl Pool {
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,
+            in_flight,
         };
         pool.drain(&engine.draining);
         Ok(pool)

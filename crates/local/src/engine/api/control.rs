@@ -48,6 +48,12 @@ pub(super) async fn models(State(shared): State<Arc<Shared>>) -> Json<ModelList>
     Json(ModelList { object: "list", data })
 }
 
+/// Settings that clients may follow, in the place where vLLM has them.
+pub(super) async fn server_info(State(shared): State<Arc<Shared>>) -> Json<serde_json::Value> {
+    let scheduler = serde_json::json!({ "max_num_seqs": shared.options.max_running });
+    Json(serde_json::json!({ "vllm_config": { "scheduler_config": scheduler } }))
+}
+
 pub(super) async fn load(
     State(shared): State<Arc<Shared>>,
     body: Body<LoadRequest>,

@@ -101,6 +101,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/health", get(control::health))
         .route("/ping", get(control::health))
         .route("/version", get(control::version))
+        .route("/server_info", get(control::server_info))
         .route("/load", get(control::server_load))
         .route("/metrics", get(metrics::metrics))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

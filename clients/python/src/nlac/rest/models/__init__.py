@@ -60,8 +60,9 @@ from .end_reason import EndReason
 from .ending import Ending
 from .engine_capabilities import EngineCapabilities
 from .engine_kind import EngineKind
+from .engine_limits import EngineLimits
+from .engine_limits_in_effect import EngineLimitsInEffect
 from .engine_list import EngineList
-from .engine_record import EngineRecord
 from .engine_view import EngineView
 from .environment_kind import EnvironmentKind
 from .environment_list import EnvironmentList
@@ -237,8 +238,9 @@ __all__ = (
     "EndReason",
     "EngineCapabilities",
     "EngineKind",
+    "EngineLimits",
+    "EngineLimitsInEffect",
     "EngineList",
-    "EngineRecord",
     "EngineView",
     "EnvironmentKind",
     "EnvironmentList",

@@ -19,6 +19,8 @@ class EngineCapabilities:
     """ Maximum sequence length in tokens. """
     max_rank: int | None
     """ Maximum rank of an adapter, if reported. """
+    max_running: int | None
+    """ Maximum number of texts that a replica works on at a time, if reported. """
     models: list[str]
     """ Served names: base model and adapters. """
     replicas: int
@@ -39,6 +41,9 @@ class EngineCapabilities:
         max_rank: int | None
         max_rank = self.max_rank
 
+        max_running: int | None
+        max_running = self.max_running
+
         models = self.models
 
         replicas = self.replicas
@@ -54,6 +59,7 @@ class EngineCapabilities:
                 "asleep": asleep,
                 "max_model_len": max_model_len,
                 "max_rank": max_rank,
+                "max_running": max_running,
                 "models": models,
                 "replicas": replicas,
                 "runtime_adapters": runtime_adapters,
@@ -88,6 +94,13 @@ class EngineCapabilities:
 
         max_rank = _parse_max_rank(d.pop("max_rank", None))
 
+        def _parse_max_running(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        max_running = _parse_max_running(d.pop("max_running", None))
+
         models = cast(list[str], d.pop("models"))
 
         replicas = d.pop("replicas")
@@ -100,6 +113,7 @@ class EngineCapabilities:
             asleep=asleep,
             max_model_len=max_model_len,
             max_rank=max_rank,
+            max_running=max_running,
             models=models,
             replicas=replicas,
             runtime_adapters=runtime_adapters,

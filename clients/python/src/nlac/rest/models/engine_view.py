@@ -12,6 +12,8 @@ from ..models.engine_kind import EngineKind, check_engine_kind
 
 if TYPE_CHECKING:
     from ..models.engine_capabilities import EngineCapabilities
+    from ..models.engine_limits import EngineLimits
+    from ..models.engine_limits_in_effect import EngineLimitsInEffect
 
 
 T = TypeVar("T", bound="EngineView")
@@ -33,6 +35,8 @@ class EngineView:
     """ Milliseconds after which an unanswered request is also sent to another replica. """
     kind: EngineKind
     """ Protocols of engines. """
+    limits: EngineLimits
+    """ Limits that a registration sets. """
     model: str
     """ Name of the model in specs, if engine and trainer use different names for it. """
     model_dir: None | str
@@ -47,6 +51,8 @@ class EngineView:
     capabilities: EngineCapabilities | None
     checked_at: datetime.datetime | None
     """ When the service last contacted it. """
+    limits_in_effect: EngineLimitsInEffect
+    """ Limits of a replica in effect. """
     trouble: None | str
     """ Why the last contact failed; null if it succeeded. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -68,6 +74,8 @@ class EngineView:
         hedge_ms = self.hedge_ms
 
         kind: str = self.kind
+
+        limits = self.limits.to_dict()
 
         model = self.model
 
@@ -92,6 +100,8 @@ class EngineView:
         else:
             checked_at = self.checked_at
 
+        limits_in_effect = self.limits_in_effect.to_dict()
+
         trouble: None | str
         trouble = self.trouble
 
@@ -105,6 +115,7 @@ class EngineView:
                 "draining": draining,
                 "hedge_ms": hedge_ms,
                 "kind": kind,
+                "limits": limits,
                 "model": model,
                 "model_dir": model_dir,
                 "name": name,
@@ -112,6 +123,7 @@ class EngineView:
                 "urls": urls,
                 "capabilities": capabilities,
                 "checked_at": checked_at,
+                "limits_in_effect": limits_in_effect,
                 "trouble": trouble,
             }
         )
@@ -121,6 +133,8 @@ class EngineView:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.engine_capabilities import EngineCapabilities
+        from ..models.engine_limits import EngineLimits
+        from ..models.engine_limits_in_effect import EngineLimitsInEffect
 
         d = dict(src_dict)
 
@@ -150,6 +164,8 @@ class EngineView:
         hedge_ms = _parse_hedge_ms(d.pop("hedge_ms", None))
 
         kind = check_engine_kind(d.pop("kind"))
+
+        limits = EngineLimits.from_dict(d.pop("limits"))
 
         model = d.pop("model")
 
@@ -196,6 +212,8 @@ class EngineView:
 
         checked_at = _parse_checked_at(d.pop("checked_at", None))
 
+        limits_in_effect = EngineLimitsInEffect.from_dict(d.pop("limits_in_effect"))
+
         def _parse_trouble(data: object) -> None | str:
             if data is None:
                 return data
@@ -210,6 +228,7 @@ class EngineView:
             draining=draining,
             hedge_ms=hedge_ms,
             kind=kind,
+            limits=limits,
             model=model,
             model_dir=model_dir,
             name=name,
@@ -217,6 +236,7 @@ class EngineView:
             urls=urls,
             capabilities=capabilities,
             checked_at=checked_at,
+            limits_in_effect=limits_in_effect,
             trouble=trouble,
         )
 

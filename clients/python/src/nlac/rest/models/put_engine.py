@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
 from ..models.engine_kind import EngineKind, check_engine_kind
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.engine_limits import EngineLimits
+
 
 T = TypeVar("T", bound="PutEngine")
 
@@ -33,6 +37,8 @@ class PutEngine:
     hedge_ms: int | None | Unset = UNSET
     """ Milliseconds after which an unanswered request is also sent to another replica. The first answer
     counts. By default never. """
+    limits: EngineLimits | Unset = UNSET
+    """ Limits that a registration sets. """
     model: None | str | Unset = UNSET
     """ Name of the model in specs (`model.base`), if engine and trainer use different names for it. The
     default is `base_model`. """
@@ -72,6 +78,10 @@ class PutEngine:
         else:
             hedge_ms = self.hedge_ms
 
+        limits: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits, Unset):
+            limits = self.limits.to_dict()
+
         model: None | str | Unset
         if isinstance(self.model, Unset):
             model = UNSET
@@ -103,6 +113,8 @@ class PutEngine:
             field_dict["draining"] = draining
         if hedge_ms is not UNSET:
             field_dict["hedge_ms"] = hedge_ms
+        if limits is not UNSET:
+            field_dict["limits"] = limits
         if model is not UNSET:
             field_dict["model"] = model
         if model_dir is not UNSET:
@@ -114,6 +126,8 @@ class PutEngine:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.engine_limits import EngineLimits
+
         d = dict(src_dict)
         base_model = d.pop("base_model")
 
@@ -150,6 +164,13 @@ class PutEngine:
 
         hedge_ms = _parse_hedge_ms(d.pop("hedge_ms", UNSET))
 
+        _limits = d.pop("limits", UNSET)
+        limits: EngineLimits | Unset
+        if isinstance(_limits, Unset):
+            limits = UNSET
+        else:
+            limits = EngineLimits.from_dict(_limits)
+
         def _parse_model(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -178,6 +199,7 @@ class PutEngine:
             api_key_env=api_key_env,
             draining=draining,
             hedge_ms=hedge_ms,
+            limits=limits,
             model=model,
             model_dir=model_dir,
             seeds=seeds,
