@@ -97,6 +97,12 @@ impl Context {
         Self { length: messages.len(), messages, frame, admissible: Arc::default() }
     }
 
+    /// The same messages in another frame. Its admissible actions are not those of this one.
+    #[must_use]
+    pub fn framed(&self, frame: Arc<Frame>) -> Self {
+        Self { frame, admissible: Arc::default(), ..self.clone() }
+    }
+
     /// The first `length` messages; all of them where there are fewer.
     #[must_use]
     pub fn prefix(&self, length: usize) -> Self {

@@ -147,6 +147,10 @@ impl Template {
         if let Some(lacking) = self.variables.iter().find(|v| !given.clone().any(|g| g == *v)) {
             return Err(refused(format!("{lacking} is missing")));
         }
+        let text = self.text(variables).map_err(|e| refused(e.to_string()))?;
+        if self.scope == Scope::State && self.system.is_none() && text.is_none() {
+            return Ok(state.framed(switched(state.frame().clone(), &self.switches)));
+        }
         let mut messages: Vec<_> = self.system.iter().map(Message::system).collect();
         match (self.scope, action) {
             (Scope::None, _) => {}
@@ -158,7 +162,6 @@ impl Template {
             }
             (Scope::StateAction, None) => return Err(refused("it needs an action".into())),
         }
-        let text = self.text(variables).map_err(|e| refused(e.to_string()))?;
         messages.extend(text.map(Message::user));
         let frame = match self.scope {
             Scope::None => Arc::default(),

@@ -8,7 +8,7 @@ mod files;
 mod pieces;
 mod template;
 
-use std::{collections::BTreeSet, path::Path};
+use std::{borrow::Cow, collections::BTreeSet, path::Path};
 
 use minijinja::{Environment, context, value::Serde};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -37,26 +37,26 @@ pub enum Role {
 
 /// One message of a conversation, with the fields that published templates read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct Message<'a> {
     /// Who speaks.
     pub role: Role,
     /// What is said; empty where only tools are called.
     #[serde(default, deserialize_with = "text")]
-    pub content: String,
+    pub content: Cow<'a, str>,
     /// What the model thought before it spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_content: Option<String>,
+    pub reasoning_content: Option<Cow<'a, str>>,
     /// Tools that the model calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// The call that a tool answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
+    pub tool_call_id: Option<Cow<'a, str>>,
 }
 
-impl Message {
+impl<'a> Message<'a> {
     /// A message of nothing but text.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
+    pub fn new(role: Role, content: impl Into<Cow<'a, str>>) -> Self {
         Self { role, content: content.into(), ..Self::default() }
     }
 }
@@ -64,16 +64,30 @@ impl Message {
 /// A message as templates read it.
 #[derive(Serialize)]
 struct Shown<'a> {
-    #[serde(flatten)]
-    message: &'a Message,
+    role: Role,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'a [ToolCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
     /// gpt-oss' name of the reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<&'a str>,
 }
 
-impl<'a> From<&'a Message> for Shown<'a> {
-    fn from(message: &'a Message) -> Self {
-        Self { message, thinking: message.reasoning_content.as_deref() }
+impl<'a> From<&'a Message<'_>> for Shown<'a> {
+    fn from(message: &'a Message<'_>) -> Self {
+        let reasoning = message.reasoning_content.as_deref();
+        Self {
+            role: message.role,
+            content: &message.content,
+            reasoning_content: reasoning,
+            tool_calls: &message.tool_calls,
+            tool_call_id: message.tool_call_id.as_deref(),
+            thinking: reasoning,
+        }
     }
 }
 
@@ -101,8 +115,8 @@ pub struct CalledFunction {
 }
 
 /// Null is no text.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default())
+fn text<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, str>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.unwrap_or_default().into())
 }
 
 /// APIs write JSON in a string.
@@ -128,9 +142,9 @@ impl ToolCall {
 /// What a template renders, in the fields of vLLM's chat routes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Conversation {
+pub struct Conversation<'a> {
     /// What was said.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Message<'a>>,
     /// Tools that may be called, each as chat APIs take them.
     pub tools: Vec<Value>,
     /// The template's own variables, `enable_thinking` for example.
@@ -138,8 +152,8 @@ pub struct Conversation {
     pub switches: Map<String, Value>,
 }
 
-impl From<&[Message]> for Conversation {
-    fn from(messages: &[Message]) -> Self {
+impl<'a> From<&[Message<'a>]> for Conversation<'a> {
+    fn from(messages: &[Message<'a>]) -> Self {
         Self { messages: messages.to_vec(), ..Self::default() }
     }
 }
@@ -245,7 +259,7 @@ impl ChatTokenizer {
     /// The template rejects it.
     pub fn render_chat(
         &self,
-        conversation: &Conversation,
+        conversation: &Conversation<'_>,
         generation_prompt: bool,
     ) -> Result<String, ChatError> {
         // Templates ask whether there are tools at all.
@@ -258,8 +272,12 @@ impl ChatTokenizer {
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
         };
+        let template = self.templates.get_template("chat")?;
+        if conversation.switches.is_empty() {
+            return Ok(template.render(fixed)?);
+        }
         let switches = minijinja::Value::from(Serde(&conversation.switches));
-        Ok(self.templates.get_template("chat")?.render(context! { ..fixed, ..switches })?)
+        Ok(template.render(context! { ..fixed, ..switches })?)
     }
 
     /// The token ids of a conversation.
@@ -268,7 +286,7 @@ impl ChatTokenizer {
     /// The template or the tokenizer rejects it.
     pub fn encode_chat(
         &self,
-        conversation: &Conversation,
+        conversation: &Conversation<'_>,
         generation_prompt: bool,
     ) -> Result<Vec<u32>, ChatError> {
         self.encode(&self.render_chat(conversation, generation_prompt)?, false)

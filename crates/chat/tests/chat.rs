@@ -44,7 +44,7 @@ fn model(directory: &Path, template: &serde_json::Value) {
     std::fs::write(directory.join("tokenizer_config.json"), config.to_string()).unwrap();
 }
 
-fn say(role: Role, content: &str) -> Message {
+fn say(role: Role, content: &str) -> Message<'_> {
     Message::new(role, content)
 }
 
@@ -83,7 +83,7 @@ fn tools_calls_and_switches_reach_the_template() {
     ];
     let body = serde_json::json!({ "messages": messages, "tools": [{ "function": { "name": "find" } }],
         "chat_template_kwargs": { "enable_thinking": true } });
-    let conversation: Conversation = serde_json::from_value(body).unwrap();
+    let conversation: Conversation<'_> = serde_json::from_value(body).unwrap();
     assert_eq!(conversation.messages, messages);
     let shown = tokenizer.render_chat(&conversation, false).unwrap();
     assert_eq!(shown, "find where? 7(c1: shipped) <think>");

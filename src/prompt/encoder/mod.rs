@@ -112,7 +112,7 @@ impl Encoder {
 }
 
 /// A context as chat templates take it.
-fn conversation(context: &Context) -> nlac_chat::Conversation {
+fn conversation(context: &Context) -> nlac_chat::Conversation<'_> {
     let frame = context.frame();
     nlac_chat::Conversation {
         messages: context.messages().iter().map(chat_message).collect(),
@@ -122,25 +122,28 @@ fn conversation(context: &Context) -> nlac_chat::Conversation {
 }
 
 /// A message in the parts that templates know: text, reasoning and tool calls, whatever their order.
-fn chat_message(message: &Message) -> nlac_chat::Message {
+fn chat_message(message: &Message) -> nlac_chat::Message<'_> {
     let role = match message.role {
         Speaker::System => nlac_chat::Role::System,
         Speaker::User => nlac_chat::Role::User,
         Speaker::Assistant => nlac_chat::Role::Assistant,
         Speaker::Tool => nlac_chat::Role::Tool,
     };
+    if let [Block::Text(text)] = message.blocks.as_slice() {
+        return nlac_chat::Message::new(role, text);
+    }
     let mut chat = nlac_chat::Message { role, ..nlac_chat::Message::default() };
     for block in message.clone().folded().blocks {
         match block {
-            Block::Text(text) => chat.content = text,
-            Block::Reasoning(text) => chat.reasoning_content = Some(text),
+            Block::Text(text) => chat.content = text.into(),
+            Block::Reasoning(text) => chat.reasoning_content = Some(text.into()),
             Block::ToolCall(call) => {
                 let arguments = call.arguments_json();
                 chat.tool_calls.push(nlac_chat::ToolCall::new(call.id, call.name, arguments));
             }
             Block::ToolResult(result) => {
-                chat.content = result.text;
-                chat.tool_call_id = Some(result.call_id);
+                chat.content = result.text.into();
+                chat.tool_call_id = Some(result.call_id.into());
             }
         }
     }

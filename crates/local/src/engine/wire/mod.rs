@@ -17,7 +17,7 @@ pub struct TokenizeRequest {
     pub model: Option<String>,
     pub prompt: Option<String>,
     #[serde(flatten)]
-    pub conversation: Conversation,
+    pub conversation: Conversation<'static>,
     pub add_special_tokens: Option<bool>,
     pub add_generation_prompt: Option<bool>,
     pub return_token_strs: Option<bool>,

@@ -126,7 +126,7 @@ pub struct CompletionRequest {
 #[derive(Debug, Deserialize)]
 pub struct ChatRequest {
     #[serde(flatten)]
-    pub conversation: Conversation,
+    pub conversation: Conversation<'static>,
     pub max_tokens: Option<usize>,
     pub max_completion_tokens: Option<usize>,
     pub logprobs: Option<bool>,
