@@ -18,6 +18,7 @@ use crate::{
         engine_limits::Limits,
         environment::{EnvironmentRecord, FoundEnvironment},
         fault::Fault,
+        ids::JobId,
         peer::{Discover, EngineCapabilities, EngineRecord, TrainerCapabilities, TrainerRecord},
         peer_key::{PeerKeyError, PeerKeys},
         prompt::Switches,
@@ -25,7 +26,7 @@ use crate::{
     },
     engine::{Adapter, Chat, Engine, Frozen, Pool},
     env::{Environment, Materials, openenv::Server},
-    prompt::Encoder,
+    prompt::{Encoder, PromptSet},
     sharing::Shares,
     store::{
         Store,
@@ -50,6 +51,8 @@ pub struct Peers {
     pools: Mutex<HashMap<Registered, Arc<Pool>>>,
     chats: Mutex<HashMap<Registered, Arc<Chat>>>,
     encoders: Mutex<HashMap<String, Encoder>>,
+    /// The prompt sets that jobs pinned. They never change, and to parse one takes milliseconds.
+    prompts: Mutex<HashMap<JobId, PromptSet>>,
     /// In which format each trainer takes gradients.
     formats: Mutex<HashMap<TrainerRecord, KnownFormat>>,
     pub(super) servers: Mutex<HashMap<EnvironmentRecord, Arc<Server>>>,
@@ -78,6 +81,7 @@ impl Peers {
             pools: Mutex::default(),
             chats: Mutex::default(),
             encoders: Mutex::default(),
+            prompts: Mutex::default(),
             formats: Mutex::default(),
             servers: Mutex::default(),
             built: Mutex::default(),
@@ -111,6 +115,24 @@ impl Peers {
         kept(&self.encoders, directory, |directory| {
             Encoder::load(Path::new(directory)).map_err(Fault::fail)
         })
+    }
+
+    /// The prompts that a job pinned; `read` reads them where this process has not yet.
+    pub(crate) async fn prompts(
+        &self,
+        job: JobId,
+        read: impl Future<Output = Result<PromptSet, Fault>>,
+    ) -> Result<PromptSet, Fault> {
+        let known = || self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(set) = known().get(&job) {
+            return Ok(set.clone());
+        }
+        let set = read.await?;
+        let mut known = known();
+        if known.len() >= MOST_PROMPTS {
+            known.clear();
+        }
+        Ok(known.entry(job).or_insert(set).clone())
     }
 
     /// The model that plays a job's frozen parts, where it has any.
@@ -299,6 +321,9 @@ fn registered(row: EngineRow) -> Registered {
     let limits = row.limits();
     (row.record, limits)
 }
+
+/// Prompt sets that are kept.
+const MOST_PROMPTS: usize = 64;
 
 /// Timeout for finding a server's capabilities. The client that registers it waits.
 const DISCOVERY: Duration = Duration::from_secs(10);

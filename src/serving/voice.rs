@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -128,11 +128,13 @@ pub(super) struct Voices {
     store: Store,
     peers: Arc<Peers>,
     known: Mutex<HashMap<Whose, (Instant, Voice)>>,
+    /// The prompts of chat engines.
+    as_sent: OnceLock<Arc<PromptSet>>,
 }
 
 impl Voices {
     pub fn new(store: Store, peers: Arc<Peers>) -> Self {
-        Self { store, peers, known: Mutex::default() }
+        Self { store, peers, known: Mutex::default(), as_sent: OnceLock::new() }
     }
 
     /// Who answers in an episode, to an agent that names a model.
@@ -167,8 +169,7 @@ impl Voices {
         let voice = match &whose {
             Whose::Engine(name) => {
                 let engine = self.peers.chat(&self.store, name).await.map_err(refused)?;
-                let prompts = PromptSet::load(AS_SENT).map_err(|e| refused(Fault::fail(e)))?;
-                Voice::Chat(engine, Arc::new(prompts))
+                Voice::Chat(engine, self.as_sent()?)
             }
             Whose::Job(job, which) => Voice::Policy(Arc::new(self.policy(*job, *which).await?)),
         };
@@ -176,6 +177,14 @@ impl Voices {
         known.retain(|_, (at, _)| at.elapsed() < FRESH);
         known.insert(whose, (Instant::now(), voice.clone()));
         Ok(voice)
+    }
+
+    fn as_sent(&self) -> Result<Arc<PromptSet>, Refused> {
+        if let Some(prompts) = self.as_sent.get() {
+            return Ok(prompts.clone());
+        }
+        let prompts = PromptSet::load(AS_SENT).map_err(|e| refused(Fault::fail(e)))?;
+        Ok(self.as_sent.get_or_init(|| prompts.into()).clone())
     }
 
     /// A version of a job's policy.

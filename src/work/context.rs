@@ -164,7 +164,7 @@ impl Peers {
             }
         };
         let acting = acting(&mut conn, &job, online.as_ref()).await?;
-        let prompts = library::pinned(&mut conn, &job).await?;
+        let prompts = self.prompts(job.id, library::pinned(&mut conn, &job)).await?;
         drop(conn);
         let (engine, encoder) = self.engine(store, &job.spec.model).await?;
         let frozen = self.frozen(store, &job.spec.model).await?;

@@ -74,7 +74,9 @@ impl Work for Evaluate {
             let rollout = context.rollout(&chooser, self.temperature);
             return self.play(worker, lease, (&job, &iteration), rollout, context.actor()).await;
         };
-        let prompts = library::pinned(&mut *worker.store.acquire().await?, &job).await?;
+        let mut conn = worker.store.acquire().await?;
+        let prompts = worker.peers.prompts(job.id, library::pinned(&mut conn, &job)).await?;
+        drop(conn);
         let environment = worker.peers.environment(&worker.store, &job).await?;
         // So are the tool calls of chat models written.
         let codec = environment.codec(ToolFormat::Hermes);
