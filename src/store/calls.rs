@@ -12,11 +12,12 @@ use time::OffsetDateTime;
 use super::{
     StoreError,
     contexts::{frame, index},
-    rows::{bytes, json},
+    generations::{self, texts},
+    rows::{Lists, bytes, json},
 };
 use crate::{
     domain::{
-        generation::{FinishReason, Generation},
+        generation::FinishReason,
         ids::{CallId, CheckpointId, EpisodeId, GenerationId},
     },
     experience::{
@@ -41,20 +42,9 @@ struct CallRow<'a> {
     instructed: bool,
     frame: Option<String>,
     shared_tokens: usize,
-    prompt_ids: &'a [i32],
     reply: &'a Message,
     generation_id: GenerationId,
     milliseconds: i32,
-}
-
-#[derive(Serialize)]
-struct GenerationRow<'a> {
-    #[serde(flatten)]
-    generation: &'a Generation,
-    episode_id: EpisodeId,
-    seed: Option<i64>,
-    temperature: Option<f32>,
-    max_tokens: u32,
 }
 
 #[derive(Serialize)]
@@ -75,19 +65,11 @@ pub async fn append(
 ) -> Result<HashSet<CallId>, StoreError> {
     let unwritable = |e: serde_json::Error| StoreError::from(sqlx::Error::Encode(e.into()));
     let mut frames: HashMap<[u8; 32], &Arc<Frame>> = HashMap::new();
-    let (mut rows, mut texts) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for call in calls {
         let frame = call.context.frame();
         let hash = frame.hash().map_err(unwritable)?;
         frames.extend(hash.map(|hash| (hash, frame)));
-        let sampling = call.generation.sampling;
-        texts.push(GenerationRow {
-            generation: &call.generation,
-            episode_id: call.episode_id,
-            seed: sampling.seed,
-            temperature: (!call.generation.own_temperature).then_some(sampling.temperature),
-            max_tokens: sampling.max_tokens,
-        });
         rows.push(CallRow {
             id: call.id,
             episode_id: call.episode_id,
@@ -99,7 +81,6 @@ pub async fn append(
             instructed: call.instructed,
             frame: hash.as_ref().map(bytes),
             shared_tokens: call.held.tokens,
-            prompt_ids: &call.prompt_ids[call.held.tokens..],
             reply: &call.reply,
             generation_id: call.generation.id,
             milliseconds: call.milliseconds,
@@ -116,40 +97,50 @@ pub async fn append(
             switches: &frame.switches,
         })
         .collect();
-    let stored: Vec<CallId> = sqlx::query_scalar(
+    let texts: Vec<_> = calls.iter().map(|call| &call.generation).collect();
+    let prompts = Lists::of(calls.iter().map(|call| Some(&call.prompt_ids[call.held.tokens..])));
+    let sql = concat!(
         "-- calls::append
-         with held as (
-             select g.id from gateway_episodes g
-             where g.id in (select episode_id from json_populate_recordset(null::calls, $1::json))
-             order by g.id for update
+         with made as (
+             select r.*, p.first, p.last
+             from json_populate_recordset(null::calls, $21::json) r
+             join unnest($1::uuid[], $24::int[], $25::int[]) as p (generation_id, first, last) using (generation_id)
+         ), held as (
+             select g.id from gateway_episodes g where g.id = any($26::uuid[]) order by g.id for update
          ), taking as (
              update gateway_episodes g set calls = g.calls + 1, last_call_at = now()
              from held where g.id = held.id and g.state = 'open' and g.calls < g.most_calls
              returning g.id, g.job_id, g.calls - 1 as ordinal
          ), framed as (
              insert into frames (hash, tools, switches)
-             select hash, tools, switches from json_populate_recordset(null::frames, $3::json)
+             select hash, tools, switches from json_populate_recordset(null::frames, $22::json)
              -- Locks a frame that is there, so that it is not deleted meanwhile.
              on conflict (hash) do update set hash = excluded.hash
          ), written as (
              insert into generations (id, job_id, episode_id, role, weights, checkpoint_id, model, engine, prompt_hash,
                  seed, temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason)
-             select w.id, t.job_id, t.id, w.role, w.weights, w.checkpoint_id, w.model, w.engine, w.prompt_hash, w.seed,
-                 w.temperature, w.max_tokens, w.prompt_tokens, w.token_ids, w.logprobs, w.text, w.finish_reason
-             from json_populate_recordset(null::generations, $2::json) w join taking t on t.id = w.episode_id
+             select g.id, t.job_id, t.id, g.role, g.weights, g.checkpoint_id, g.model, g.engine, g.prompt_hash, g.seed,
+                 g.temperature, g.max_tokens, g.prompt_tokens, g.token_ids, g.logprobs, g.text, g.finish_reason
+             from made c join taking t on t.id = c.episode_id join ",
+        texts!(),
+        " on g.id = c.generation_id
          )
          insert into calls (id, episode_id, ordinal, dialect, body_hash, earlier, shared, messages, instructed,
              frame, shared_tokens, prompt_ids, reply, generation_id, milliseconds)
          select c.id, t.id, t.ordinal, c.dialect, c.body_hash, c.earlier, c.shared, c.messages, c.instructed, c.frame,
-             c.shared_tokens, c.prompt_ids, c.reply, c.generation_id, c.milliseconds
-         from json_populate_recordset(null::calls, $1::json) c join taking t on t.id = c.episode_id
-         returning id",
-    )
-    .bind(json(&rows)?)
-    .bind(json(&texts)?)
-    .bind(json(&frames)?)
-    .fetch_all(conn)
-    .await?;
+             c.shared_tokens, ($23::int[])[c.first:c.last], c.reply, c.generation_id, c.milliseconds
+         from made c join taking t on t.id = c.episode_id
+         returning id"
+    );
+    let stored = sqlx::query_scalar_with(sql, generations::arguments(&texts)?)
+        .bind(json(&rows)?)
+        .bind(json(&frames)?)
+        .bind(prompts.all)
+        .bind(prompts.first)
+        .bind(prompts.last)
+        .bind(calls.iter().map(|call| call.episode_id).collect::<Vec<_>>())
+        .fetch_all(conn);
+    let stored: Vec<CallId> = stored.await?;
     Ok(stored.into_iter().collect())
 }
 

@@ -1,11 +1,12 @@
-//! Generated texts.
+//! Generated texts. Their rows are sent as columns in Postgres' binary form: most of a row are numbers, which both sides
+//! would otherwise write and read digit by digit.
 
-use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{Arguments as _, PgConnection, error::BoxDynError, postgres::PgArguments};
+use uuid::Uuid;
 
 use super::{
     StoreError,
-    rows::{ROWS, json},
+    rows::{Lists, ROWS},
     spending::{self, Spending},
 };
 use crate::domain::{
@@ -13,22 +14,55 @@ use crate::domain::{
     ids::{EpisodeId, IterationId, JobId},
 };
 
-/// A text as a row.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    generation: &'a Generation,
-    seed: Option<i64>,
-    temperature: Option<f32>,
-    max_tokens: u32,
+/// Texts as rows `g`, from [`arguments`] $1 to $20.
+macro_rules! texts {
+    () => {
+        "(select id, role, weights, checkpoint_id, model, engine, prompt_hash, seed, temperature, max_tokens,
+                 reasoning_tokens, prompt_tokens, text, finish_reason, ($15::int[])[first:last] as token_ids,
+                 ($18::real[])[first_logprob:last_logprob] as logprobs
+             from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::bigint[],
+                 $9::real[], $10::int[], $11::int[], $12::int[], $13::text[], $14::text[], $16::int[], $17::int[],
+                 $19::int[], $20::int[])
+             as t (id, role, weights, checkpoint_id, model, engine, prompt_hash, seed, temperature, max_tokens,
+                 reasoning_tokens, prompt_tokens, text, finish_reason, first, last, first_logprob, last_logprob)) g"
+    };
+}
+pub(super) use texts;
+
+/// The arguments of [`texts`].
+pub(super) fn arguments(texts: &[&Generation]) -> Result<PgArguments, StoreError> {
+    Ok(bound(texts).map_err(sqlx::Error::Encode)?)
 }
 
-impl<'a> Row<'a> {
-    fn of(generation: &'a Generation) -> Self {
-        let Sampling { temperature, max_tokens, seed } = generation.sampling;
-        let temperature = (!generation.own_temperature).then_some(temperature);
-        Self { generation, seed, temperature, max_tokens }
+fn bound(texts: &[&Generation]) -> Result<PgArguments, BoxDynError> {
+    fn of<'a, T>(texts: &[&'a Generation], column: impl Fn(&'a Generation) -> T) -> Vec<T> {
+        texts.iter().copied().map(column).collect()
     }
+    let sampling = |g: &Generation| -> Sampling { g.sampling };
+    let tokens = Lists::of(texts.iter().map(|g| Some(&*g.token_ids)));
+    let logprobs = Lists::of(texts.iter().map(|g| g.logprobs.as_deref()));
+    let mut all = PgArguments::default();
+    all.add(of(texts, |g| g.id.0))?;
+    all.add(of(texts, |g| g.role.as_str()))?;
+    all.add(of(texts, |g| g.weights.as_str()))?;
+    all.add(of(texts, |g| g.checkpoint_id.map(|id| id.0)) as Vec<Option<Uuid>>)?;
+    all.add(of(texts, |g| g.model.as_str()))?;
+    all.add(of(texts, |g| g.engine.as_str()))?;
+    all.add(of(texts, |g| g.prompt_hash.as_str()))?;
+    all.add(of(texts, |g| sampling(g).seed))?;
+    all.add(of(texts, |g| (!g.own_temperature).then_some(sampling(g).temperature)))?;
+    all.add(of(texts, |g| sampling(g).max_tokens.cast_signed()))?;
+    all.add(of(texts, |g| g.reasoning_tokens.map(u32::cast_signed)))?;
+    all.add(of(texts, |g| g.prompt_tokens))?;
+    all.add(of(texts, |g| g.text.as_str()))?;
+    all.add(of(texts, |g| g.finish_reason.as_str()))?;
+    all.add(tokens.all)?;
+    all.add(tokens.first)?;
+    all.add(tokens.last)?;
+    all.add(logprobs.all)?;
+    all.add(logprobs.first)?;
+    all.add(logprobs.last)?;
+    Ok(all)
 }
 
 /// Stores texts, and counts their tokens.
@@ -41,25 +75,23 @@ pub async fn insert_many<'a>(
     iteration: IterationId,
     generations: impl IntoIterator<Item = &'a Generation>,
 ) -> Result<(), StoreError> {
-    let all: Vec<_> = generations.into_iter().map(Row::of).collect();
-    for rows in all.chunks(ROWS) {
-        sqlx::query(
+    let all: Vec<_> = generations.into_iter().collect();
+    for texts in all.chunks(ROWS) {
+        let sql = concat!(
             "-- generations::insert_many
              insert into generations (id, job_id, iteration_id, role, weights, checkpoint_id, model,
                  engine, prompt_hash, seed, temperature, max_tokens, reasoning_tokens, prompt_tokens, token_ids,
                  logprobs, text, finish_reason)
-             select id, $2, $3, role, weights, checkpoint_id, model, engine, prompt_hash, seed,
+             select id, $21, $22, role, weights, checkpoint_id, model, engine, prompt_hash, seed,
                  temperature, max_tokens, reasoning_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
-             from json_populate_recordset(null::generations, $1::json)",
-        )
-        .bind(json(rows)?)
-        .bind(job)
-        .bind(iteration)
-        .execute(&mut *conn)
-        .await?;
+             from ",
+            texts!()
+        );
+        let insert = sqlx::query_with(sql, arguments(texts)?);
+        insert.bind(job).bind(iteration).execute(&mut *conn).await?;
     }
-    let written = all.iter().map(|row| row.generation.token_ids.len() as i64).sum();
-    let read = all.iter().map(|row| i64::from(row.generation.prompt_tokens)).sum();
+    let written = all.iter().map(|text| text.token_ids.len() as i64).sum();
+    let read = all.iter().map(|text| i64::from(text.prompt_tokens)).sum();
     let more = Spending { generated_tokens: written, prompt_tokens: read, ..Spending::default() };
     spending::add(conn, iteration, more).await
 }
@@ -74,18 +106,16 @@ pub async fn insert_of_episode(
     episode: EpisodeId,
     generation: &Generation,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    let sql = concat!(
         "-- generations::insert_of_episode
          insert into generations (id, job_id, episode_id, role, weights, checkpoint_id, model, engine,
              prompt_hash, seed, temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason)
-         select id, $2, $3, role, weights, checkpoint_id, model, engine, prompt_hash, seed,
-             temperature, max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
-         from json_populate_recordset(null::generations, $1::json)",
-    )
-    .bind(json(&[Row::of(generation)])?)
-    .bind(job)
-    .bind(episode)
-    .execute(conn)
-    .await?;
+         select id, $21, $22, role, weights, checkpoint_id, model, engine, prompt_hash, seed, temperature,
+             max_tokens, prompt_tokens, token_ids, logprobs, text, finish_reason
+         from ",
+        texts!()
+    );
+    let insert = sqlx::query_with(sql, arguments(&[generation])?);
+    insert.bind(job).bind(episode).execute(conn).await?;
     Ok(())
 }

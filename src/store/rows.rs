@@ -22,3 +22,41 @@ pub(super) fn json<T: Serialize>(rows: &[T]) -> Result<String, StoreError> {
 pub(super) fn bytes(hash: &ContentHash) -> String {
     format!("\\x{}", hex::encode(hash))
 }
+
+/// Lists of different lengths as one array, with the first and the last place of each, from 1: Postgres has no arrays of
+/// such lists.
+pub(super) struct Lists<T> {
+    pub all: Vec<T>,
+    /// Null of a row without a list: so is what Postgres cuts out of the array then.
+    pub first: Vec<Option<i32>>,
+    pub last: Vec<Option<i32>>,
+}
+
+impl<T: Copy> Lists<T> {
+    pub fn of<'a>(lists: impl Iterator<Item = Option<&'a [T]>>) -> Self
+    where
+        T: 'a,
+    {
+        let (mut all, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        let place = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        for list in lists {
+            first.push(list.map(|_| place(all.len() + 1)));
+            all.extend_from_slice(list.unwrap_or_default());
+            last.push(list.map(|_| place(all.len())));
+        }
+        Self { all, first, last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lists;
+
+    #[test]
+    fn lists_are_cut_out_of_one_array() {
+        let lists = Lists::of([Some(&[7, 8][..]), None, Some(&[]), Some(&[9])].into_iter());
+        assert_eq!(lists.all, [7, 8, 9]);
+        assert_eq!(lists.first, [Some(1), None, Some(3), Some(3)]);
+        assert_eq!(lists.last, [Some(2), None, Some(2), Some(3)]);
+    }
+}
