@@ -51,7 +51,7 @@ pub mod work_items;
 use std::time::Duration;
 
 use sqlx::{
-    Executor as _, PgPool, Postgres, Transaction,
+    Connection as _, Executor as _, PgPool, Postgres, Transaction,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -156,10 +156,22 @@ const CONNECTIONS: u32 = 20;
 const SESSION: &str = "set idle_in_transaction_session_timeout = '30s';
     set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 20; set tcp_keepalives_count = 3";
 
+/// A connection that was used within this time is handed out without a ping.
+const FRESH: Duration = Duration::from_secs(1);
+
 async fn pool(connections: u32, options: PgConnectOptions) -> Result<PgPool, StoreError> {
     let pool = PgPoolOptions::new()
         .max_connections(connections)
-        .after_connect(|conn, _| Box::pin(async move { conn.execute(SESSION).await.map(drop) }));
+        .after_connect(|conn, _| Box::pin(async move { conn.execute(SESSION).await.map(drop) }))
+        .test_before_acquire(false)
+        .before_acquire(|conn, of| {
+            Box::pin(async move {
+                if of.idle_for > FRESH {
+                    conn.ping().await?;
+                }
+                Ok(true)
+            })
+        });
     Ok(pool.acquire_timeout(Duration::from_secs(30)).connect_with(options).await?)
 }
 
