@@ -2,18 +2,20 @@
 
 use std::{
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::engine::MODEL;
+use super::{
+    engine::MODEL,
+    process::{Process, at, children, free_port, http, model_dir, place, until_ready},
+};
 
 /// Where an agent calls, and with which key.
 pub struct Episode {
@@ -36,33 +38,9 @@ pub struct Gateway {
     kind: Kind,
     url: String,
     pub http: reqwest::Client,
-    process: Mutex<Option<Process>>,
+    /// None where agents call the engine; else with how it is started.
+    process: Mutex<Option<(Process, Command)>>,
     sessions: AtomicUsize,
-}
-
-/// A process, how it is started, and where it keeps its files.
-struct Process {
-    child: Child,
-    command: Command,
-    _place: TempDir,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The engine's URL. It ends with this process.
-pub async fn engine() -> String {
-    let port = free_port();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--engine", &port.to_string()]);
-    let gateway = Gateway::start(Kind::Direct, command, port, "/health").await;
-    let url = gateway.url.clone();
-    std::mem::forget(gateway);
-    url
 }
 
 pub fn direct(engine: &str) -> Gateway {
@@ -90,7 +68,7 @@ pub async fn rllm(venv: &Path, engine: &str) -> Gateway {
     command
         .args(["--store", "sqlite", "--log-level", "ERROR", "--db-path"])
         .arg(place.path().join("traces.db"));
-    Gateway::start_in(Kind::Rllm, command, port, "/health", place).await
+    Gateway::start(Kind::Rllm, command, port, "/health", place).await
 }
 
 pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
@@ -103,7 +81,7 @@ pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
         &format!("default_proxy.model_name={MODEL}"),
     ]);
     command.current_dir(place.path());
-    let gateway = Gateway::start_in(Kind::AgentLightning, command, port, "/healthz", place).await;
+    let gateway = Gateway::start(Kind::AgentLightning, command, port, "/healthz", place).await;
     let model = json!([{ "model": MODEL, "endpoint": format!("{engine}/v1") }]);
     gateway.post("/api/models", &model).await;
     gateway
@@ -112,17 +90,15 @@ pub async fn agent_lightning(venv: &Path, engine: &str) -> Gateway {
 pub async fn nlac(program: Option<&Path>, engine: &str) -> Gateway {
     let port = free_port();
     let place = place();
-    let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("nlac");
-    let mut command = Command::new(program.unwrap_or(&beside));
+    let mut command = Command::new(super::process::nlac(program));
     command
         .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
         .arg(place.path());
     command.env_remove("DATABASE_URL").env("NLAC_LOG", "error");
     let mut gateway =
-        Gateway::start_in(Kind::Nlac(String::new()), command, port, "/readyz", place).await;
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(MODEL);
+        Gateway::start(Kind::Nlac(String::new()), command, port, "/readyz", place).await;
     let registered =
-        json!({ "kind": "vllm", "urls": [engine], "base_model": MODEL, "model_dir": models });
+        json!({ "kind": "vllm", "urls": [engine], "base_model": MODEL, "model_dir": model_dir() });
     let put = gateway.http.put(format!("{}/v1/engines/instant", gateway.url)).json(&registered);
     assert!(put.send().await.unwrap().status().is_success());
     let job = json!({
@@ -138,39 +114,23 @@ pub async fn nlac(program: Option<&Path>, engine: &str) -> Gateway {
 }
 
 impl Gateway {
-    async fn start(kind: Kind, command: Command, port: u16, ready: &str) -> Self {
-        Self::start_in(kind, command, port, ready, place()).await
-    }
-
-    async fn start_in(
+    async fn start(
         kind: Kind,
         mut command: Command,
         port: u16,
         ready: &str,
         place: TempDir,
     ) -> Self {
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        let process = Process::start(&mut command, place);
         let gateway = Self {
             kind,
-            url: format!("http://127.0.0.1:{port}"),
+            url: at(port),
             http: http(),
-            process: Mutex::new(Some(Process { child, command, _place: place })),
+            process: Mutex::new(Some((process, command))),
             sessions: AtomicUsize::new(0),
         };
-        gateway.until_ready(ready).await;
+        until_ready(&gateway.http, &format!("{}{ready}", gateway.url)).await;
         gateway
-    }
-
-    async fn until_ready(&self, path: &str) {
-        for _ in 0..1200 {
-            let answer = self.http.get(format!("{}{path}", self.url)).send().await;
-            if answer.is_ok_and(|answer| answer.status().is_success()) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{} does not start", self.url);
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {
@@ -208,7 +168,7 @@ impl Gateway {
     /// Resident memory of the process and of those that it started.
     pub fn memory_mb(&self) -> String {
         let process = self.process.lock().unwrap();
-        let Some(process) = process.as_ref() else { return "–".into() };
+        let Some((process, _)) = process.as_ref() else { return "–".into() };
         (resident_kb(process.child.id()) / 1024).to_string()
     }
 
@@ -222,12 +182,12 @@ impl Gateway {
         };
         {
             let mut process = self.process.lock().unwrap();
-            let process = process.as_mut().unwrap();
-            process.child.kill().unwrap();
-            process.child.wait().unwrap();
-            process.child = process.command.spawn().unwrap();
+            let (Process { child, .. }, command) = process.as_mut().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            *child = command.spawn().unwrap();
         }
-        self.until_ready(ready).await;
+        until_ready(&self.http, &format!("{}{ready}", self.url)).await;
         let get = async |path: String| -> Value {
             let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
             answer.json().await.unwrap_or_default()
@@ -261,31 +221,9 @@ impl Gateway {
     }
 }
 
-fn place() -> TempDir {
-    let place = tempfile::tempdir().unwrap();
-    // Postgres' own user must reach it.
-    std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
-    place
-}
-
-fn http() -> reqwest::Client {
-    nlac::net::builder().build().unwrap()
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn resident_kb(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let own = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
-    let children =
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    own + children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .map(resident_kb)
-        .sum::<usize>()
+    own + children(pid).into_iter().map(resident_kb).sum::<usize>()
 }

@@ -11,14 +11,24 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
 
 mod client;
+#[path = "../parts/engine.rs"]
 mod engine;
 mod gateways;
+#[path = "../parts/process.rs"]
+mod process;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 
-use self::{client::Load, gateways::Gateway};
+use self::{
+    client::Load,
+    engine::{Answer, Script},
+    gateways::Gateway,
+};
+
+/// Tokens of an answer.
+const WRITTEN: usize = 200;
 
 #[derive(Parser)]
 struct Args {
@@ -46,10 +56,10 @@ struct Args {
 async fn main() {
     let args = Args::parse();
     if let Some(port) = args.engine {
-        engine::serve(port).await;
+        engine::serve(port, script()).await;
         return;
     }
-    let engine = gateways::engine().await;
+    let (_running, engine) = process::engine(&process::http()).await;
     let seconds = Duration::from_secs(args.seconds);
     println!(
         "| gateway | storage | in flight | calls/s | p50 ms | p95 ms | failed | memory MB | kept after a kill |"
@@ -66,6 +76,13 @@ async fn main() {
     }
     let gateway = gateways::nlac(args.nlac.as_deref(), &engine).await;
     report("nlac", "Postgres, committed before the answer", &gateway, seconds).await;
+}
+
+/// One answer to everything, of words that nlac's tokenizer has.
+fn script() -> Script {
+    let text = vec!["form"; WRITTEN].join(" ");
+    let answers = vec![Answer { text, tokens: vec![9; WRITTEN] }];
+    Script { answers, choose: Box::new(|_, _| 0), tokenize: Box::new(|_| Vec::new()) }
 }
 
 /// A row for each number of calls in flight, and what is left after a kill.

@@ -1,0 +1,85 @@
+//! What nlac itself costs: calls per second and processor time of a real job whose engine answers at once.
+//!
+//! `cargo bench --bench orchestration -- [--nlac PROGRAM] [--episodes 512] [--in-flight 64]`
+//!
+//! The job is one iteration of NLAC at the help desk: an evaluation, a collection, annotation, one pass of training,
+//! publication and the last evaluation. Engine, trainer, nlac, its Postgres and this client are processes of their own
+//! on the same machine. The figures of nlac are of the whole job: planning, leases, prompts, tokens, requests, rows,
+//! examples and adapters. The trainer's time does not count, and neither do pauses without calls.
+
+#![expect(clippy::unwrap_used, reason = "a measurement that fails says where")]
+
+mod bare;
+#[path = "../parts/engine.rs"]
+mod engine;
+mod job;
+#[path = "../parts/process.rs"]
+mod process;
+mod processor;
+mod script;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Parser;
+
+use self::{engine::Asked, job::Service, processor::Used};
+
+/// How long the bare client asks.
+const BARE: Duration = Duration::from_secs(3);
+
+#[derive(Parser)]
+struct Args {
+    /// The program to measure; the one that cargo built with this benchmark unless given.
+    #[arg(long)]
+    nlac: Option<PathBuf>,
+    /// Episodes of the collection. An evaluation plays twice as many, and as many steps are annotated.
+    #[arg(long, default_value_t = 512)]
+    episodes: u32,
+    /// Calls that are in flight at a time, of nlac and of the bare client.
+    #[arg(long, default_value_t = 64)]
+    in_flight: usize,
+    /// Runs as the engine on this port.
+    #[arg(long, hide = true)]
+    engine: Option<u16>,
+    /// What cargo passes to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main]
+async fn main() {
+    let args = Args::parse();
+    if let Some(port) = args.engine {
+        engine::serve(port, script::desk()).await;
+        return;
+    }
+    let http = process::http();
+    let (_running, engine) = process::engine(&http).await;
+    let asked = async || -> Asked {
+        http.get(format!("{engine}/asked")).send().await.unwrap().json().await.unwrap()
+    };
+    bare::ask(&http, &engine, args.in_flight, BARE).await;
+    let bare = asked().await;
+
+    let service = Service::start(&http, &engine, args.nlac.as_deref(), args.in_flight).await;
+    let before = service.used();
+    let took = service.run(args.episodes).await;
+    let Used { own, postgres } = service.used() - before;
+    let all = asked().await;
+    let calls = (all.calls - bare.calls) as f64;
+    let rate = calls / (all.seconds - bare.seconds);
+    let bare = bare.calls as f64 / bare.seconds;
+
+    println!("| in flight | {} |", args.in_flight);
+    println!("|---|--:|");
+    println!("| calls | {calls} |");
+    println!(
+        "| seconds with calls, of the job's | {:.2} of {:.2} |",
+        calls / rate,
+        took.as_secs_f64()
+    );
+    println!("| calls/s of a bare client | {bare:.0} |");
+    println!("| calls/s of nlac | {rate:.0} ({:.0} %) |", 100.0 * rate / bare);
+    println!("| processor time of nlac, µs a call | {:.0} |", 1e6 * own / calls);
+    println!("| processor time of its Postgres, µs a call | {:.0} |", 1e6 * postgres / calls);
+}

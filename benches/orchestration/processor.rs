@@ -1,0 +1,46 @@
+//! Processor time of nlac, and of the Postgres that it runs.
+
+use std::ops::Sub;
+
+use super::process::children;
+
+/// Ticks of a second in `/proc`.
+const TICKS: f64 = 100.0;
+
+/// Seconds of processor time.
+#[derive(Clone, Copy)]
+pub struct Used {
+    pub own: f64,
+    pub postgres: f64,
+}
+
+impl Used {
+    /// What a process has used so far.
+    pub fn by(pid: u32) -> Self {
+        Self { own: ticks(pid, &OWN) / TICKS, postgres: below(pid) / TICKS }
+    }
+}
+
+impl Sub for Used {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self { own: self.own - before.own, postgres: self.postgres - before.postgres }
+    }
+}
+
+/// Time in user and in kernel mode: fields of `/proc/PID/stat` after the name of the program.
+const OWN: [usize; 2] = [11, 12];
+/// Those, and those of processes that have ended.
+const ALL: [usize; 4] = [11, 12, 13, 14];
+
+fn below(pid: u32) -> f64 {
+    children(pid).into_iter().map(|child| ticks(child, &ALL) + below(child)).sum()
+}
+
+fn ticks(pid: u32, fields: &[usize]) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return 0.0 };
+    let all: Vec<_> = rest.split_whitespace().collect();
+    fields.iter().filter_map(|field| all.get(*field)?.parse::<f64>().ok()).sum()
+}

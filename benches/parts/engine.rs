@@ -1,0 +1,211 @@
+//! An engine that answers at once: vLLM's routes, as far as nlac and other gateways use them.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    routing::{get, post},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// The name of the model.
+pub const MODEL: &str = "help-desk-base";
+/// Nobody asks where no question comes for so long.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A text and its tokens.
+pub struct Answer {
+    pub text: String,
+    pub tokens: Vec<u32>,
+}
+
+/// Chooses an answer by the seed and the prompt.
+type Choose = dyn Fn(i64, &str) -> usize + Send + Sync;
+/// The tokens of a conversation.
+type Tokenize = dyn Fn(&nlac_chat::Conversation<'_>) -> Vec<u32> + Send + Sync;
+
+/// What the engine says.
+pub struct Script {
+    pub answers: Vec<Answer>,
+    /// Which answer it gives to a request's seed and its prompt's tokens in JSON.
+    pub choose: Box<Choose>,
+    pub tokenize: Box<Tokenize>,
+}
+
+/// What was asked so far.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Asked {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Seconds in which calls came, without the pauses between them that are longer than 0.1 s.
+    pub seconds: f64,
+}
+
+struct Engine {
+    script: Script,
+    /// Loaded adapters with their paths.
+    adapters: Mutex<BTreeMap<String, String>>,
+    asked: Mutex<(Asked, Option<Instant>)>,
+}
+
+type Shared = State<Arc<Engine>>;
+
+pub async fn serve(port: u16, script: Script) {
+    let engine = Engine { script, adapters: Mutex::default(), asked: Mutex::default() };
+    let routes = Router::new()
+        .route("/health", get(|| async { "ok" }))
+        .route("/version", get(|| async { Json(json!({ "version": "0.33.0" })) }))
+        .route("/asked", get(asked))
+        .route("/tokenize", post(tokenize))
+        .route("/v1/models", get(models))
+        .route("/v1/load_lora_adapter", post(load))
+        .route("/v1/unload_lora_adapter", post(unload))
+        .route("/v1/completions", post(completion))
+        .route("/v1/chat/completions", post(chat))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(Arc::new(engine));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    axum::serve(listener, routes).await.unwrap();
+}
+
+impl Engine {
+    fn count(&self) {
+        let mut asked = self.asked.lock().unwrap();
+        let (now, (asked, last)) = (Instant::now(), &mut *asked);
+        let pause = last.replace(now).map_or(PAUSE, |last| now - last);
+        asked.calls += 1;
+        if pause < PAUSE {
+            asked.seconds += pause.as_secs_f64();
+        }
+    }
+}
+
+async fn asked(State(engine): Shared) -> Json<Asked> {
+    Json(engine.asked.lock().unwrap().0)
+}
+
+async fn models(State(engine): Shared) -> Json<Value> {
+    let adapters = engine.adapters.lock().unwrap();
+    let mut data = vec![json!({ "id": MODEL, "max_model_len": 32768 })];
+    data.extend(adapters.iter().map(|(name, path)| json!({ "id": name, "root": path })));
+    Json(json!({ "object": "list", "data": data }))
+}
+
+#[derive(Deserialize)]
+struct Adapter {
+    lora_name: String,
+    #[serde(default)]
+    lora_path: String,
+}
+
+async fn load(State(engine): Shared, Json(adapter): Json<Adapter>) -> &'static str {
+    engine.adapters.lock().unwrap().insert(adapter.lora_name, adapter.lora_path);
+    "ok"
+}
+
+async fn unload(State(engine): Shared, Json(adapter): Json<Adapter>) -> &'static str {
+    engine.adapters.lock().unwrap().remove(&adapter.lora_name);
+    "ok"
+}
+
+async fn tokenize(
+    State(engine): Shared,
+    Json(conversation): Json<nlac_chat::Conversation<'static>>,
+) -> Json<Value> {
+    Json(json!({ "tokens": (engine.script.tokenize)(&conversation) }))
+}
+
+#[derive(Deserialize)]
+struct Completion<'a> {
+    #[serde(borrow)]
+    model: Cow<'a, str>,
+    #[serde(borrow)]
+    prompt: &'a RawValue,
+    #[serde(default)]
+    seed: i64,
+    n: Option<usize>,
+    logprobs: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    index: usize,
+    text: &'a str,
+    finish_reason: &'static str,
+    token_ids: &'a [u32],
+    prompt_token_ids: &'a RawValue,
+    logprobs: Option<Logprobs>,
+}
+
+#[derive(Serialize)]
+struct Logprobs {
+    token_logprobs: Vec<f32>,
+}
+
+#[derive(Serialize)]
+struct Completed<'a> {
+    id: &'static str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    choices: Vec<Choice<'a>>,
+}
+
+/// What nlac asks: a prompt of tokens, which the answer repeats.
+async fn completion(
+    State(engine): Shared,
+    body: Bytes,
+) -> ([(&'static str, &'static str); 1], Vec<u8>) {
+    engine.count();
+    let asked: Completion<'_> = serde_json::from_slice(&body).unwrap();
+    // An adapter is told from the base model by its log-probabilities.
+    let logprob = if asked.model == MODEL { -0.25 } else { -0.75 };
+    let choices = (0..asked.n.unwrap_or(1)).map(|index| {
+        let seed = asked.seed.wrapping_add(index as i64);
+        let answer = &engine.script.answers[(engine.script.choose)(seed, asked.prompt.get())];
+        let told = || Logprobs { token_logprobs: vec![logprob; answer.tokens.len()] };
+        Choice {
+            index,
+            text: &answer.text,
+            finish_reason: "stop",
+            token_ids: &answer.tokens,
+            prompt_token_ids: asked.prompt,
+            logprobs: asked.logprobs.map(|_| told()),
+        }
+    });
+    let completed = Completed {
+        id: "cmpl-1",
+        object: "text_completion",
+        created: 1,
+        model: &asked.model,
+        choices: choices.collect(),
+    };
+    ([("content-type", "application/json")], serde_json::to_vec(&completed).unwrap())
+}
+
+/// What other gateways ask: a conversation. The answer holds tokens of both, as vLLM's does.
+async fn chat(State(engine): Shared, _: Bytes) -> Json<Value> {
+    engine.count();
+    let answer = &engine.script.answers[0];
+    let written = answer.tokens.len();
+    let content: Vec<_> = answer
+        .tokens
+        .iter()
+        .map(|_| json!({ "token": "form", "logprob": -0.25, "top_logprobs": [] }))
+        .collect();
+    Json(json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": MODEL,
+        "prompt_token_ids": vec![7; 500],
+        "choices": [{ "index": 0, "finish_reason": "stop", "token_ids": answer.tokens,
+            "message": { "role": "assistant", "content": answer.text }, "logprobs": { "content": content } }],
+        "usage": { "prompt_tokens": 500, "completion_tokens": written, "total_tokens": 500 + written },
+    }))
+}

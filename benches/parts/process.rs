@@ -1,0 +1,104 @@
+//! Programs that benchmarks start, each a process of its own in a directory of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tempfile::TempDir;
+
+/// A running program. It ends with this value.
+pub struct Process {
+    pub child: Child,
+    _place: TempDir,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // nlac stops its Postgres; a program that is killed cannot.
+        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
+        for _ in 0..100 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Process {
+    /// Starts a program whose files lie in `place`.
+    pub fn start(command: &mut Command, place: TempDir) -> Self {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, _place: place }
+    }
+}
+
+/// Starts this program as an engine: its process, and its URL.
+pub async fn engine(http: &reqwest::Client) -> (Process, String) {
+    let port = free_port();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--engine", &port.to_string()]);
+    let process = Process::start(&mut command, place());
+    let url = at(port);
+    until_ready(http, &format!("{url}/health")).await;
+    (process, url)
+}
+
+/// Waits until an address answers.
+pub async fn until_ready(http: &reqwest::Client, url: &str) {
+    for _ in 0..1200 {
+        let answer = http.get(url).send().await;
+        if answer.is_ok_and(|answer| answer.status().is_success()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{url} does not answer");
+}
+
+/// The program to measure: the one that was given, or the one that was built with this benchmark.
+pub fn nlac(given: Option<&Path>) -> PathBuf {
+    let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("nlac");
+    given.map_or(beside, Path::to_owned)
+}
+
+/// The directory of the model whose name the engine has.
+pub fn model_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(super::engine::MODEL)
+}
+
+pub fn place() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    // Postgres' own user must reach it.
+    std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    place
+}
+
+pub fn http() -> reqwest::Client {
+    nlac::net::builder().build().unwrap()
+}
+
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub fn at(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+/// The processes that the threads of a process have started.
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
+    let listed: Vec<_> = threads.flatten().filter_map(|thread| of(thread).ok()).collect();
+    listed.iter().flat_map(|pids| pids.split_whitespace()).flat_map(str::parse).collect()
+}
