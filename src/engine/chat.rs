@@ -74,7 +74,6 @@ impl Chat {
             replicas,
             next: AtomicUsize::new(0),
             slots: Slots::new(in_flight),
-            in_flight,
             renamed: AtomicBool::new(false),
             own_temperature: AtomicBool::new(false),
         })

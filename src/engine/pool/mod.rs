@@ -72,7 +72,6 @@ impl Pool {
             hedge: engine.hedge_ms.map(|ms| Duration::from_millis(u64::from(ms.cast_unsigned()))),
             adapter_dir: engine.adapter_dir.clone(),
             replicas: replicas.collect::<Result<_, _>>()?,
-            in_flight,
         };
         pool.drain(&engine.draining);
         Ok(pool)
