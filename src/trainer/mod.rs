@@ -273,7 +273,8 @@ impl TrainerError {
                 Fault::away("trainer", trainer, self)
             }
             Self::Net { source, .. } => match source.status() {
-                Some(400 | 401 | 403 | 409 | 422) => Fault::fail(self),
+                // 409 says that it was done already, as when a proxy asks twice: the next attempt has a model of its own.
+                Some(400 | 401 | 403 | 422) => Fault::fail(self),
                 _ => Fault::retry(self),
             },
             Self::Late { .. } | Self::Failed { .. } => Fault::retry(self),

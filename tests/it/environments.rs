@@ -41,7 +41,7 @@ use crate::support::{
 /// The help desk, served by somebody else.
 struct RemoteDesk(Desk);
 
-fn desk() -> Box<dyn Play> {
+pub fn desk() -> Box<dyn Play> {
     Box::new(RemoteDesk(Desk::new(Kind::Refund)))
 }
 

@@ -37,6 +37,7 @@ mod gateway;
 mod guards;
 mod handover;
 mod hindsight;
+mod injected;
 mod invariants;
 mod job_pages;
 mod keys;

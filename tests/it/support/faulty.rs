@@ -29,6 +29,10 @@ pub enum Fate {
     Refuse(u16),
     /// It is taken, and never answered.
     Hang,
+    /// It is passed on after a while.
+    Late(Duration),
+    /// It is done twice, as by a proxy that asks again, and answered once.
+    Twice,
     /// It is done, and the answer breaks off in the middle.
     Cut,
     /// It is done, and the answer says something else.
@@ -179,17 +183,22 @@ async fn pass(
     match fate {
         Fate::Refuse(status) => return StatusCode::from_u16(status).unwrap().into_response(),
         Fate::Hang => std::future::pending().await,
+        Fate::Late(after) => tokio::time::sleep(after).await,
         _ => {}
     }
     let url = format!("http://127.0.0.1:{}{uri}", inner.port);
-    let request = inner.http.request(method, url).header("content-type", "application/json");
-    let Ok(answer) = request.body(body).send().await else {
-        return StatusCode::BAD_GATEWAY.into_response();
+    let send = || {
+        let request = inner.http.request(method.clone(), &url);
+        request.header("content-type", "application/json").body(body.clone()).send()
     };
+    if matches!(fate, Fate::Twice) {
+        let _ = send().await;
+    }
+    let Ok(answer) = send().await else { return StatusCode::BAD_GATEWAY.into_response() };
     let status = answer.status();
     let Ok(bytes) = answer.bytes().await else { return StatusCode::BAD_GATEWAY.into_response() };
     let bytes = match fate {
-        Fate::Pass | Fate::Refuse(_) | Fate::Hang => bytes,
+        Fate::Pass | Fate::Refuse(_) | Fate::Hang | Fate::Late(_) | Fate::Twice => bytes,
         Fate::Rewrite(change) => {
             let mut value: Value = serde_json::from_slice(&bytes).unwrap();
             change(&mut value);

@@ -36,6 +36,12 @@ async fn count(conn: &mut PgConnection, job: Uuid, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).bind(job).fetch_one(conn).await.unwrap()
 }
 
+/// Episodes that the job has stored so far.
+pub async fn rollouts(store: &Store, job: Uuid) -> i64 {
+    let mut conn = store.acquire().await.unwrap();
+    count(&mut conn, job, "select count(*) from rollouts where job_id = $1").await
+}
+
 /// Iterations that are over.
 pub async fn iterations(store: &Store, job: Uuid) -> i64 {
     let mut conn = store.acquire().await.unwrap();

@@ -4,6 +4,7 @@ pub mod adapters;
 pub mod apart;
 pub mod byte_model;
 pub mod cluster;
+pub mod database;
 pub mod endpoint;
 pub mod faulty;
 pub mod guarded;

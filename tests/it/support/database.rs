@@ -1,0 +1,103 @@
+//! A Postgres server that the test itself runs, kills and starts again.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::{Pid, Uid, User},
+};
+use nlac::embedded::postgres::{Postgres, bin_dir};
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::time::sleep;
+
+use super::program::Killed;
+
+/// The server.
+pub struct Database {
+    root: PathBuf,
+    server: Killed,
+    variables: Vec<(String, String)>,
+}
+
+impl Database {
+    /// Makes a cluster in a directory, and starts its server.
+    pub async fn start(root: &Path) -> Self {
+        Postgres::start(root, false).await.unwrap().stop().await.unwrap();
+        let server = spawn(root, &[]);
+        let mut database = Self { root: root.to_owned(), server, variables: Vec::new() };
+        database.back().await;
+        database
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        let password = fs::read_to_string(self.root.join("password")).unwrap();
+        let socket = self.root.join("run");
+        format!("postgres://nlac:{password}@localhost/postgres?host={}", socket.display())
+    }
+
+    /// Its first process ends at once. The others notice, and end too.
+    pub fn kill(&mut self) {
+        self.server.0.kill().unwrap();
+        self.server.0.wait().unwrap();
+    }
+
+    /// Starts it again if it does not run, and waits until it answers.
+    pub async fn back(&mut self) {
+        let options: PgConnectOptions = self.url().parse().unwrap();
+        for _ in 0..600 {
+            // It does not start while a process of the one before is still there.
+            if self.server.0.try_wait().unwrap().is_some() {
+                self.server = spawn(&self.root, &self.variables);
+            }
+            if let Ok(conn) = PgConnection::connect_with(&options).await {
+                conn.close().await.unwrap();
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        let log = fs::read_to_string(self.root.join("test.log")).unwrap_or_default();
+        panic!("Postgres does not answer: {log}");
+    }
+
+    /// Stops it in order and starts it with variables of the test's own.
+    pub async fn restart(&mut self, variables: &[(String, String)]) {
+        kill(Pid::from_raw(self.server.0.id().cast_signed()), Signal::SIGINT).unwrap();
+        self.server.0.wait().unwrap();
+        self.variables = variables.to_vec();
+        self.back().await;
+    }
+}
+
+fn spawn(root: &Path, variables: &[(String, String)]) -> Killed {
+    let log = fs::File::options().create(true).append(true).open(root.join("test.log")).unwrap();
+    let mut command = Command::new(bin_dir(root).unwrap().join("postgres"));
+    if Uid::effective().is_root() {
+        let names = ["postgres", "nobody"];
+        let user = names.iter().find_map(|name| User::from_name(name).unwrap()).unwrap();
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+    }
+    let child = command
+        .arg("-D")
+        .arg(root.join("data"))
+        .args(["-c", "listen_addresses=", "-c", "max_connections=200", "-c", "fsync=off"])
+        // Its log of changes stays small, because its disk may be.
+        .args(["-c", "max_wal_size=64MB", "-c"])
+        .arg(format!("unix_socket_directories={}", root.join("run").display()))
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")])
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    Killed(child)
+}
