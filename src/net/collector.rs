@@ -25,7 +25,9 @@ impl Collector {
     /// A client that runs on a runtime.
     #[must_use]
     pub fn on(runtime: Handle) -> Self {
-        Self { http: reqwest::Client::default(), runtime, lost: AtomicBool::new(false) }
+        // The builder has installed TLS, so the default client can be built too.
+        let http = super::builder().build().unwrap_or_default();
+        Self { http, runtime, lost: AtomicBool::new(false) }
     }
 
     fn note(&self, outcome: Result<(), &str>) {

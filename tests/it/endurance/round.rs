@@ -92,7 +92,9 @@ impl<'a> Rounds<'a> {
         play(&agent, 7).await;
         // Another one stops to call.
         let agent = Agent::open(service, &one, json!({ "purpose": "evaluate" })).await;
-        service.post(&format!("/v1/episodes/{}/discard", agent.id()), &json!({})).await;
+        let discard = format!("{}/v1/episodes/{}/discard", service.url, agent.id());
+        let discarded = service.http.post(discard).json(&json!({})).send().await.unwrap();
+        assert!(discarded.status().is_success(), "{}", discarded.status());
         let evaluation = self.evaluate(&one).await;
         self.import().await;
         for page in PAGES {

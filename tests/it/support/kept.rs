@@ -5,12 +5,23 @@ use std::time::Duration;
 
 use nlac::store::Store;
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{Connection as _, PgConnection, Postgres, pool::PoolConnection};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 /// Name, iteration, temperature and value of a metric.
 pub type Metric = (String, i32, f32, f64);
+
+/// A connection that works. One that was used within the last second is handed out without a check, and Postgres may have
+/// been killed since.
+async fn connection(store: &Store) -> PoolConnection<Postgres> {
+    loop {
+        let mut conn = store.acquire().await.unwrap();
+        if conn.ping().await.is_ok() {
+            return conn;
+        }
+    }
+}
 
 /// The id of a job as the API answers it.
 pub fn id(job: &Value) -> Uuid {
@@ -19,7 +30,7 @@ pub fn id(job: &Value) -> Uuid {
 
 /// Everything that was measured of a job, apart from times.
 pub async fn measured(store: &Store, job: Uuid) -> Vec<Metric> {
-    let mut conn = store.acquire().await.unwrap();
+    let mut conn = connection(store).await;
     let mut all: Vec<Metric> = sqlx::query_as(
         "select name, iteration, temperature, value from metrics where job_id = $1 order by 1, 2, 3",
     )
@@ -38,13 +49,13 @@ async fn count(conn: &mut PgConnection, job: Uuid, sql: &'static str) -> i64 {
 
 /// Episodes that the job has stored so far.
 pub async fn rollouts(store: &Store, job: Uuid) -> i64 {
-    let mut conn = store.acquire().await.unwrap();
+    let mut conn = connection(store).await;
     count(&mut conn, job, "select count(*) from rollouts where job_id = $1").await
 }
 
 /// Iterations that are over.
 pub async fn iterations(store: &Store, job: Uuid) -> i64 {
-    let mut conn = store.acquire().await.unwrap();
+    let mut conn = connection(store).await;
     let over = "select count(*) from iterations where job_id = $1 and finished_at is not null";
     count(&mut conn, job, over).await
 }
@@ -61,7 +72,7 @@ pub async fn reaches(store: &Store, job: Uuid, iteration: i64) {
 
 /// The state of a job. One that is queued counts as running.
 pub async fn status(store: &Store, job: Uuid) -> String {
-    let mut conn = store.acquire().await.unwrap();
+    let mut conn = connection(store).await;
     let status: String = sqlx::query_scalar("select status from jobs where id = $1")
         .bind(job)
         .fetch_one(&mut *conn)
@@ -72,7 +83,7 @@ pub async fn status(store: &Store, job: Uuid) -> String {
 
 /// Everything that its log says of a job, and why it failed, if it did.
 pub async fn why(store: &Store, job: Uuid) -> String {
-    let mut conn = store.acquire().await.unwrap();
+    let mut conn = connection(store).await;
     let said: Vec<String> = sqlx::query_scalar(
         "select kind || ': ' || message from events where job_id = $1
          union all select 'error: ' || error from jobs where id = $1 and error is not null",
@@ -99,7 +110,7 @@ pub async fn over(store: &Store, job: Uuid, within: Duration) -> String {
 
 /// Checks that a job has succeeded, and that its rows are those that its spec asks for, each once.
 pub async fn whole(store: &Store, job: Uuid) {
-    let conn = &mut *store.acquire().await.unwrap();
+    let conn = &mut *connection(store).await;
     let (status, error, spec): (String, Option<String>, Value) =
         sqlx::query_as("select status, error, spec from jobs where id = $1")
             .bind(job)
