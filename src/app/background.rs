@@ -86,7 +86,8 @@ const TASKS: &[(&str, &[ProcessRole], Make)] = &[
     }),
     ("workers", &[Working], |b| {
         let (store, owner) = (b.store.clone(), b.process.id.to_string());
-        Runner::new(store, b.worker.clone(), owner, Settings::default(), b.meters.clone())
+        let (meters, clock) = (b.meters.clone(), b.clock.clone());
+        Runner::new(store, b.worker.clone(), owner, Settings::default(), meters, clock)
             .run(b.shutdown.clone())
             .boxed()
     }),

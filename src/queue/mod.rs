@@ -4,34 +4,26 @@
 //! in the transaction that writes its results. A holder that loses its lease is told by a cancelled
 //! token and cannot write any more.
 
+mod unit;
+
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rand::Rng;
 use sqlx::postgres::PgListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::Instrument as _;
 
 use crate::{
     domain::{
-        event::EventKind,
+        clock::Clock,
         fault::Fault,
         work::{Class, Lease},
     },
-    store::{
-        Store, StoreError, WORK_CHANNEL, events, jobs,
-        leases::{self, Claim},
-    },
-    telemetry::{Meters, spans},
+    store::{Store, StoreError, WORK_CHANNEL, leases::Claim},
+    telemetry::Meters,
 };
-
-/// How long a unit that has lost its lease may take to end by itself.
-const ENDING: Duration = Duration::from_secs(5);
-
-/// Time after which a unit has reached its servers. An unreachable server fails earlier.
-const REACHED: Duration = Duration::from_secs(30);
 
 /// Does the work.
 #[async_trait]
@@ -99,6 +91,7 @@ pub struct Runner {
     owner: String,
     settings: Settings,
     meters: Meters,
+    clock: Arc<dyn Clock>,
 }
 
 impl Runner {
@@ -110,8 +103,9 @@ impl Runner {
         owner: String,
         settings: Settings,
         meters: Meters,
+        clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { store, handler, owner, settings, meters }
+        Self { store, handler, owner, settings, meters, clock }
     }
 
     /// Runs until `shutdown`, then waits for running units, and returns those that do not finish.
@@ -158,7 +152,10 @@ impl Runner {
             match self.claim(class).await {
                 Ok(Claim::Taken(lease, _)) => {
                     let (runner, stop) = (self.clone(), stop.clone());
-                    tasks.spawn(async move { runner.work(lease, slot, stop).await });
+                    tasks.spawn(async move {
+                        runner.work(lease, &stop).await;
+                        drop(slot);
+                    });
                     continue;
                 }
                 Ok(Claim::Nothing) => drop(slot),
@@ -176,141 +173,5 @@ impl Runner {
             }
         }
         Ok(())
-    }
-
-    async fn claim(&self, class: Class) -> Result<Claim, StoreError> {
-        let mut tx = self.store.begin().await?;
-        let claim = leases::claim(&mut tx, class, &self.owner, self.settings.ttl).await?;
-        if let Claim::Taken(lease, true) = &claim {
-            let message = format!(
-                "recovered a unit of {} after a worker stopped responding (attempt {})",
-                lease.unit.phase, lease.attempt
-            );
-            let data = serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
-            events::append(&mut tx, lease.job_id, EventKind::Reclaimed, &message, data).await?;
-        }
-        tx.commit().await?;
-        Ok(claim)
-    }
-
-    async fn work(&self, lease: Lease, _slot: OwnedSemaphorePermit, stop: CancellationToken) {
-        let cancelled = CancellationToken::new();
-        let started = tokio::time::Instant::now();
-        let span = spans::unit(&lease);
-        let outcome = {
-            let handler = self.handler.clone();
-            let (mine, token) = (lease.clone(), cancelled.clone());
-            // Its own task, so that a panic is an outcome too.
-            let run = async move { handler.run(&mine, &token).await };
-            let mut running = tokio::spawn(run.instrument(span.clone()));
-            let abort = running.abort_handle();
-            tokio::select! {
-                outcome = &mut running => outcome.unwrap_or_else(|panic| {
-                    Err(Fault::Retry(format!("the worker panicked: {panic}")))
-                }),
-                () = self.keep(&lease, &cancelled) => {
-                    // A unit that has just been completed holds no lease either: its end is on its way.
-                    let ended = tokio::time::timeout(ENDING, &mut running).await;
-                    abort.abort();
-                    if matches!(ended, Ok(Ok(Ok(())))) { Ok(()) } else { Err(Fault::Cancelled) }
-                }
-                () = stop.cancelled() => {
-                    abort.abort();
-                    spans::unit_ended(&span, "given_back");
-                    self.log(self.give_back(&lease).await, &lease);
-                    return;
-                }
-            }
-        };
-        let phase = lease.unit.phase.as_str();
-        let result = match &outcome {
-            Ok(()) => "done",
-            Err(Fault::Retry(_)) => "retry",
-            Err(Fault::Away { .. }) => "waiting",
-            Err(Fault::Fail(_) | Fault::Refused(_) | Fault::TooLong(_)) => "failed",
-            Err(Fault::Cancelled) => "lost",
-        };
-        spans::unit_ended(&span, result);
-        let ended = &[("phase", phase), ("outcome", result)];
-        self.meters.counter("nlac_work_units_total", ended).increment(1);
-        self.meters
-            .histogram("nlac_work_unit_seconds", &[("phase", phase)])
-            .record(started.elapsed().as_secs_f64());
-        if let Err(fault) = outcome {
-            self.log(self.settle(&lease, &fault).await, &lease);
-        }
-    }
-
-    /// Renews the lease until it is lost.
-    async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
-        let begun = tokio::time::Instant::now();
-        let mut last = begun;
-        loop {
-            tokio::time::sleep(self.settings.ttl / 3).await;
-            let under_way = begun.elapsed() > REACHED;
-            let beat = async {
-                let mut conn = self.store.acquire().await?;
-                leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
-            };
-            // A database that takes the question and never answers is as far away as one that takes none.
-            match tokio::time::timeout_at(last + self.settings.ttl, beat).await {
-                Ok(Ok(leases::Beat::Held)) => last = tokio::time::Instant::now(),
-                Ok(Err(error)) if last.elapsed() < self.settings.ttl => {
-                    tracing::warn!(%error, "a heartbeat failed");
-                }
-                Ok(Ok(leases::Beat::Lost) | Err(_)) | Err(_) => break,
-            }
-        }
-        cancelled.cancel();
-    }
-
-    async fn settle(&self, lease: &Lease, fault: &Fault) -> Result<(), StoreError> {
-        let mut tx = self.store.begin().await?;
-        let phase = lease.unit.phase;
-        match fault {
-            Fault::Cancelled => return Ok(()),
-            Fault::Away { peer, reason } => {
-                // The job before its unit, as everybody locks them.
-                let news = jobs::set_waiting(&mut tx, lease.job_id, peer, reason).await?;
-                leases::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
-                if news {
-                    let message = format!("the job waits for {peer}: {reason}");
-                    let data = serde_json::json!({ "peer": peer, "phase": phase });
-                    events::append(&mut tx, lease.job_id, EventKind::Waiting, &message, data)
-                        .await?;
-                }
-            }
-            Fault::Retry(reason) if lease.attempt < lease.max_attempts => {
-                let exponent = u32::try_from(lease.attempt - 1).unwrap_or(0).min(6);
-                let seconds = f64::from(1_u32 << exponent) * rand::rng().random_range(0.5..1.5);
-                let delay = Duration::from_secs_f64(seconds);
-                leases::retry(&mut tx, lease, reason, delay).await?;
-                let message = format!("a {phase} unit failed and will be retried: {reason}");
-                let data =
-                    serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
-                events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
-            }
-            Fault::Retry(reason)
-            | Fault::Fail(reason)
-            | Fault::Refused(reason)
-            | Fault::TooLong(reason) => {
-                leases::fail(&mut tx, lease, reason).await?;
-            }
-        }
-        tx.commit().await?;
-        Ok(())
-    }
-
-    async fn give_back(&self, lease: &Lease) -> Result<(), StoreError> {
-        let mut tx = self.store.begin().await?;
-        leases::release(&mut tx, lease).await?;
-        tx.commit().await?;
-        Ok(())
-    }
-
-    fn log(&self, outcome: Result<(), StoreError>, lease: &Lease) {
-        if let Err(error) = outcome {
-            tracing::warn!(%error, work.id = %lease.item_id, "cannot record the outcome of a unit");
-        }
     }
 }

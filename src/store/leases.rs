@@ -182,13 +182,13 @@ async fn end(
     state: &str,
     outcome: &str,
     error: Option<&str>,
-    delay: Duration,
+    pause: Duration,
 ) -> Result<(), StoreError> {
     let ended = sqlx::query(
         "-- leases::end
          update work_items
          set state = $3, lease_token = null, lease_owner = null, lease_expires_at = null,
-             last_error = coalesce($4, last_error), run_at = now() + $5,
+             last_error = coalesce($4, last_error), run_at = now() + $5 * (0.5 + random()),
              finished_at = case when $3 in ('done', 'failed') then now() end, waiting_for = null, waits = 0,
              attempt = attempt - case when $6 = 'released' then 1 else 0 end
          where id = $1 and lease_token = $2 and state = 'leased'",
@@ -197,7 +197,7 @@ async fn end(
     .bind(lease.token)
     .bind(state)
     .bind(error)
-    .bind(interval(delay))
+    .bind(interval(pause))
     .bind(outcome)
     .execute(&mut *conn)
     .await?;
@@ -238,7 +238,7 @@ pub async fn complete(conn: &mut PgConnection, lease: &Lease) -> Result<(), Stor
     end(conn, lease, "done", "done", None, Duration::ZERO).await
 }
 
-/// The work is to be tried again after a pause.
+/// The work is to be tried again after a pause, which is drawn between half and one and a half of `pause`.
 ///
 /// # Errors
 /// [`StoreError::LeaseLost`] if somebody else has it now.
@@ -246,9 +246,9 @@ pub async fn retry(
     conn: &mut PgConnection,
     lease: &Lease,
     error: &str,
-    delay: Duration,
+    pause: Duration,
 ) -> Result<(), StoreError> {
-    end(conn, lease, "ready", "retry", Some(error), delay).await
+    end(conn, lease, "ready", "retry", Some(error), pause).await
 }
 
 /// The work cannot be done.

@@ -182,9 +182,9 @@ async fn two_runners_complete_every_unit_once_whatever_fails() {
     let settings = Settings { ttl: HEARTBEAT * 3, ..Settings::default() };
     let runners: Vec<_> = ["a", "b"]
         .map(|owner| {
-            let meters = Meters::default();
-            let runner =
-                Runner::new(store.clone(), handler.clone(), owner.into(), settings, meters);
+            let (meters, clock) = (Meters::default(), Arc::new(SystemClock));
+            let (store, handler) = (store.clone(), handler.clone());
+            let runner = Runner::new(store, handler, owner.into(), settings, meters, clock);
             tokio::spawn(runner.run(shutdown.clone()))
         })
         .into_iter()
@@ -251,8 +251,8 @@ async fn a_job_with_much_work_starves_no_other_and_unreadable_work_stops_its_own
     let shutdown = CancellationToken::new();
     let slots = Slots { engine: 2, environment: 1, trainer: 1, light: 1 };
     let settings = Settings { slots, ..Settings::default() };
-    let meters = Meters::default();
-    let runner = Runner::new(store.clone(), handler.clone(), "a".into(), settings, meters);
+    let (meters, clock) = (Meters::default(), Arc::new(SystemClock));
+    let runner = Runner::new(store.clone(), handler.clone(), "a".into(), settings, meters, clock);
     let running = tokio::spawn(runner.run(shutdown.clone()));
     for _ in 0..200 {
         let tally = work_items::tally(&mut conn, iteration, Phase::Annotate).await.unwrap();

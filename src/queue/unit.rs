@@ -1,0 +1,178 @@
+//! One unit of work: claimed, kept, done, and its outcome recorded.
+
+use std::time::Duration;
+
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::Instrument as _;
+
+use super::Runner;
+use crate::{
+    domain::{
+        event::EventKind,
+        fault::Fault,
+        work::{Class, Lease},
+    },
+    store::{
+        StoreError, events, jobs,
+        leases::{self, Claim},
+    },
+    telemetry::spans,
+};
+
+/// How long a unit that has lost its lease may take to end by itself.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Time after which a unit has reached its servers. An unreachable server fails earlier.
+const REACHED: Duration = Duration::from_secs(30);
+
+impl Runner {
+    /// Claims a unit of a class, if there is one.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub async fn claim(&self, class: Class) -> Result<Claim, StoreError> {
+        let mut tx = self.store.begin().await?;
+        let claim = leases::claim(&mut tx, class, &self.owner, self.settings.ttl).await?;
+        if let Claim::Taken(lease, true) = &claim {
+            let message = format!(
+                "recovered a unit of {} after a worker stopped responding (attempt {})",
+                lease.unit.phase, lease.attempt
+            );
+            let data = serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
+            events::append(&mut tx, lease.job_id, EventKind::Reclaimed, &message, data).await?;
+        }
+        tx.commit().await?;
+        Ok(claim)
+    }
+
+    /// Does a unit, keeps its lease meanwhile, and records its outcome. `stop` gives it back.
+    pub async fn work(&self, lease: Lease, stop: &CancellationToken) {
+        let cancelled = CancellationToken::new();
+        let started = tokio::time::Instant::now();
+        let span = spans::unit(&lease);
+        let outcome = {
+            let handler = self.handler.clone();
+            let (mine, token) = (lease.clone(), cancelled.clone());
+            // Its own task, so that a panic is an outcome too.
+            let run = async move { handler.run(&mine, &token).await };
+            let mut running = AbortOnDropHandle::new(tokio::spawn(run.instrument(span.clone())));
+            tokio::select! {
+                biased;
+                outcome = &mut running => outcome.unwrap_or_else(|panic| {
+                    Err(Fault::Retry(format!("the worker panicked: {panic}")))
+                }),
+                () = self.keep(&lease, &cancelled) => {
+                    // A unit that has just been completed holds no lease either: its end is on its way.
+                    let ended = tokio::select! {
+                        biased;
+                        ended = &mut running => matches!(ended, Ok(Ok(()))),
+                        () = self.clock.sleep(ENDING) => false,
+                    };
+                    running.abort();
+                    if ended { Ok(()) } else { Err(Fault::Cancelled) }
+                }
+                () = stop.cancelled() => {
+                    running.abort();
+                    spans::unit_ended(&span, "given_back");
+                    self.log(self.give_back(&lease).await, &lease);
+                    return;
+                }
+            }
+        };
+        let phase = lease.unit.phase.as_str();
+        let result = match &outcome {
+            Ok(()) => "done",
+            Err(Fault::Retry(_)) => "retry",
+            Err(Fault::Away { .. }) => "waiting",
+            Err(Fault::Fail(_) | Fault::Refused(_) | Fault::TooLong(_)) => "failed",
+            Err(Fault::Cancelled) => "lost",
+        };
+        spans::unit_ended(&span, result);
+        let ended = &[("phase", phase), ("outcome", result)];
+        self.meters.counter("nlac_work_units_total", ended).increment(1);
+        self.meters
+            .histogram("nlac_work_unit_seconds", &[("phase", phase)])
+            .record(started.elapsed().as_secs_f64());
+        if let Err(fault) = outcome {
+            self.log(self.settle(&lease, &fault).await, &lease);
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn keep(&self, lease: &Lease, cancelled: &CancellationToken) {
+        let begun = self.clock.elapsed();
+        let mut last = begun;
+        loop {
+            self.clock.sleep(self.settings.ttl / 3).await;
+            let under_way = self.clock.elapsed() - begun > REACHED;
+            let beat = async {
+                let mut conn = self.store.acquire().await?;
+                leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
+            };
+            // A database that takes the question and never answers is as far away as one that takes none.
+            let left = (last + self.settings.ttl).saturating_sub(self.clock.elapsed());
+            let beat = tokio::select! {
+                biased;
+                beat = beat => beat,
+                () = self.clock.sleep(left) => break,
+            };
+            match beat {
+                Ok(leases::Beat::Held) => last = self.clock.elapsed(),
+                Err(error) if self.clock.elapsed() - last < self.settings.ttl => {
+                    tracing::warn!(%error, "a heartbeat failed");
+                }
+                Ok(leases::Beat::Lost) | Err(_) => break,
+            }
+        }
+        cancelled.cancel();
+    }
+
+    async fn settle(&self, lease: &Lease, fault: &Fault) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        let phase = lease.unit.phase;
+        match fault {
+            Fault::Cancelled => return Ok(()),
+            Fault::Away { peer, reason } => {
+                // The job before its unit, as everybody locks them.
+                let news = jobs::set_waiting(&mut tx, lease.job_id, peer, reason).await?;
+                leases::wait(&mut tx, lease, peer, reason, self.settings.waits).await?;
+                if news {
+                    let message = format!("the job waits for {peer}: {reason}");
+                    let data = serde_json::json!({ "peer": peer, "phase": phase });
+                    events::append(&mut tx, lease.job_id, EventKind::Waiting, &message, data)
+                        .await?;
+                }
+            }
+            Fault::Retry(reason) if lease.attempt < lease.max_attempts => {
+                let exponent = u32::try_from(lease.attempt - 1).unwrap_or(0).min(6);
+                let pause = Duration::from_secs(1 << exponent);
+                leases::retry(&mut tx, lease, reason, pause).await?;
+                let message = format!("a {phase} unit failed and will be retried: {reason}");
+                let data =
+                    serde_json::json!({ "work_item": lease.item_id, "attempt": lease.attempt });
+                events::append(&mut tx, lease.job_id, EventKind::Retried, &message, data).await?;
+            }
+            Fault::Retry(reason)
+            | Fault::Fail(reason)
+            | Fault::Refused(reason)
+            | Fault::TooLong(reason) => {
+                leases::fail(&mut tx, lease, reason).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn give_back(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        leases::release(&mut tx, lease).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    fn log(&self, outcome: Result<(), StoreError>, lease: &Lease) {
+        if let Err(error) = outcome {
+            tracing::warn!(%error, work.id = %lease.item_id, "cannot record the outcome of a unit");
+        }
+    }
+}
