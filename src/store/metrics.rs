@@ -11,7 +11,8 @@ use crate::domain::{
 /// Stands for "not an evaluation" in the key.
 const NO_TEMPERATURE: f32 = -1.0;
 
-/// Stores values; a value that is there already is replaced.
+/// Stores values; a value that is there already is replaced. No two of them may have one name, iteration and
+/// temperature.
 ///
 /// # Errors
 /// See [`StoreError`].
@@ -20,21 +21,19 @@ pub async fn put_many(
     job: JobId,
     metrics: &[Metric],
 ) -> Result<(), StoreError> {
-    for metric in metrics {
-        sqlx::query(
-            "-- metrics::put_many
-             insert into metrics (job_id, name, iteration, temperature, value)
-             values ($1, $2, $3, $4, $5)
-             on conflict (job_id, name, iteration, temperature) do update set value = excluded.value",
-        )
-        .bind(job)
-        .bind(&metric.name)
-        .bind(metric.iteration)
-        .bind(metric.temperature.unwrap_or(NO_TEMPERATURE))
-        .bind(metric.value)
-        .execute(&mut *conn)
-        .await?;
-    }
+    sqlx::query(
+        "-- metrics::put_many
+         insert into metrics (job_id, name, iteration, temperature, value)
+         select $1, * from unnest($2::text[], $3::int[], $4::real[], $5::float8[])
+         on conflict (job_id, name, iteration, temperature) do update set value = excluded.value",
+    )
+    .bind(job)
+    .bind(metrics.iter().map(|metric| metric.name.as_str()).collect::<Vec<_>>())
+    .bind(metrics.iter().map(|metric| metric.iteration).collect::<Vec<_>>())
+    .bind(metrics.iter().map(|m| m.temperature.unwrap_or(NO_TEMPERATURE)).collect::<Vec<_>>())
+    .bind(metrics.iter().map(|metric| metric.value).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -35,25 +35,24 @@ pub async fn plan(
     iteration: IterationId,
     units: &[Unit],
 ) -> Result<(), StoreError> {
-    for (ordinal, unit) in (0_i32..).zip(units) {
-        sqlx::query(
-            "-- work_items::plan
-             insert into work_items (id, job_id, iteration_id, phase, ordinal, kind, payload, state, max_attempts, class)
-             values ($1, $2, $3, $4, $5, $6, $7, 'ready', $8, $9)
-             on conflict (iteration_id, phase, ordinal) do nothing",
-        )
-        .bind(WorkItemId::new())
-        .bind(job)
-        .bind(iteration)
-        .bind(unit.phase)
-        .bind(ordinal)
-        .bind(&unit.kind)
-        .bind(&unit.payload)
-        .bind(MAX_ATTEMPTS)
-        .bind(unit.class)
-        .execute(&mut *conn)
-        .await?;
-    }
+    sqlx::query(
+        "-- work_items::plan
+         insert into work_items (id, job_id, iteration_id, phase, ordinal, kind, payload, state, max_attempts, class)
+         select id, $1, $2, phase, ordinal - 1, kind, payload, 'ready', $3, class
+         from unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::jsonb[]) with ordinality
+             as unit (id, phase, kind, class, payload, ordinal)
+         on conflict (iteration_id, phase, ordinal) do nothing",
+    )
+    .bind(job)
+    .bind(iteration)
+    .bind(MAX_ATTEMPTS)
+    .bind(units.iter().map(|_| WorkItemId::new()).collect::<Vec<_>>())
+    .bind(units.iter().map(|unit| unit.phase.as_str()).collect::<Vec<_>>())
+    .bind(units.iter().map(|unit| unit.kind.as_str()).collect::<Vec<_>>())
+    .bind(units.iter().map(|unit| unit.class.as_str()).collect::<Vec<_>>())
+    .bind(units.iter().map(|unit| unit.payload.clone()).collect::<Vec<_>>())
+    .execute(&mut *conn)
+    .await?;
     sqlx::query("select pg_notify('nlac_work', '')").execute(conn).await?;
     Ok(())
 }
