@@ -230,7 +230,11 @@ impl Store {
     /// # Errors
     /// No connection to be had.
     pub async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        Ok(self.pool.begin().await?)
+        // In a task that always ends: where the beginning is dropped half-way, sqlx gives the connection back within a
+        // transaction, and what the next holder writes is not committed.
+        let pool = self.pool.clone();
+        let begun = tokio::spawn(async move { pool.begin().await }).await;
+        Ok(begun.map_err(|_| sqlx::Error::WorkerCrashed)??)
     }
 
     /// Closes all connections.
