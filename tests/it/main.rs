@@ -76,6 +76,7 @@ mod sglang;
 mod sharing;
 mod sign_in;
 mod size;
+mod simulation;
 mod streams;
 mod support;
 mod targets;

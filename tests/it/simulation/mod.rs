@@ -1,0 +1,192 @@
+//! A deterministic simulation of scheduler, queue, work items and the store: a seed decides who goes on, who is killed
+//! at which statement, which connection breaks, which lease lapses, and what engine, trainer and environment answer.
+//!
+//! The scheduler, the queue, the store's SQL and Postgres are the real ones. Time, the network and what the models say
+//! are simulated. A seed that fails is printed with the command that replays it, and with everything that happened.
+//! `NLAC_SIM_SCHEDULES` sets how many schedules are played, and `NLAC_SIM_FROM` the seed of the first.
+
+mod board;
+mod invariants;
+mod line;
+mod mistakes;
+mod peers;
+mod process;
+mod scenario;
+mod schedule;
+mod trouble;
+mod wire;
+mod work;
+mod world;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use self::{
+    invariants::{Metrics, check, metrics},
+    scenario::Scenario,
+    schedule::{Plan, Played, Schedule},
+    world::World,
+};
+
+/// Schedules of the short form.
+const FEW: u64 = 40;
+/// After so many schedules their rows are removed.
+const CLEAR_AFTER: u64 = 200;
+
+/// Runs on one thread, so that nothing but the schedule decides what comes first.
+fn simulate<T>(run: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(run)
+}
+
+/// The scenario of a seed.
+fn scenario(seed: u64) -> Scenario {
+    Scenario::of(ChaCha8Rng::seed_from_u64(seed ^ 0x5ce4).random_range(0..100))
+}
+
+/// Plays a schedule, and checks it; an error has everything that happened.
+async fn play(
+    world: &mut World,
+    scenario: Scenario,
+    plan: Plan,
+    expected: Option<&[Metrics]>,
+) -> Result<Played, String> {
+    let (played, outcome) = Schedule::play(world, scenario, plan).await;
+    let outcome = match outcome {
+        Ok(()) => check(world, &played, expected).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => Ok(played),
+        Err(error) => {
+            let trace = played.trace.join("\n");
+            Err(format!("{scenario:?}, {plan:?}, {} faults: {error}\n{trace}", played.faults))
+        }
+    }
+}
+
+/// The metrics of a scenario's jobs where nothing goes wrong.
+async fn undisturbed(world: &mut World, scenario: Scenario) -> Vec<Metrics> {
+    let played = play(world, scenario, Plan::Undisturbed, None).await;
+    let played = played.unwrap_or_else(|error| panic!("{error}"));
+    let mut all = Vec::new();
+    for job in &played.jobs {
+        all.push(metrics(&mut world.control, *job).await);
+    }
+    all
+}
+
+fn variable(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+#[test]
+fn no_schedule_loses_or_doubles_anything() {
+    let (from, schedules) = (variable("NLAC_SIM_FROM", 0), variable("NLAC_SIM_SCHEDULES", FEW));
+    simulate(async {
+        let mut world = World::new().await;
+        let mut expected = BTreeMap::new();
+        for scenario in Scenario::ALL {
+            expected.insert(scenario, undisturbed(&mut world, scenario).await);
+        }
+        let (mut steps, mut statements, mut faults) = (0, 0, 0);
+        let (mut seen, mut took) = (BTreeSet::new(), BTreeMap::new());
+        let begun = Instant::now();
+        for seed in from..from + schedules {
+            let scenario = scenario(seed);
+            let started = Instant::now();
+            let played =
+                play(&mut world, scenario, Plan::Seed(seed), Some(expected[&scenario].as_slice()))
+                    .await;
+            let played = played.unwrap_or_else(|error| {
+                panic!(
+                    "seed {seed} after {} schedules: {error}\nagain: NLAC_SIM_FROM={seed} NLAC_SIM_SCHEDULES=1 cargo \
+                     test --test it simulation::no_schedule",
+                    seed - from + 1
+                )
+            });
+            let of = took.entry(scenario).or_insert((0_u32, 0.0));
+            *of = (of.0 + 1, of.1 + started.elapsed().as_secs_f64());
+            steps += played.trace.len();
+            statements += played.statements;
+            faults += played.faults;
+            seen.extend(played.killed_at);
+            if (seed - from) % CLEAR_AFTER == CLEAR_AFTER - 1 {
+                world.clear().await;
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        eprintln!(
+            "{schedules} schedules in {seconds:.1} s ({:.0} a minute): {steps} steps, {statements} statements, {faults} \
+             faults; processes died at {} kinds of statement, before or after it",
+            schedules as f64 / seconds * 60.0,
+            seen.len()
+        );
+        for (scenario, (count, seconds)) in took {
+            let each = 1000.0 * seconds / f64::from(count);
+            eprintln!("{scenario:?}: {count} schedules of {each:.0} ms");
+        }
+    });
+}
+
+#[test]
+fn a_seed_plays_the_same_schedule_again() {
+    simulate(async {
+        let mut world = World::new().await;
+        for seed in 0..variable("NLAC_SIM_TWICE", 6) {
+            let mut traces = Vec::new();
+            for _ in 0..2 {
+                let played = play(&mut world, scenario(seed), Plan::Seed(seed), None).await;
+                traces.push(played.unwrap_or_else(|error| panic!("{error}")).trace);
+            }
+            let mut pairs = traces[0].iter().zip(&traces[1]);
+            if let Some(place) = pairs.position(|(first, second)| first != second) {
+                let [first, second] =
+                    [0, 1].map(|run| traces[run][place.saturating_sub(20)..=place].join("\n"));
+                panic!("seed {seed} first played\n{first}\nand then\n{second}");
+            }
+            assert_eq!(traces[0].len(), traces[1].len(), "seed {seed}");
+        }
+    });
+}
+
+/// A process that dies at any of its statements, before Postgres sees it or after, is followed by one that finishes.
+fn killed_everywhere(scenario: Scenario) {
+    simulate(async {
+        let mut world = World::new().await;
+        let expected = undisturbed(&mut world, scenario).await;
+        let (mut statement, mut points) = (0, BTreeSet::new());
+        loop {
+            statement += 1;
+            for executed in [false, true] {
+                let plan = Plan::KillAt { statement, executed };
+                let played = play(&mut world, scenario, plan, Some(expected.as_slice())).await;
+                let played = played.unwrap_or_else(|error| panic!("{error}"));
+                if played.killed_at.is_empty() {
+                    eprintln!("{scenario:?}: {} statements, {points:?}", statement - 1);
+                    return;
+                }
+                points.extend(played.killed_at);
+            }
+            if statement % 100 == 0 {
+                world.clear().await;
+            }
+        }
+    });
+}
+
+#[test]
+fn an_evaluation_survives_a_kill_at_every_statement() {
+    killed_everywhere(Scenario::Evaluation);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --test it simulation -- --ignored"]
+fn a_training_survives_a_kill_at_every_statement() {
+    killed_everywhere(Scenario::Training);
+}
