@@ -201,7 +201,10 @@ pub async fn move_status(
         "-- jobs::move_status
          update jobs set status = $2, error = $3,
              started_at = case when $2 = 'running' then coalesce(started_at, now()) else started_at end,
-             finished_at = case when $2 in ('succeeded', 'failed', 'cancelled') then now() end
+             finished_at = over.at, waiting_for = case when over.at is null then waiting_for end,
+             waiting_why = case when over.at is null then waiting_why end,
+             waiting_since = case when over.at is null then waiting_since end
+         from (select case when $2 in ('succeeded', 'failed', 'cancelled') then now() end as at) over
          where id = $1 and status = any($4)",
     )
     .bind(id)
@@ -252,14 +255,15 @@ pub async fn set_waiting(
          with before as (select waiting_for from jobs where id = $1 for no key update)
          update jobs j set waiting_for = $2, waiting_why = $3,
              waiting_since = case when before.waiting_for = $2 then j.waiting_since else now() end
-         from before where j.id = $1
+         from before where j.id = $1 and j.finished_at is null
          returning before.waiting_for is distinct from $2",
     )
     .bind(id)
     .bind(peer)
     .bind(why)
-    .fetch_one(conn)
-    .await?)
+    .fetch_optional(conn)
+    .await?
+    .unwrap_or(false))
 }
 
 /// Notes that a job waits no more, if none of its units does; returns what it waited for, and for how many seconds.
