@@ -49,6 +49,9 @@ pub use crate::embedded::default_data_dir;
 /// Age at which a half-written adapter is deleted. A slow download of the largest adapter takes five hours.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
+/// How long a shutdown waits for background tasks. Running work is returned to the queue earlier.
+const ENDING: Duration = Duration::from_secs(30);
+
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -275,7 +278,9 @@ impl App {
     /// and the database last.
     pub async fn stop(self) {
         self.shutdown.cancel();
-        self.supervisor.ended().await;
+        if tokio::time::timeout(ENDING, self.supervisor.ended()).await.is_err() {
+            tracing::warn!("some background tasks have not ended");
+        }
         self.drain.cancel();
         // Open streams end at the token; a client that does not hang up is not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(3), self.server).await;

@@ -105,5 +105,4 @@ async fn a_background_task_that_fails_makes_the_server_unready_until_it_runs_aga
     assert!(metrics.contains("nlac_task_restarts_total{task=\"planner\"} 0"), "{metrics}");
     until("the server is ready", async || (ready(&service).await.0 == 200).then_some(())).await;
     assert_eq!(tries.load(Ordering::SeqCst), 3);
-    service.stop().await;
 }
