@@ -5,6 +5,7 @@
 //! what vLLM does with `messages`.
 
 mod files;
+mod json;
 mod pieces;
 mod template;
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use minijinja::{Environment, Error, ErrorKind, syntax::SyntaxConfig};
 use time::{OffsetDateTime, format_description};
 
+use crate::json;
+
 /// Variables that the service itself sets for a template.
 const GIVEN: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
 
@@ -53,6 +55,7 @@ pub(super) fn environment(template: String) -> Result<Environment<'static>, Erro
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
     templates.add_function("strftime_now", strftime_now);
+    templates.add_filter("tojson", json::tojson);
     templates.add_template_owned("chat", template)?;
     Ok(templates)
 }
