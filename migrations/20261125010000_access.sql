@@ -64,8 +64,8 @@ create index audit_of_actor on audit (actor, id desc);
 create index audit_of_resource on audit (resource, id desc);
 create index audit_at on audit (at);
 
--- One row is a request that created something. Sent again with the same key, it creates nothing more. After 30 days the
--- row is deleted, and the key is forgotten.
+-- One row is a request that created something. If a client repeats the request with the same key, nlac creates nothing more.
+-- nlac deletes the row after 30 days.
 create table idempotency_keys (
     owner       text not null,              -- name of the API key that sent it
     key         text not null,              -- the header

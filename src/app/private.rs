@@ -1,4 +1,4 @@
-//! The private Postgres of a service: it is started again if it ends before the service does.
+//! Keeps the private Postgres of a service running: if it ends before the service does, nlac starts it again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::embedded::postgres::{Postgres, PostgresError};
 
-/// Pause between two looks.
+/// Pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The server, until it is stopped.

@@ -25,7 +25,7 @@ impl Collector {
     /// A client that runs on a runtime.
     #[must_use]
     pub fn on(runtime: Handle) -> Self {
-        // The builder has installed TLS, so the default client can be built too.
+        // `super::builder` installs TLS, so the default client can be built if this one cannot.
         let http = super::builder().build().unwrap_or_default();
         Self { http, runtime, lost: AtomicBool::new(false) }
     }

@@ -109,7 +109,7 @@ impl Runner {
                 let mut conn = self.store.acquire().await?;
                 leases::heartbeat(&mut conn, lease, self.settings.ttl, under_way).await
             };
-            // A database that takes the question and never answers is as far away as one that takes none.
+            // A database that never answers counts as one that cannot be reached.
             let left = (last + self.settings.ttl).saturating_sub(self.clock.elapsed());
             let beat = tokio::select! {
                 biased;

@@ -151,8 +151,8 @@ impl From<StoreError> for Fault {
 /// Connections of a pool: of the workers and the planner, or of the API.
 const CONNECTIONS: u32 = 20;
 
-/// What each session asks of Postgres: a process that vanishes without a word, as a machine does that loses its power,
-/// keeps its locks for half a minute and its connections for two.
+/// Settings of each session. If a process vanishes without closing its connections, for example because its machine loses
+/// power, Postgres releases its locks after 30 s and closes its connections after 2 minutes.
 const SESSION: &str = "set idle_in_transaction_session_timeout = '30s';
     set tcp_keepalives_idle = 60; set tcp_keepalives_interval = 20; set tcp_keepalives_count = 3";
 

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(
             quoted.blocks,
             [Block::Text(said.into())],
-            "no chat template meets a call that nothing answered, and nobody else reads the reasoning"
+            "chat templates need a result for each call, and only templates read the reasoning"
         );
         for format in [ToolFormat::Hermes, ToolFormat::Llama3, ToolFormat::Mistral] {
             let written = ToolCalls(format).write(&action.message);

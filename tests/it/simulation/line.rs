@@ -156,7 +156,8 @@ impl Relay {
         if self.status == b'I' {
             self.announce();
         }
-        // What waited for a lock goes on by a decision of its own: whoever gave the lock back goes on, too.
+        // A statement that waited for a lock gets a decision of its own, because the process that released the lock
+        // continues at the same moment.
         let waited = board.state().lines.get(&self.id).is_some_and(|line| line.waited);
         if hold || waited {
             let name = text.name.clone();

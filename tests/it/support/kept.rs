@@ -28,6 +28,11 @@ pub fn id(job: &Value) -> Uuid {
     job["id"].as_str().unwrap().parse().unwrap()
 }
 
+/// Whether a metric is a time, which no two runs share.
+pub fn is_time(metric: &str) -> bool {
+    ["time.", "busy.", "seconds"].iter().any(|time| metric.contains(time))
+}
+
 /// Everything that was measured of a job, apart from times.
 pub async fn measured(store: &Store, job: Uuid) -> Vec<Metric> {
     let mut conn = connection(store).await;
@@ -38,7 +43,7 @@ pub async fn measured(store: &Store, job: Uuid) -> Vec<Metric> {
     .fetch_all(&mut *conn)
     .await
     .unwrap();
-    all.retain(|(name, ..)| !["time.", "busy.", "seconds"].iter().any(|time| name.contains(time)));
+    all.retain(|(name, ..)| !is_time(name));
     assert!(!all.is_empty());
     all
 }
