@@ -52,6 +52,15 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden && event.target.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
 });
 
+// A click counts only if its element is still there when the button is released: until then no news replaces it.
+let pressed = false;
+for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false], ["dragend", false]]) {
+  addEventListener(kind, () => { pressed = down; }, true);
+}
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (pressed && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every")) event.detail.shouldSwap = false;
+});
+
 // What a person opened stays open when its part of the page refreshes.
 const opened = new Set();
 document.addEventListener("toggle", ({ target }) => {

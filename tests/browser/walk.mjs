@@ -174,7 +174,10 @@ await check("the list shows the job without a reload", async () => {
   await page.fill("input[type=search]", "brow");
   await page.waitForSelector(`a[href="/jobs/${job.id}"]`);
 });
-await page.click(`a[href="/jobs/${job.id}"]`);
+await check("a slow click opens a job, whatever the list does meanwhile", async () => {
+  await page.locator(`a[href="/jobs/${job.id}"]`).click({ delay: 4000 });
+  await page.waitForURL(`**/jobs/${job.id}`);
+});
 await check("pause and resume", async () => {
   await page.click("button:has-text('Pause')");
   await page.waitForSelector(".status.paused", { timeout: 10000 });
