@@ -91,9 +91,9 @@ create table gateway_episodes (
     gathered_at   timestamptz,              -- from then on its job learns from it
     check (job_id is not null or (engine is not null and dataset is not null)),
     check ((state = 'open') = (ended_at is null))
-);
+) with (fillfactor = 80);                   -- each call updates its row: with room beside it, no index changes
 create unique index gateway_episodes_by_name on gateway_episodes (job_id, name) where name is not null;
-create index gateway_episodes_idle on gateway_episodes (last_call_at) where state = 'open';
+create index gateway_episodes_open on gateway_episodes (id) where state = 'open';
 create index gateway_episodes_new on gateway_episodes (job_id, ended_at)
     where state = 'ended' and purpose = 'collect' and gathered_at is null;
 create index gateway_episodes_of_job on gateway_episodes (job_id, id desc);

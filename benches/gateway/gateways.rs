@@ -165,7 +165,7 @@ impl Gateway {
         }
     }
 
-    /// Resident memory of the process and of those that it started.
+    /// Resident memory of the process and of those that it started. What they share counts once.
     pub fn memory_mb(&self) -> String {
         let process = self.process.lock().unwrap();
         let Some((process, _)) = process.as_ref() else { return "–".into() };
@@ -222,8 +222,8 @@ impl Gateway {
 }
 
 fn resident_kb(pid: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let memory = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = memory.lines().find_map(|line| line.strip_prefix("Pss:"));
     let own = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
     own + children(pid).into_iter().map(resident_kb).sum::<usize>()
 }

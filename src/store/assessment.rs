@@ -247,20 +247,21 @@ pub async fn paired(
 ) -> Result<Vec<Paired>, StoreError> {
     Ok(sqlx::query_as(
         "-- assessment::paired
-         select earlier.index as version, count(*) as episodes,
-             count(*) filter (where a.success) as before, count(*) filter (where b.success) as now,
-             count(*) filter (where a.success <> b.success) as differing,
+         select index as version, count(*) as episodes, count(*) filter (where success) as before,
+             count(*) filter (where now) as now, count(*) filter (where success <> now) as differing,
              exists (select from checkpoints c where c.job_id = $1 and c.role = 'online'
-                 and c.version = earlier.index and c.expired_at is null) as kept
-         from iterations later
-         join rollouts y on y.iteration_id = later.id and y.purpose = 'evaluate' and y.temperature = $2
-         join episodes b on b.id = y.episode_id
-         join iterations earlier on earlier.job_id = $1 and earlier.index < $3
-         join rollouts x on x.iteration_id = earlier.id and x.purpose = 'evaluate' and x.temperature = $2
-             and x.ordinal = y.ordinal
-         join episodes a on a.id = x.episode_id and a.seed = b.seed
-         where later.job_id = $1 and later.index = $3 and a.success is not null and b.success is not null
-         group by earlier.index order by earlier.index",
+                 and c.version = index and c.expired_at is null) as kept
+         from (
+             -- A window in place of a join, which Postgres makes quadratic while it has no statistics of new rows.
+             select i.index, e.success,
+                 bool_or(e.success) filter (where i.index = $3) over (partition by r.ordinal, e.seed) as now
+             from iterations i
+             join rollouts r on r.iteration_id = i.id and r.purpose = 'evaluate' and r.temperature = $2
+             join episodes e on e.id = r.episode_id
+             where i.job_id = $1 and i.index <= $3 and e.seed is not null and e.success is not null
+         ) played
+         where index < $3 and now is not null
+         group by index order by index",
     )
     .bind(job)
     .bind(temperature)

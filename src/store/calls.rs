@@ -106,10 +106,11 @@ pub async fn append(
              from json_populate_recordset(null::calls, $21::json) r
              join unnest($1::uuid[], $24::int[], $25::int[]) as p (generation_id, first, last) using (generation_id)
          ), held as (
-             select g.id from gateway_episodes g where g.id = any($26::uuid[]) order by g.id for update
+             select g.id, g.state = 'open' and g.calls < g.most_calls as takes
+             from gateway_episodes g where g.id = any($26::uuid[]) order by g.id for update
          ), taking as (
              update gateway_episodes g set calls = g.calls + 1, last_call_at = now()
-             from held where g.id = held.id and g.state = 'open' and g.calls < g.most_calls
+             from held where g.id = held.id and held.takes
              returning g.id, g.job_id, g.calls - 1 as ordinal
          ), framed as (
              insert into frames (hash, tools, switches)

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     StoreError,
     rows::{Lists, ROWS},
-    spending::{self, Spending},
+    spending::Spending,
 };
 use crate::domain::{
     generation::{Generation, Sampling},
@@ -74,7 +74,7 @@ pub async fn insert_many<'a>(
     job: JobId,
     iteration: IterationId,
     generations: impl IntoIterator<Item = &'a Generation>,
-) -> Result<(), StoreError> {
+) -> Result<Spending, StoreError> {
     let all: Vec<_> = generations.into_iter().collect();
     for texts in all.chunks(ROWS) {
         let sql = concat!(
@@ -90,10 +90,9 @@ pub async fn insert_many<'a>(
         let insert = sqlx::query_with(sql, arguments(texts)?);
         insert.bind(job).bind(iteration).execute(&mut *conn).await?;
     }
-    let written = all.iter().map(|text| text.token_ids.len() as i64).sum();
-    let read = all.iter().map(|text| i64::from(text.prompt_tokens)).sum();
-    let more = Spending { generated_tokens: written, prompt_tokens: read, ..Spending::default() };
-    spending::add(conn, iteration, more).await
+    let generated_tokens = all.iter().map(|text| text.token_ids.len() as i64).sum();
+    let prompt_tokens = all.iter().map(|text| i64::from(text.prompt_tokens)).sum();
+    Ok(Spending { generated_tokens, prompt_tokens, ..Spending::default() })
 }
 
 /// Stores a text of an agent's episode. It counts in no iteration.

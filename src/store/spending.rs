@@ -20,7 +20,8 @@ pub struct Spending {
     pub trained_tokens: i64,
 }
 
-/// Adds to what an iteration has used. Call it in the transaction that writes what is counted.
+/// Adds to what an iteration has used. Call it in the transaction that writes what is counted, as late as possible: the
+/// iteration's other units wait for its end.
 ///
 /// # Errors
 /// See [`StoreError`].

@@ -116,7 +116,7 @@ impl Worker {
         let (job, iteration) = (context.job.id, context.iteration.id);
         let mut tx = self.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, job, iteration, &made.generations).await?;
+        let tokens = generations::insert_many(&mut tx, job, iteration, &made.generations).await?;
         annotations::insert_predictions(&mut tx, job, iteration, &made.predictions).await?;
         annotations::insert_targets(&mut tx, job, iteration, &made.targets).await?;
         annotations::insert_critiques(&mut tx, job, iteration, &made.critiques).await?;
@@ -131,8 +131,6 @@ impl Worker {
         let out: Vec<_> = made.left_out.keys().copied().collect();
         replay::set_annotated(&mut tx, job, &verdicts, &out).await?;
         search::refresh(&mut tx, job, &made.annotated()).await?;
-        let taken = Spending { env_steps: made.env_steps.cast_signed(), ..Spending::default() };
-        spending::add(&mut tx, iteration, taken).await?;
         if let Some(first) = made.left_out.values().next() {
             let (count, index) = (out.len(), context.index());
             let message = format!(
@@ -143,6 +141,8 @@ impl Worker {
             let data = json!({ "iteration": index, "transitions": out });
             events::append(&mut tx, job, EventKind::Warned, &message, data).await?;
         }
+        let taken = Spending { env_steps: made.env_steps.cast_signed(), ..tokens };
+        spending::add(&mut tx, iteration, taken).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(|e| StoreError::from(e).into())
     }

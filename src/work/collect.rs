@@ -103,14 +103,14 @@ impl Work for Collect {
         let job = context.job.id;
         let mut tx = worker.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
+        let tokens = generations::insert_many(&mut tx, job, context.iteration.id, texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         rollouts::insert_many(&mut tx, playing.series, &ordinals).await?;
         transitions::insert_many(&mut tx, &steps).await?;
         replay::insert_many(&mut tx, job, &entrants).await?;
         let new: Vec<_> = entrants.iter().map(|entrant| entrant.transition_id).collect();
         search::refresh(&mut tx, job, &new).await?;
-        let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
+        let taken = Spending { env_steps: steps.len() as i64, ..tokens };
         spending::add(&mut tx, context.iteration.id, taken).await?;
         worker.finish(tx, lease, failed).await
     }

@@ -204,14 +204,14 @@ impl Work {
             played.into_iter().map(|(ordinal, row)| ((ordinal, row.id), row)).unzip();
         let mut tx = self.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, job.id, iteration.id, &texts).await?;
+        let tokens = generations::insert_many(&mut tx, job.id, iteration.id, &texts).await?;
         episodes::insert_many(&mut tx, &rows).await?;
         rollouts::insert_many(&mut tx, series, &ordinals).await?;
         transitions::insert_many(&mut tx, &steps).await?;
         replay::insert_many(&mut tx, job.id, &entrants).await?;
         let new: Vec<_> = entrants.iter().map(|entrant| entrant.transition_id).collect();
         search::refresh(&mut tx, job.id, &new).await?;
-        let taken = Spending { env_steps: steps.len() as i64, ..Spending::default() };
+        let taken = Spending { env_steps: steps.len() as i64, ..tokens };
         spending::add(&mut tx, iteration.id, taken).await?;
         finish(tx, lease, failed).await
     }
@@ -278,12 +278,12 @@ impl Work {
         }
         let mut tx = self.store.begin().await?;
         leases::hold(&mut tx, lease).await?;
-        generations::insert_many(&mut tx, job.id, iteration.id, &texts).await?;
+        let tokens = generations::insert_many(&mut tx, job.id, iteration.id, &texts).await?;
         training::insert_examples(&mut tx, job.id, iteration.id, &examples).await?;
         replay::set_annotated(&mut tx, job.id, &verdicts, &[]).await?;
         let annotated: Vec<_> = verdicts.iter().map(|(id, _)| *id).collect();
         search::refresh(&mut tx, job.id, &annotated).await?;
-        spending::add(&mut tx, iteration.id, Spending::default()).await?;
+        spending::add(&mut tx, iteration.id, tokens).await?;
         leases::complete(&mut tx, lease).await?;
         tx.commit().await.map_err(broken)
     }
